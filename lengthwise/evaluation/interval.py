@@ -80,8 +80,9 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
     """A 95 % interval for the accuracy that 2 nets or more have on average, all measured on the same strings.
 
     Seeds and strings are drawn independently, so that on each side the distance of Student's limit over nets and that
-    of Wilson's over strings add as squares do. NaN for fewer nets, or one that was not measured. Of nets that are all as accurate only Wilson's is
-    left, which holds for these nets and other strings: they do not say how far apart others would be.
+    of Wilson's over strings add as squares do. NaN for fewer nets, or one that was not measured. Of nets that are all
+    as accurate only Wilson's is left, which holds for these nets and other strings: they do not say how far apart
+    others would be.
 
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)

@@ -177,8 +177,12 @@ def test_the_file_of_a_configuration_keeps_every_symbol(pattern: str) -> None:
 def test_a_page_shows_text_as_it_is(text: str) -> None:
     """As a reader of Markdown renders it: regular expressions and file names have characters that are markup."""
     expected = " ".join(text.split())
-    texts = MarkdownIt("commonmark").enable("table").render(
-        "\n\n".join([*table_paragraphs(Table(("task",), ((f"x {text} x",),))), definitions([(f"x {text} x", "y")])])
+    texts = (
+        MarkdownIt("commonmark")
+        .enable("table")
+        .render(
+            "\n\n".join([*table_paragraphs(Table(("task",), ((f"x {text} x",),))), definitions([(f"x {text} x", "y")])])
+        )
     )
     cell, term = re.search("<td>x(.*)x</td>", texts), re.search("<em>x(.*)x</em>: y", texts)
     assert cell is not None

@@ -59,7 +59,8 @@ def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
     measured = {
         (task_of(result), points[-1].length): result.spec["task"]
         for result in results
-        if (points := result.dense.balanced().points) and result.spec["task"]["name"] in TASKS  # not somebody's own, of another process
+        if (points := result.dense.balanced().points)
+        and result.spec["task"]["name"] in TASKS  # not somebody's own, of another process
     }
     baselines = {key: best_shallow_baseline(make_task(**settings), [key[1]]) for key, settings in measured.items()}
     return [
