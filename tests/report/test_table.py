@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from synthetic_runs import PLAN, synthetic_run
 
+from lengthwise.display import literal
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models import MODELS
 from lengthwise.presets import PRESETS
-from lengthwise.report.tables.markdown import definitions, table_paragraphs
+from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.runs import as_csv, run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import as_toml, preset_below, task_in, variations
@@ -177,19 +178,13 @@ def test_the_file_of_a_configuration_keeps_every_symbol(pattern: str) -> None:
 def test_a_page_shows_text_as_it_is(text: str) -> None:
     """As a reader of Markdown renders it: regular expressions and file names have characters that are markup."""
     expected = " ".join(text.split())
-    texts = (
-        MarkdownIt("commonmark")
-        .enable("table")
-        .render(
-            "\n\n".join([*table_paragraphs(Table(("task",), ((f"x {text} x",),))), definitions([(f"x {text} x", "y")])])
-        )
-    )
-    cell, term = re.search("<td>x(.*)x</td>", texts), re.search("<em>x(.*)x</em>: y", texts)
-    assert cell is not None
-    assert term is not None
-    assert [" ".join(unescape(found[1]).split()) for found in (cell, term)] == [expected, expected]
+    pages = table_paragraphs(Table(("task",), ((f"x {text} x",),), (("task", f"x {text} x"),)))
+    html = MarkdownIt("commonmark").enable("table").render("\n\n".join(pages))
+    for pattern in ("<td>x(.*)x</td>", "In every row: task x(.*)x[.]</p>"):
+        (matched,) = re.findall(pattern, html)
+        assert " ".join(unescape(matched).split()) == expected
 
 
 def test_text_without_markup_stays_as_it_is() -> None:
     text = "RegularGPT, d_model=8, betas=[0.9, 0.95], p < 0.01, (a|b), C:\\dir & more!"
-    assert definitions([("x", text)]) == f"- *x*: {text}"
+    assert literal(text) == text

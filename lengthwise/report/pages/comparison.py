@@ -142,6 +142,10 @@ def _markdown(comparison: Comparison, neighbors: Sequence[str]) -> str:
         " ".join([_DIFFERENCES, *multiplicity(compared)]),
         *table_paragraphs(model_difference_table(compared)),
         folded("Settings in which they differ", table_paragraphs(differing_settings(comparison))),
-        folded("How it was measured", [definitions(_measured(comparison))]),
+        folded("How it was measured", [definitions(_literal(_measured(comparison)))]),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _literal(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(literal(name), literal(text)) for name, text in pairs]

@@ -20,8 +20,8 @@ def table_paragraphs(table: Table) -> list[str]:
 
 
 def definitions(pairs: Iterable[tuple[str, str]]) -> str:
-    """A list of terms and what they mean, both text."""
-    return "\n".join(f"- *{literal(term)}*: {literal(meaning)}" for term, meaning in pairs)
+    """A list of terms and what they mean, in Markdown."""
+    return "\n".join(f"- *{term}*: {meaning}" for term, meaning in pairs)
 
 
 def folded(title: str, paragraphs: Iterable[str]) -> str:
