@@ -4,6 +4,7 @@ Text and lines have the color of the text around them, so that no style sheet an
 """
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_FLOOR, Decimal
 from html import escape
@@ -39,6 +40,31 @@ def printable(text: str) -> str:
         'two\\\\nlines'
     """
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def literal(text: str) -> str:
+    """Text of which nothing is read as Markdown or HTML, by any reader: what is no markup stays as it is.
+
+    Example:
+        >>> print(literal("regex pattern=(a*b)* d_model=8 x < 1"), literal("<b>__a__"), literal("[a](b)"))
+        regex pattern=(a\\*b)\\* d_model=8 x < 1 &lt;b>\\_\\_a\\_\\_ [a\\](b)
+    """
+    for pattern, better in _MARKUP:
+        text = pattern.sub(better, text)
+    return text
+
+
+_MARKUP = [
+    (re.compile(pattern), better)
+    for pattern, better in (
+        (r"\\(?=[^\w\s]|_)", r"\\\\"),
+        (r"&(?=#|\w+;)", "&amp;"),
+        (r"<(?=[A-Za-z/!?])", "&lt;"),
+        (r"[*`]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[])", r"\\\g<0>"),
+        (r"\s*[\n\r]\s*", " "),
+    )
+]
+"""What is read as markup, and how it is written: underscores inside words are none, nor brackets with no link after."""
 
 
 def counted(count: int, what: str) -> str:

@@ -8,7 +8,10 @@ QUANTILE = 1.959963984540054
 """Below it lie 97.5 % of the standard normal distribution."""
 
 ROUNDING = 1e-12
-"""Values whose mean is known better than this, relative to it, differ by rounding alone: 0.4 - 0.3 and 0.3 - 0.2 do."""
+"""Values whose mean is known better than this, relative to it, differ by rounding alone: 0.4 - 0.3 and 0.3 - 0.2 do.
+
+Differences of scores, which are 1 at most, are rounding alone below it.
+"""
 
 
 def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
@@ -39,19 +42,24 @@ def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Student's 95 % interval for the mean that 2 values or more were drawn around; NaN for fewer.
+    """Student's 95 % interval for the mean that 2 values or more were drawn around; NaN for fewer, or infinite ones.
 
     Example:
         >>> low, high = mean_interval([0.7, 0.8, 0.9])
         >>> f"{low:.3f} {high:.3f}"
         '0.552 1.048'
     """
-    if len(values) < 2:
+    if not _have_spread(values):
         return math.nan, math.nan
     from scipy.special import stdtrit
 
     half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values))
     return fmean(values) - half, fmean(values) + half
+
+
+def _have_spread(values: Sequence[float]) -> bool:
+    """Whether there are two or more, all finite: a model that was measured at no length that counts has a NaN."""
+    return len(values) > 1 and all(map(math.isfinite, values))
 
 
 def correlation_interval(value: float, num_pairs: int) -> tuple[float, float]:
@@ -72,8 +80,9 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
     """A 95 % interval for the accuracy that 2 nets or more have on average, all measured on the same strings.
 
     Seeds and strings are drawn independently, so that on each side the distance of Student's limit over nets and that
-    of Wilson's over strings add as squares do. NaN for fewer nets. Of nets that are all as accurate only Wilson's is
-    left, which holds for these nets and other strings: they do not say how far apart others would be.
+    of Wilson's over strings add as squares do. NaN for fewer nets, or one that was not measured. Of nets that are all
+    as accurate only Wilson's is left, which holds for these nets and other strings: they do not say how far apart
+    others would be.
 
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)
@@ -91,25 +100,38 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
 def are_equal(values: Sequence[float]) -> bool:
     """Whether 2 values or more are the same up to rounding, so that they do not say how far apart others would be.
 
+    Values that are not finite are not.
+
     Example:
         >>> are_equal([0.4 - 0.3, 0.3 - 0.2]), are_equal([0.1, 0.2])
         (True, False)
     """
-    return stdev(values) / math.sqrt(len(values)) <= ROUNDING * abs(fmean(values))
+    return _have_spread(values) and stdev(values) / math.sqrt(len(values)) <= ROUNDING * abs(fmean(values))
+
+
+def without_rounding(gaps: Sequence[float]) -> list[float]:
+    """Differences of scores, those that are rounding alone as 0: equal means of accuracies may differ in the last bit.
+
+    Example:
+        >>> without_rounding([1e-16, -0.25, 0.0])
+        [0.0, -0.25, 0.0]
+    """
+    return [0.0 if abs(gap) < ROUNDING else gap for gap in gaps]
 
 
 def difference_from_zero(values: Sequence[float]) -> float:
-    """p of Student's two-sided test that the mean which 2 values or more were drawn around is 0; NaN for fewer.
+    """p of Student's two-sided test that the mean which 2 gaps or more were drawn around is 0; NaN for fewer.
 
-    It is NaN, too, for values that are all the same, up to rounding, and not 0: they do not say how far apart others
-    would be.
+    It is NaN, too, for gaps that are all the same, up to rounding, and not 0, as they do not say how far apart others
+    would be; and where one is not finite. Gaps that are rounding alone count as 0.
 
     Example:
         >>> f"{difference_from_zero([1.0, 3.0]):.4f}", difference_from_zero([0.0, 0.0])
         ('0.2952', 1.0)
     """
-    if len(values) < 2:
+    if not _have_spread(values):
         return math.nan
+    values = without_rounding(values)
     mean, error = fmean(values), stdev(values) / math.sqrt(len(values))
     if are_equal(values):
         return 1.0 if mean == 0 else math.nan

@@ -1,7 +1,6 @@
 """Accuracy on strings that somebody else has labeled, such as the test set of a competition."""
 
-from collections.abc import Sequence
-
+import numpy as np
 import torch
 
 from lengthwise.automata.labeled import common_numbers
@@ -31,12 +30,13 @@ def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) ->
         [(2, 1), (3, 1)]
     """
     check_is_model(model)
-    symbols = torch.tensor(_numbers(task, examples.symbols))
+    symbols = torch.tensor(_numbers(task, examples))
     ours, theirs = common_numbers(task.classes, examples.classes)
-    if unknown := [name for name, number in zip(examples.classes, theirs, strict=True) if number not in ours]:
+    if unknown := [index for index, number in enumerate(theirs) if number not in ours]:
+        at = int(np.flatnonzero(np.isin(examples.targets, unknown))[0])
         raise ValueError(
-            f"examples: expected labels that are answers of {task.name} ({', '.join(task.classes)}), got "
-            f"{unknown[0]!r}; rename it"
+            f"examples: row {examples.row_of(at):,}: expected labels that are answers of {task.name} "
+            f"({', '.join(task.classes)}), got {examples.classes[examples.targets[at]]!r}; rename it"
         )
     classes = torch.tensor([ours.index(number) for number in theirs])
     points = []
@@ -59,11 +59,12 @@ def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) ->
     return LengthCurve(protocol="labeled", points=tuple(points))
 
 
-def _numbers(task: SymbolTask, symbols: Sequence[str]) -> list[int]:
-    """The numbers that a task gives these symbols."""
-    if unknown := [symbol for symbol in symbols if symbol not in task.symbols]:
+def _numbers(task: SymbolTask, examples: Examples) -> list[int]:
+    """The numbers that a task gives the symbols of examples."""
+    if unknown := [index for index, symbol in enumerate(examples.symbols) if symbol not in task.symbols]:
+        at = int(np.flatnonzero(np.isin(examples.ids, unknown))[0])
         raise ValueError(
-            f"examples: expected strings over the symbols of {task.name}, got {unknown[0]!r}; where symbols are words, "
-            "give the separator between them"
+            f"examples: row {examples.row_of(at):,}: expected strings over the symbols of {task.name}, got "
+            f"{examples.symbols[examples.ids[at]]!r}; where symbols are words, give the separator between them"
         )
-    return [task.symbols.index(symbol) for symbol in symbols]
+    return [task.symbols.index(symbol) for symbol in examples.symbols]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
+from statistics import fmean
 from typing import Any, Literal, TypeGuard, cast, get_args
 
 import torch
@@ -100,7 +101,7 @@ class LengthCurve(BaseModel):
 
     def mean(self) -> float:
         """Mean accuracy over the points (NaN if there are none)."""
-        return sum(p.accuracy for p in self.points) / len(self.points) if self.points else math.nan
+        return fmean(p.accuracy for p in self.points) if self.points else math.nan
 
     def min(self) -> float:
         """Lowest accuracy of any point (NaN if there are none)."""

@@ -61,7 +61,7 @@ class Experiment(NamedTuple):
     `fit`: a length, one of the plan's long ones, and the accuracy that every run of a cell has to reach at it; where
     one does not, the cell is marked: how it scores beyond says nothing of generalization.
     `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
-    `compared`: pairs of columns whose runs are compared seed by seed, in each row that has both.
+    `compared`: pairs of columns, each of one run a seed, that are compared seed by seed in each row that has both.
     `is_matrix`: show rows by columns, as a heat map, instead of a line for each cell.
     `needs`: the device, data and time that its runs take, where these are no laptop's: sentences, printed before they
     start.

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lengthwise.certification.certificate import CERTIFICATE, Certificate
-from lengthwise.display import percent
+from lengthwise.display import literal, percent
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of, graph_facts
@@ -52,7 +52,7 @@ def model_card(stored: StoredModel, certificate: Certificate | None) -> str:
     settings, run = stored.settings, stored.run
     name, task = settings["model"]["name"], settings["task"]["name"]
     lines = ["---", "library_name: lengthwise", "tags:", "- length-generalization", f"- {task}", f"- {name}", "---", ""]
-    lines += [f"# {name} on {task}", "", "| | |", "|---|---|"]
+    lines += [f"# {literal(name)} on {literal(task)}", "", "| | |", "|---|---|"]
     lines += [f"| task | {_row(settings['task'])} |", f"| model | {_row(settings['model'])} |"]
     parameters = sum(parameter.numel() for parameter in stored.model.parameters())
     lines += [f"| parameters | {parameters:,} |", f"| source | {stored.kind} {_escaped(stored.name)} |"]
@@ -61,7 +61,8 @@ def model_card(stored: StoredModel, certificate: Certificate | None) -> str:
     if certificate is not None:
         lines.append(f"| certificate | **{certificate.level}** |")
     lines += ["", "## Certificate", ""]
-    lines += ["None: nothing is proved."] if certificate is None else [certificate.claim, "", certificate.reason]
+    proved = [] if certificate is None else [literal(certificate.claim), "", literal(certificate.reason)]
+    lines += proved or ["None: nothing is proved."]
     result = None if run is None else run.result
     lines += ["", "## Accuracy", "", *_accuracy(result), "", "## Use", "", "```console"]
     lines += [f"lengthwise {words}" for words in ("predict FOLDER STRING", "evaluate FOLDER", "certify FOLDER")]
@@ -93,4 +94,4 @@ def _row(settings: dict[str, object]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\n", " ").replace("|", "\\|")
+    return literal(text).replace("|", "\\|")

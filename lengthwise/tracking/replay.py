@@ -178,8 +178,11 @@ def measured(result: RunResult) -> Measured:
     numbers |= {f"result/accuracy_at_{point.length}": point.accuracy for point in long.points}
     if result.structured.points:
         numbers["result/lowest_structured_accuracy"] = result.structured.min()
-    if random := [(point.length, point.accuracy) for point in (*dense.points, *long.points)]:
-        by_length["by_length/accuracy"] = random
+    # Both parts may have measured a length; a curve has one value there, and of two the one of more strings is known
+    # better.
+    best_known = {p.length: p.accuracy for p in sorted((*dense.points, *long.points), key=lambda p: p.num_strings)}
+    if best_known:
+        by_length["by_length/accuracy"] = sorted(best_known.items())
     words = {"result/weights": result.weights}
     if result.certificate is not None:
         words["result/certificate"] = result.certificate.level

@@ -42,10 +42,13 @@ def test_labels_are_counted_at_each_length(names: tuple[str, str]) -> None:
 def test_other_symbols_and_labels_are_refused() -> None:
     task = make_task("regex", pattern="(a|b)*abb")
     model = TransducerModel(task.transducer, task.classes)
-    with pytest.raises(ValueError, match=r"expected strings over the symbols of regex, got 'c'; where symbols are wor"):
-        labeled_curve(model, task, read_examples([("a", "no"), ("cb", "yes")]))
-    with pytest.raises(ValueError, match=r"labels that are answers of regex \(out, in\), got 'maybe'; rename it"):
-        labeled_curve(model, task, read_examples([("a", "in"), ("b", "maybe")]))
+    rows = [("a", "no"), ("", "no"), ("a", "no"), ("b", "yes"), ("bd", "no"), ("cb", "yes")]
+    sentence = r"examples: row 5: expected strings over the symbols of regex, got 'd'; where symbols are words, give"
+    with pytest.raises(ValueError, match=sentence):
+        labeled_curve(model, task, read_examples(rows))
+    sentence = r"examples: row 3: expected labels that are answers of regex \(out, in\), got 'maybe'; rename it"
+    with pytest.raises(ValueError, match=sentence):
+        labeled_curve(model, task, read_examples([("a", "in"), ("", "in"), ("b", "maybe")]))
 
 
 def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsys) -> None:

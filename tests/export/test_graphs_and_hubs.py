@@ -17,6 +17,7 @@ from lengthwise.constructions import construct
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.export.agreement import agreement
 from lengthwise.export.facts import graph_facts
+from lengthwise.export.hub_folder import model_card
 from lengthwise.models import make_model
 from lengthwise.runs.compiled import save_compiled
 from lengthwise.runs.execute import Interrupted, execute
@@ -87,6 +88,11 @@ def test_the_bound_on_differences_is_never_below_the_largest(units: int, bound: 
         return np.full((*inputs.shape, 2), 1 + units / 2**23, np.float32)
 
     assert agreement(model, run, 2).startswith(f"logits within {bound} of torch's")
+
+
+def test_a_page_for_hubs_shows_an_expression_as_it_is(tmp_path: Path) -> None:
+    save_compiled(construct("rnn", make_task("regex", pattern="(a*b)*|a")), tmp_path / "net")
+    assert r"pattern=(a\*b)\*\|a" in model_card(load_stored(tmp_path / "net"), None)
 
 
 def test_a_run_comes_back_from_a_folder_for_hubs(tmp_path: Path, monkeypatch, capsys) -> None:

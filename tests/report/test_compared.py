@@ -101,6 +101,18 @@ def test_what_cannot_be_compared_is_one_sentence(others, message: str) -> None:
     assert "\n" not in str(raised.value)
 
 
+def test_models_without_a_balanced_length_in_the_dense_range_are_compared_by_the_others(tmp_path: Path) -> None:
+    """Of a task such as `regex` with the pattern ab, whose only string is shorter than those measured."""
+    names = [(model, seed) for model in ("rnn", "gru") for seed in (0, 1)]
+    comparison = compare_models([result(name, seed=seed, is_balanced=lambda n: n >= 1_000) for name, seed in names])
+    for line in cells(model_table(comparison)):
+        assert line["1,000"] == "100 %"
+        assert not {"mean", "95 % interval", "lowest"} & line.keys(), "nothing is left of columns that are empty"
+    assert "dense range" not in [difference.row for difference in model_differences(comparison)]
+    print_comparison(Console(file=io.StringIO(), width=100), comparison)
+    assert write_comparison(comparison, tmp_path / "page.md")[0].exists()
+
+
 def test_one_difference_is_counted_in_the_singular() -> None:
     (sentence,) = multiplicity(paired_differences([("a", "x", "y", [0.3, 0.1])]))
     assert sentence.startswith("Of 1 difference of 2 seeds, none would be decided")
@@ -152,5 +164,12 @@ def test_pages_hold_tables_chart_and_points(comparison: Comparison, tmp_path: Pa
     text = page.read_text()
     assert "| length 1,000 | rnn | gru | +25.00 | -37.10 to +87.10 | - |" in text
     assert "![Accuracy against length](page-accuracy.svg)" in text
+    regex = {"task": {"pattern": "(a*b)*"}}
+    starred = compare_models([result(name, task="regex", settings=regex) for name in ("rnn", "gru")])
+    page, *_ = write_comparison(starred, tmp_path / "starred.md")
+    text = page.read_text()
+    assert text.startswith(r"# Models compared on regex pattern=(a\*b)\*")
+    assert r"The best constant answer would score: regex pattern=(a\*b)\* 50.00 %." in text
+    assert "(a*b)*" not in text
     with pytest.raises(ValueError, match=r"expected a name that ends in .html or .md"):
         write_comparison(comparison, tmp_path / "page.pdf")

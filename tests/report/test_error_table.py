@@ -12,6 +12,7 @@ from synthetic_runs import PLAN, synthetic_run
 from lengthwise.evaluation.error_curve import ErrorCurve, ErrorPoint
 from lengthwise.evaluation.interval import (
     accuracy_interval,
+    are_equal,
     difference_from_zero,
     holm,
     mean_interval,
@@ -24,7 +25,7 @@ from lengthwise.experiments.base import Cell
 from lengthwise.report.pages.results import markdown_page
 from lengthwise.report.pages.run import MeasuredRun, write_report
 from lengthwise.report.pages.terminal import print_results
-from lengthwise.report.tables.differences import compared_columns
+from lengthwise.report.tables.differences import compared_columns, paired_differences
 from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.experiment import cell_table
 from lengthwise.report.tables.numbers import percent
@@ -168,6 +169,27 @@ def test_only_tasks_of_this_process_have_shallow_baselines() -> None:
     assert shallow_baseline_sentences([parity, elsewhere]) == []
 
 
+def test_a_shallow_baseline_is_that_of_the_last_length_that_counts() -> None:
+    """At the lengths that do not count a constant answer is right, which says nothing of those that do."""
+    settings = {"task": {"max_length": 5, "alphabet": 4}, "train": {"min_length": 5, "max_length": 5}}
+    spec = make_spec("longest-common-subsequence", "looped-transformer", settings)
+    made_up = synthetic_run().result
+    assert made_up is not None
+    points = [
+        LengthPoint(length=n, num_strings=9, num_correct=9, baseline=0.5, balanced=n in balanced)
+        for balanced in ((4,), ())
+        for n in (3, 4, 5)
+    ]
+    results = [
+        made_up.model_copy(
+            update={"spec": spec.to_json(), "dense": LengthCurve(protocol="independent", points=tuple(curve))}
+        )
+        for curve in (points[:3], points[3:])
+    ]
+    (sentence,) = shallow_baseline_sentences(results)
+    assert ", length 4: " in sentence
+
+
 @pytest.mark.parametrize(("apart", "better"), [(0.4, "R=2"), (-0.4, "R=1"), (0.04, "-")])
 def test_columns_are_compared_seed_by_seed(apart: float, better: str) -> None:
     """Errors that differ by `apart`, give or take 0.02, in two seeds; a third one is in the first column only."""
@@ -190,6 +212,17 @@ def test_columns_are_compared_seed_by_seed(apart: float, better: str) -> None:
     low, high = apart / 4 - 0.06353, apart / 4 + 0.06353
     assert f"| trees | R=1 | R=2 | {apart / 4:+.2e} | {low:+.2e} to {high:+.2e} | {better} |" in page
     assert page.count("| trees | R=1 | R=2 |") == 1
+
+
+def test_columns_with_several_runs_of_a_seed_are_not_compared() -> None:
+    """Of six runs over seeds and rates two gaps were left, of the rate that stood last."""
+    outcomes = [tree_outcome(seed, (1.2, 0.5), num_loops=loops) for loops in (1, 2) for seed in (0, 1)]
+    specs = tuple(outcome.spec for outcome in outcomes)
+    cells = [Cell("trees", "R=1, 2", specs), Cell("trees", "R=2", specs[2:])]
+    experiment = Experiment("Title", "About.", cells, TREE_PLAN, scored="error", compared=[("R=2", "R=1, 2")])
+    sentence = r"^compared: expected one run of each seed in 'R=1, 2' of 'trees', got 2 of seed 0; give each setting a "
+    with pytest.raises(ValueError, match=sentence):
+        compared_columns(experiment, outcomes)
 
 
 def test_an_interval_over_runs_is_students() -> None:
@@ -219,10 +252,26 @@ def test_p_values_are_students_and_corrected_by_holm() -> None:
     assert math.isnan(difference_from_zero([2.0, 2.0])), "no spread says nothing of other seeds"
     assert math.isnan(difference_from_zero([0.4 - 0.3, 0.3 - 0.2])), "gaps that differ by rounding have no spread"
     assert math.isnan(difference_from_zero([1.0]))
+    assert difference_from_zero([1e-17, 2e-17, 1.5e-17]) == 1.0, "rounding is no difference"
     low, _ = mean_interval(values := [0.2, 0.5, 0.3])
     assert difference_from_zero([value - low for value in values]) == pytest.approx(0.05)
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("other", [math.nan, math.inf])
+def test_of_values_that_are_not_numbers_nothing_is_known(other: float) -> None:
+    for values in ([other, other], [other, 0.5], [0.5, other, 0.25]):
+        assert all(map(math.isnan, (*mean_interval(values), *accuracy_interval(values, 10))))
+        assert math.isnan(difference_from_zero(values))
+        assert not are_equal(values)
+
+
+def test_gaps_that_are_rounding_alone_speak_for_no_column() -> None:
+    """Five gaps of one or two units in the last place would have p = 0.003."""
+    unit = 2.0**-53
+    (difference,) = paired_differences([("row", "one", "two", [unit, 2 * unit, unit, unit, 2 * unit])])
+    assert (difference.mean, difference.low, difference.high, difference.p_value) == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_a_page_says_how_many_differences_are_decided_after_the_correction() -> None:

@@ -1,21 +1,27 @@
 import csv
 import io
 import math
+import re
 import tomllib
 from fractions import Fraction
+from html import unescape
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from synthetic_runs import PLAN, synthetic_run
 
+from lengthwise.display import literal
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models import MODELS
 from lengthwise.presets import PRESETS
+from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.runs import as_csv, run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import as_toml, preset_below, task_in, variations
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.spec import RunSpec, make_spec
 from lengthwise.tasks import TASKS, SymbolTask
 
@@ -166,3 +172,19 @@ def test_a_regular_expression_is_named_even_where_it_is_the_default() -> None:
 def test_the_file_of_a_configuration_keeps_every_symbol(pattern: str) -> None:
     spec = make_spec("regex", "regular-gpt", {"task": {"pattern": pattern}})
     assert make_spec("regex", "regular-gpt", tomllib.loads(as_toml(spec.to_json()))).id == spec.id
+
+
+@given(st.text("a b*_<>[]()|\\\\`&;!#\n", min_size=1, max_size=12) | st.sampled_from(["(a*b)*|__a__", "d_model=8"]))
+def test_a_page_shows_text_as_it_is(text: str) -> None:
+    """As a reader of Markdown renders it: regular expressions and file names have characters that are markup."""
+    expected = " ".join(text.split())
+    pages = table_paragraphs(Table(("task",), ((f"x {text} x",),), (("task", f"x {text} x"),)))
+    html = MarkdownIt("commonmark").enable("table").render("\n\n".join(pages))
+    for pattern in ("<td>x(.*)x</td>", "In every row: task x(.*)x[.]</p>"):
+        (matched,) = re.findall(pattern, html)
+        assert " ".join(unescape(matched).split()) == expected
+
+
+def test_text_without_markup_stays_as_it_is() -> None:
+    text = "RegularGPT, d_model=8, betas=[0.9, 0.95], p < 0.01, (a|b), C:\\dir & more!"
+    assert literal(text) == text

@@ -18,7 +18,7 @@ from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.journal import Journal, Probe
 from lengthwise.runs.spec import make_spec
 from lengthwise.tracking.base import TRACKERS
-from lengthwise.tracking.replay import live_tracking, track
+from lengthwise.tracking.replay import live_tracking, measured, track
 from lengthwise.training.loop import StepRecord
 
 NUM_STEPS = 500
@@ -180,6 +180,19 @@ def test_a_run_is_replayed_into_mlflow(finished: RunFolder, tmp_path: Path, monk
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:5000")
     track(finished.path, "mlflow", folder=tmp_path)
     assert StandInClient.made[-1].uri == "http://127.0.0.1:5000"
+
+
+def test_a_length_that_two_parts_measured_is_sent_once_in_order_of_length() -> None:
+    """What more strings say: at 43 the 64 long ones, of which half are right, at 44 the 8 of the dense range."""
+
+    def num_correct(length: int, num_strings: int) -> int:
+        return num_strings // (1 if num_strings == 8 else 2)
+
+    plan = EvaluationPlan(dense=(41, 44), dense_strings=8, long=((43, 64), (44, 4), (1_000, 8)), structured=())
+    result = synthetic_run(plan=plan, num_correct=num_correct).result
+    assert result is not None
+    curve = measured(result).by_length["by_length/accuracy"]
+    assert curve == [(41, 1.0), (42, 1.0), (43, 0.5), (44, 1.0), (1_000, 1.0)]
 
 
 SPEC = make_spec(

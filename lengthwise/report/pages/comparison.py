@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from lengthwise.display import literal
 from lengthwise.files import write_by_rename
 from lengthwise.report.charts.curves import comparison_chart, side_by_side
 from lengthwise.report.charts.pictures import pictures
@@ -129,7 +130,7 @@ def _html(comparison: Comparison, neighbors: Sequence[str]) -> str:
 
 def _markdown(comparison: Comparison, neighbors: Sequence[str]) -> str:
     compared = model_differences(comparison)
-    title, summary = _title(comparison)
+    title, summary = map(literal, _title(comparison))
     picture = next((name for name in neighbors if name.endswith(".svg")), None)
     parts = [
         f"# {title}",
@@ -141,6 +142,10 @@ def _markdown(comparison: Comparison, neighbors: Sequence[str]) -> str:
         " ".join([_DIFFERENCES, *multiplicity(compared)]),
         *table_paragraphs(model_difference_table(compared)),
         folded("Settings in which they differ", table_paragraphs(differing_settings(comparison))),
-        folded("How it was measured", [definitions(_measured(comparison))]),
+        folded("How it was measured", [definitions(_literal(_measured(comparison)))]),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _literal(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(literal(name), literal(text)) for name, text in pairs]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+from lengthwise.display import literal
 from lengthwise.experiments.base import Experiment
 from lengthwise.files import write_by_rename
 from lengthwise.report.charts.pictures import pictures
@@ -158,7 +159,7 @@ def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[s
     if not experiment.plan.certificate:
         return []
     table = level_counts(experiment, outcomes)
-    kept_back = [f"- {reason}: {cells}" for reason, cells in reasons(experiment, outcomes)]
+    kept_back = [f"- {literal(reason)}: {literal(cells)}" for reason, cells in reasons(experiment, outcomes)]
     sizes = [*table_paragraphs(machine_table(experiment, outcomes)), definitions(_MACHINE_COLUMNS.items())]
     return [
         "## Certificates",
@@ -180,7 +181,7 @@ def _failures(outcomes: Sequence[Outcome]) -> list[str]:
     for outcome in outcomes:
         if outcome.result is None:
             reason = NO_RESULT if outcome.reason == NOT_RUN else outcome.reason
-            runs.setdefault(reason, []).append(outcome.spec.id)
+            runs.setdefault(literal(reason), []).append(outcome.spec.id)
     lines = []
     for reason, ids in runs.items():
         lines += [f"- {name}: {reason}" for name in ids] if len(ids) <= MAX_NAMED else [f"- {len(ids)} runs: {reason}"]
@@ -202,7 +203,7 @@ def _overflows(results: Sequence[RunResult]) -> list[str]:
 
 
 def _measured(results: Sequence[RunResult]) -> list[str]:
-    lines = [f"- {name}. {sentence}" for name, sentence in protocol_sentences(results, run_rows(results))]
+    lines = [f"- {name}. {literal(sentence)}" for name, sentence in protocol_sentences(results, run_rows(results))]
     return [folded("How it was measured", ["\n".join(lines)])] if lines else []
 
 

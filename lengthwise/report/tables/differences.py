@@ -1,15 +1,17 @@
 """Columns of an experiment's table compared with each other, seed by seed."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from lengthwise.evaluation.interval import difference_from_zero, holm, mean_interval
+from lengthwise.evaluation.interval import difference_from_zero, holm, mean_interval, without_rounding
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, last_error, results_of
-from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, span
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.pools.outcome import Outcome
 
 HEADER = ("row", "first", "second", "difference", "95 % interval", "better", "p, Holm")
@@ -36,7 +38,12 @@ class Difference(NamedTuple):
 
 
 def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Difference]:
-    """The differences of an experiment: in each row that has both, all pairs of columns that it compares."""
+    """The differences of an experiment: in each row that has both, all pairs of columns that it compares.
+
+    Raises:
+        ValueError: a column that is compared has several runs of a seed, of which it is open with which one of the
+            other column each belongs.
+    """
     pairs: list[tuple[str, str, str, list[float]]] = []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
         cells = {cell.column: cell for cell in experiment.cells if cell.row == row}
@@ -56,6 +63,7 @@ def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -
         >>> f"{difference.low:.3f} {difference.high:.3f} {difference.p_value:.3f} {difference.corrected:.3f}"
         '-0.048 0.448 0.074 0.074'
     """
+    pairs = [(row, one, other, without_rounding(gaps)) for row, one, other, gaps in pairs]
     p_values = [difference_from_zero(gaps) for *_, gaps in pairs]
     nothing = math.nan, math.nan
     intervals = [
@@ -84,7 +92,7 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
         "too few seeds for one, or gaps that are all the same). *p, Holm*: of Student's test, corrected for the number "
         "of differences.",
         *multiplicity(compared),
-        markdown_table(HEADER, difference_lines(compared, errors=errors)),
+        *table_paragraphs(Table(HEADER, tuple(difference_lines(compared, errors=errors)))),
     ]
 
 
@@ -110,6 +118,12 @@ def multiplicity(compared: Sequence[Difference]) -> list[str]:
 
 def _scores(cell: Cell, experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[int, float]:
     """What counts of each run, by its seed."""
+    for seed, count in Counter(spec.seed for spec in cell.specs).items():
+        if count > 1:
+            raise ValueError(
+                f"compared: expected one run of each seed in {cell.column!r} of {cell.row!r}, got {count} of seed "
+                f"{seed}; give each setting a column of its own"
+            )
     results = results_of(cell, outcomes)
     if experiment.scored == "error":
         return {result.spec["seed"]: last_error(result.errors) for result in results if result.errors}

@@ -3,22 +3,24 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from lengthwise.display import literal
 from lengthwise.report.tables.table import Table
 
 
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table; bars in cells are escaped, and a percentage stays in one piece."""
+    """A table of cells in Markdown; bars in them are escaped, and a percentage stays in one piece."""
     return "\n".join(_line(cells) for cells in (header, ["---"] * len(header), *lines))
 
 
 def table_paragraphs(table: Table) -> list[str]:
-    """The table, and a sentence on what all its rows share."""
-    shared = "; ".join(f"{name} {text}" for name, text in table.shared)
-    return [markdown_table(table.header, table.lines), *([f"In every row: {shared}."] if shared else [])]
+    """The table, whose cells are text, and a sentence on what all its rows share."""
+    shared = "; ".join(f"{literal(name)} {literal(text)}" for name, text in table.shared)
+    header, *lines = [[literal(cell) for cell in line] for line in (table.header, *table.lines)]
+    return [markdown_table(header, lines), *([f"In every row: {shared}."] if shared else [])]
 
 
 def definitions(pairs: Iterable[tuple[str, str]]) -> str:
-    """A list of terms and what they mean."""
+    """A list of terms and what they mean, in Markdown."""
     return "\n".join(f"- *{term}*: {meaning}" for term, meaning in pairs)
 
 

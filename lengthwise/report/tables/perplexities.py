@@ -12,7 +12,7 @@ from lengthwise.evaluation.interval import mean_interval
 from lengthwise.evaluation.perplexity import PerplexityCurve, paired_ratio
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import results_of, runs_text
-from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.settings import model_of, task_of, variations
 from lengthwise.report.tables.table import Table
@@ -136,7 +136,7 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
         "The perplexity of *first* over that of *second* on the same last tokens, and its 95 % interval: Student's, "
         "for other chunks of the text; of several runs, the mean of each chunk. It says nothing of other seeds, and is "
         "not corrected for the number of intervals.",
-        markdown_table(("row", "first", "second", *map(_length, lengths)), lines),
+        *table_paragraphs(Table(("row", "first", "second", *map(_length, lengths)), tuple(lines))),
     ]
 
 

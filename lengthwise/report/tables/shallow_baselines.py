@@ -8,9 +8,10 @@ from typing import NamedTuple
 from lengthwise.evaluation.interval import accuracy_interval
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, results_of
-from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span
 from lengthwise.report.tables.settings import task_of
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.tasks import TASKS, Task, make_task
@@ -51,11 +52,15 @@ def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline
 
 
 def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
-    """For each task that knows of one, what the best shallow baseline scores at the longest length measured."""
+    """For each task that knows of one, what the best shallow baseline scores at the longest length that counts.
+
+    That is the last balanced one of the dense range, as accuracies are means over these: elsewhere one answer is right.
+    """
     measured = {
-        (task_of(result), result.dense.points[-1].length): result.spec["task"]
+        (task_of(result), points[-1].length): result.spec["task"]
         for result in results
-        if result.dense.points and result.spec["task"]["name"] in TASKS  # not somebody's own, of another process
+        if (points := result.dense.balanced().points)
+        and result.spec["task"]["name"] in TASKS  # not somebody's own, of another process
     }
     baselines = {key: best_shallow_baseline(make_task(**settings), [key[1]]) for key, settings in measured.items()}
     return [
@@ -88,11 +93,14 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
     if not compared:
         return []
     if len(compared) <= MAX_CELLS:
-        table, more = markdown_table(HEADER, map(_line, compared)), "*Beaten*: it lies above the best shallow baseline."
+        table, more = Table(HEADER, tuple(map(_line, compared))), "*Beaten*: it lies above the best shallow baseline."
     else:
         rows = dict.fromkeys(one.row for one in compared)
-        table = markdown_table(ROWS_HEADER, [_row([one for one in compared if one.row == row]) for row in rows])
-        more = "*Above it*: cells of several runs whose interval lies above the best shallow baseline."
+        table = Table(ROWS_HEADER, tuple(_row([one for one in compared if one.row == row]) for row in rows))
+        more = (
+            "*Above it*: of the cells of two runs or more, of all parts, those whose interval lies above the best "
+            "shallow baseline; of two runs it is so wide that few can."
+        )
     return [
         "## Next to answers that solve nothing",
         "*Best shallow baseline*: what the likeliest answer scores, or the likeliest given one number that is quickly "
@@ -100,7 +108,7 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         "mean over the lengths scored. *95 % interval*: for other seeds and other problems, where all runs of a task "
         "were measured on the same ones; for other problems alone where all runs are as accurate, since they do not "
         f"say how far apart others would be. {more}",
-        table,
+        *table_paragraphs(table),
     ]
 
 

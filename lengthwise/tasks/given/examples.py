@@ -53,6 +53,7 @@ class Counts(NamedTuple):
 class Examples:
     """Strings one after another in `ids`, from `starts[n]` to `starts[n + 1]`; `targets` are `IGNORE` where unlabeled.
 
+    `rows` has the number of the first row of each string, for errors.
     `empty_label` is that of the empty string, and empty where it has none.
 
     Raises:
@@ -64,6 +65,7 @@ class Examples:
     ids: Int64[np.ndarray, " M"]
     targets: Int64[np.ndarray, " M"]
     starts: Int64[np.ndarray, " N1"]
+    rows: Int64[np.ndarray, " N"]
     supervision: Supervision
     counts: Counts
     empty_label: str = ""
@@ -108,6 +110,10 @@ class Examples:
         positions = rows[:, None] + np.arange(length)
         return self.ids[positions], self.targets[positions]
 
+    def row_of(self, index: int) -> int:
+        """The number of the row from which `ids[index]` was read."""
+        return int(self.rows[np.searchsorted(self.starts, index, side="right") - 1])
+
     def part(self, is_kept: Bool[np.ndarray, " N"]) -> "Examples":
         """Some of the strings, with the same symbols and classes."""
         kept = np.repeat(is_kept, self.lengths)
@@ -118,6 +124,7 @@ class Examples:
             self.ids[kept],
             self.targets[kept],
             starts,
+            self.rows[is_kept],
             self.supervision,
             self.counts,
             self.empty_label,
@@ -140,7 +147,7 @@ def examples_from(rows: Iterable[Row], supervision: Supervision, *, min_classes:
         >>> examples.symbols, examples.classes, examples.counts.num_duplicates
         (('a', 'b'), ('in', 'out'), 1)
     """
-    strings, chosen, empty_label, counts = _without_repetitions(rows, supervision)
+    strings, chosen, numbers, empty_label, counts = _without_repetitions(rows, supervision)
     names = sorted({symbol for string in strings for symbol in string}, key=_natural)
     classes = sorted({label for labels in chosen for label in labels}, key=_natural)
     for what, of_kind in (("symbols", names), ("classes", classes)):
@@ -155,20 +162,21 @@ def examples_from(rows: Iterable[Row], supervision: Supervision, *, min_classes:
     labeled = np.fromiter((class_ids[label] for labels in chosen for label in labels), np.int64)
     targets = np.full(len(ids), IGNORE)
     targets[starts[1:] - 1 if supervision == "last" else slice(None)] = labeled
-    return Examples(tuple(names), tuple(classes), ids, targets, starts, supervision, counts, empty_label)
+    first = np.array(numbers, np.int64)
+    return Examples(tuple(names), tuple(classes), ids, targets, starts, first, supervision, counts, empty_label)
 
 
 def _without_repetitions(
     rows: Iterable[Row], supervision: Supervision
-) -> tuple[list[Sequence[str]], list[list[str]], str, Counts]:
-    """Each string once, its labels, each of them the most frequent one, the empty string's, and what was left out.
+) -> tuple[list[Sequence[str]], list[list[str]], list[int], str, Counts]:
+    """Each string once, its labels, each the most frequent one, its first row; the empty string's label; and counts.
 
     Prefixes are numbered as nodes of their tree; those that have labels get a vote of each row.
     """
     nodes: dict[tuple[int, str], int] = {}
     votes: defaultdict[int, Counter[str]] = defaultdict(Counter)
     empty_votes: Counter[str] = Counter()
-    strings: dict[int, tuple[Sequence[str], list[int]]] = {}
+    strings: dict[int, tuple[Sequence[str], list[int], int]] = {}
     labeled: list[tuple[list[int], Sequence[str]]] = []
     num_rows = 0
     for symbols, labels, number in rows:
@@ -179,7 +187,7 @@ def _without_repetitions(
             prefixes.append(nodes.setdefault((prefixes[-1], symbol), len(nodes) + 1))
         if symbols:
             nodes_of = prefixes[-1:] if supervision == "last" else prefixes[1:]
-            strings.setdefault(prefixes[-1], (symbols, nodes_of))
+            strings.setdefault(prefixes[-1], (symbols, nodes_of, number))
             labeled.append((nodes_of, labels))
             for node, label in zip(nodes_of, labels, strict=True):
                 votes[node][label] += 1
@@ -193,7 +201,7 @@ def _without_repetitions(
         for nodes_of, labels in labeled
         if all(majority.get(node) == label for node, label in zip(nodes_of, labels, strict=True))
     ]
-    kept = [(symbols, nodes_of) for symbols, nodes_of in strings.values() if majority.keys() >= set(nodes_of)]
+    kept = [string for string in strings.values() if majority.keys() >= set(string[1])]
     if not kept:
         raise ValueError(
             "examples: expected strings with a label that is more frequent than the others, got as many rows with one "
@@ -201,9 +209,9 @@ def _without_repetitions(
         )
     num_duplicates = len(agreeing) - len(set(agreeing))
     counts = Counts(num_rows, num_rows - len(labeled), num_duplicates, len(labeled) - len(agreeing))
-    chosen = [[majority[node] for node in nodes_of] for _, nodes_of in kept]
+    chosen = [[majority[node] for node in nodes_of] for _, nodes_of, _ in kept]
     empty_label = "" if _is_tied(empty_votes) else max(empty_votes, key=empty_votes.__getitem__, default="")
-    return [symbols for symbols, _ in kept], chosen, empty_label, counts
+    return [symbols for symbols, *_ in kept], chosen, [number for *_, number in kept], empty_label, counts
 
 
 def _is_tied(votes: Counter[str]) -> bool:

@@ -187,6 +187,7 @@ def _column_numbers(names: Sequence[str], columns: tuple[str | None, str | None]
 
 def _rows_of_lines(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
     """A JSON object, or a list of two, on each line."""
+    keys = None
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
@@ -196,13 +197,26 @@ def _rows_of_lines(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
             except (json.JSONDecodeError, RecursionError) as problem:
                 raise ValueError(f"examples: row {number:,}: expected JSON, got something else ({problem})") from None
             if isinstance(content, Mapping):
-                names = list(content)
-                try:
-                    string, label = (names[index] for index in _column_numbers(names, columns))
-                except ValueError as problem:
-                    raise ValueError(f"examples: row {number:,}: {problem}") from None
-                content = [content[string], content[label]]
+                keys = _keys(list(content), columns, number, before=keys)
+                content = [content[key] for key in keys]
             yield number, content
+
+
+def _keys(
+    names: Sequence[str], columns: tuple[str | None, str | None], number: int, *, before: tuple[str, str] | None
+) -> tuple[str, str]:
+    """Under which names an object has string and label; `before`: where an object of an earlier row has them."""
+    try:
+        string, label = _column_numbers(names, columns)
+    except ValueError as problem:
+        for key, what in zip(before or (), ("string", "label"), strict=False):
+            if key not in names:
+                raise ValueError(
+                    f"examples: row {number:,}: expected a {what} under {key!r}, as in the rows before it, got none, "
+                    f"but {', '.join(map(repr, names)) or 'an empty object'}; add it, or leave the row out"
+                ) from None
+        raise ValueError(f"examples: row {number:,}: {problem}") from None
+    return names[string], names[label]
 
 
 def _rows_of_abbadingo(path: Path, columns: tuple[str | None, str | None]) -> Pairs:

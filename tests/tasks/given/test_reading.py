@@ -153,6 +153,13 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         ("file.csv", b"id,session,status\n1,ab,x\n2,b,y\n", "string: expected one of the columns 'id', 'session'"),
         ("file.csv", b"session,status\nab,x\nb,y\n", "name its columns 'session' (string) and 'status' (label)"),
         ("file.jsonl", b'{"text": "ab", "label": 1}\n{"text": \n', "row 2: expected JSON, got something else"),
+        (
+            "file.jsonl",
+            b'{"string": "ab", "label": 1}\n\n{"string": "b"}\n',
+            "row 3: expected a label under 'label', as in the rows before it, got none, but 'string'; add it, or leave",
+        ),
+        ("file.jsonl", b'{"word": "a", "class": 1}\n{"label": 2}\n', "row 2: expected a string under 'word', as in"),
+        ("file.jsonl", b'{"string": "ab"}\n', "row 1: label: expected one of the columns 'string', got 0 with a usual"),
         ("file.jsonl", b'"ab"\n', "row 1: expected a string and its label, got 'ab'"),
         ("file.dat", b"a b\n", "expected a first line with the numbers of strings and of symbols, got ['a', 'b']"),
         ("file.dat", b"2 2\n1 2 a\n", "row 2: expected label, length and symbols, got '1 2 a"),
