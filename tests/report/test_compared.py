@@ -50,6 +50,10 @@ def test_models_are_in_a_table_with_accuracies_and_cost(comparison: Comparison) 
     assert (gru["model"], gru["mean"], gru["1,000"], gru["parameters"]) == ("gru", "100 %", "50.00 %", "25,216")
     assert ("chance", "50.00 %") in model_table(comparison).shared
     assert accuracies_by_length(comparison.models[1])[1_000] == [0.5, 0.75, 1.0]
+    (row, *_) = comparison.models[1].rows
+    again = row.dense.points[0].model_copy(update={"num_strings": 10_000, "num_correct": 2_500})
+    both = comparison.models[1]._replace(rows=(row._replace(long={again.length: again}),))
+    assert accuracies_by_length(both)[again.length] == [0.25], "each seed counts once"
 
 
 def test_differences_are_paired_by_seed_with_students_interval(comparison: Comparison) -> None:

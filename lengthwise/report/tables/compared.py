@@ -211,9 +211,13 @@ def differing_settings(comparison: Comparison) -> Table:
 
 
 def accuracies_by_length(model: ComparedModel) -> Mapping[int, list[float]]:
-    """The accuracy of each seed at each balanced length of the dense range and each long length, in order."""
+    """The accuracy of each seed at each balanced length of the dense range and each long length, in order.
+
+    A length that both have is said by the one of more strings.
+    """
     points: dict[int, list[float]] = {}
     for row in model.rows:
-        for point in (*row.dense.points, *row.long.values()):
-            points.setdefault(point.length, []).append(point.accuracy)
+        in_order = sorted((*row.dense.points, *row.long.values()), key=lambda point: point.num_strings)
+        for length, accuracy in {point.length: point.accuracy for point in in_order}.items():
+            points.setdefault(length, []).append(accuracy)
     return dict(sorted(points.items()))
