@@ -79,7 +79,10 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
     """Raise a ValueError where the recipe needs a capability that the model lacks."""
     augmentation = recipe.augmentation
     if (augmentation.padding or augmentation.leading_padding) and not issubclass(model, AcceptsPads):
-        raise ValueError(f"train.augmentation: {model.name} accepts no pads; set padding and leading_padding to 0")
+        raise ValueError(
+            f"train.augmentation: {model.name} accepts no pads; set padding, leading_padding and train.late_consistency "
+            f"to 0, as make_spec(task, {model.name!r}).recipe has them"
+        )
     if recipe.late_consistency and not issubclass(model, AcceptsPads):
         raise ValueError(f"train.late_consistency: {model.name} accepts no pads, which it needs; set it to 0")
     if (augmentation.state_noise or augmentation.late_state_noise) and not issubclass(model, AcceptsNoise):

@@ -161,7 +161,10 @@ def test_states_of_suffixes_of_half_of_the_strings_are_compared(monkeypatch: pyt
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "train.augmentation: gru accepts no pads; set padding and leading_padding to 0"),
+        (
+            {},
+            "train.augmentation: gru accepts no pads; set padding, leading_padding and train.late_consistency to 0, as make_",
+        ),
         ({"late_consistency": 1.0}, "train.late_consistency: gru accepts no pads, which it needs; set it to 0"),
         (
             {"late_consistency": 0.0, "augmentation": {"padding": 0, "leading_padding": 0}},
