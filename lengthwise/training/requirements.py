@@ -80,8 +80,8 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
     augmentation = recipe.augmentation
     if (augmentation.padding or augmentation.leading_padding) and not issubclass(model, AcceptsPads):
         raise ValueError(
-            f"train.augmentation: {model.name} accepts no pads; set padding, leading_padding and train.late_consistency "
-            f"to 0, as make_spec(task, {model.name!r}).recipe has them"
+            f"train.augmentation: {model.name} accepts no pads; set padding, leading_padding and late_consistency to "
+            f"0, as make_spec(task, {model.name!r}).recipe has them"
         )
     if recipe.late_consistency and not issubclass(model, AcceptsPads):
         raise ValueError(f"train.late_consistency: {model.name} accepts no pads, which it needs; set it to 0")

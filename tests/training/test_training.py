@@ -163,7 +163,7 @@ def test_states_of_suffixes_of_half_of_the_strings_are_compared(monkeypatch: pyt
     [
         (
             {},
-            "train.augmentation: gru accepts no pads; set padding, leading_padding and train.late_consistency to 0, as make_",
+            "train.augmentation: gru accepts no pads; set padding, leading_padding and late_consistency to 0, as mak",
         ),
         ({"late_consistency": 1.0}, "train.late_consistency: gru accepts no pads, which it needs; set it to 0"),
         (
