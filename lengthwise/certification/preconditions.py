@@ -107,7 +107,7 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
     kind = type(model)
     if kind is not MODELS.get(getattr(kind, "name", "")):
         return
-    again = build_model(kind.name, model.config, task, seed=0)
+    again = _made_again(model, task)
     state = model.state_dict()
     if others := _shapes(state).items() ^ _shapes(again.state_dict()).items():
         raise ValueError(
@@ -128,6 +128,30 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
             f"model: expected one that its settings and weights make, got a {kind.name} that answers otherwise; make "
             "it again, and load its weights"
         )
+
+
+class _Symbols(NamedTuple):
+    """What a net was made for that reads more symbols than a task has."""
+
+    symbols: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
+def _made_again(model: SequenceModel, task: MachineTask) -> SequenceModel:
+    """A net of the same settings, and of as many symbols where its tensors say of how many."""
+    kind = type(model)
+    again = build_model(kind.name, model.config, task, seed=0)
+    ours, made = _shapes(model.state_dict()), _shapes(again.state_dict())
+    more = {
+        size - of_task
+        for name in ours.keys() & made.keys()
+        for size, of_task in zip(ours[name], made[name], strict=False)
+        if size != of_task
+    }
+    if len(more) != 1 or min(more) < 0:
+        return again
+    symbols = tuple(map(str, range(len(task.symbols) + min(more))))
+    return build_model(kind.name, model.config, _Symbols(symbols, task.classes), seed=0)
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:

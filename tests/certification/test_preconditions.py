@@ -10,7 +10,7 @@ from last_symbol import LastSymbol, last_symbol_net
 from slow_nets import slow_net
 from torch import nn
 
-from lengthwise import wrap
+from lengthwise import construct, make_task, wrap
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
 from lengthwise.models.base import SequenceModel
@@ -82,6 +82,17 @@ def test_nothing_is_proved_of_a_net_that_its_settings_and_weights_do_not_make() 
         "expected eps=1e-05 in its part layers.0.norms.0, as its settings make it, got 0.001; make"
         in certificate.reason
     )
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_a_net_may_read_more_symbols_than_the_task_has() -> None:
+    table = {"outputs": (0, 1), "answers": ("even", "odd")}
+    three = make_task("machine", alphabet=("a", "b", "c"), table=((0, 1, 0), (1, 0, 1)), **table)
+    two = make_task("machine", alphabet=("a", "b"), table=((0, 1), (1, 0)), **table)
+    model = construct("rnn", three).model
+    assert certify(model, two).level == "proved"
+    model.register_buffer("more", torch.zeros(1))
+    assert certify(model, two).level == "extracted"
 
 
 def more_tensors(model: SequenceModel) -> None:
