@@ -1,6 +1,7 @@
 """Results of an experiment in one file, and pages of experiments that are not finished."""
 
 import gzip
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,62 +19,73 @@ def reproduce(folder: Path, *more: str) -> int:
     return exit_code(*arguments)
 
 
-def test_a_page_is_made_of_records_alone_and_says_what_is_missing(tmp_path: Path, capsys) -> None:
-    assert reproduce(tmp_path, "--runs", str(tmp_path / "runs")) == 0
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A folder with a page, its records, and all runs of it; tests change a copy."""
+    folder = tmp_path_factory.mktemp("finished")
+    assert reproduce(folder, "--runs", str(folder / "runs")) == 0
+    return folder
+
+
+@pytest.fixture
+def pages(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path, dirs_exist_ok=True))
+
+
+def test_a_page_is_made_of_records_alone_and_says_what_is_missing(pages: Path, capsys) -> None:
     page, records = (
-        tmp_path / "regular-gpt-chunk-sizes-smoke.md",
-        tmp_path / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz",
+        pages / "regular-gpt-chunk-sizes-smoke.md",
+        pages / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz",
     )
     whole, data = page.read_text(), records.read_bytes()
     assert f"[{records.name}](records/{records.name})" in whole
     results = read_records(records)
     assert len(results) == 6
 
-    assert reproduce(tmp_path, "--runs", str(tmp_path / "other"), "--recorded", "--page-only") == 0
+    assert reproduce(pages, "--runs", str(pages / "other"), "--recorded", "--page-only") == 0
     assert page.read_text() == whole
     assert records.read_bytes() == data
 
     write_records(records, results[:3])
-    assert reproduce(tmp_path, "--runs", str(tmp_path / "third"), "--recorded", "--page-only") == 1
+    assert reproduce(pages, "--runs", str(pages / "third"), "--recorded", "--page-only") == 1
     output = capsys.readouterr().out
     assert "3 runs taken from" in output
     assert output.count("not run yet") == 3
     assert "## Without a result" in page.read_text()
     assert len(read_records(records)) == 3
 
-    assert reproduce(tmp_path, "--runs", str(tmp_path / "none"), "--page-only") == 1
+    assert reproduce(pages, "--runs", str(pages / "none"), "--page-only") == 1
     assert "- 6 runs: no result on record: not run yet, or diverged" in page.read_text(), (
         "many runs are counted, not named"
     )
     assert [result.run_id for result in read_records(records)] == [result.run_id for result in results[:3]]
 
-    assert reproduce(tmp_path, "--runs", str(tmp_path / "third")) == 0
+    assert reproduce(pages, "--runs", str(pages / "third")) == 0
     assert [result.run_id for result in read_records(records)] == [result.run_id for result in results]
 
 
-def test_runs_that_diverged_are_on_record_until_they_have_a_result(tmp_path: Path) -> None:
-    assert reproduce(tmp_path, "--runs", str(tmp_path / "runs")) == 0
+def test_runs_that_diverged_are_on_record_until_they_have_a_result(pages: Path) -> None:
     page, records = (
-        tmp_path / "regular-gpt-chunk-sizes-smoke.md",
-        tmp_path / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz",
+        pages / "regular-gpt-chunk-sizes-smoke.md",
+        pages / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz",
     )
     results = read_records(records)
-    (folder,) = (RunFolder(path) for path in (tmp_path / "runs").iterdir() if path.name == results[0].run_id)
+    (folder,) = (RunFolder(path) for path in (pages / "runs").iterdir() if path.name == results[0].run_id)
     (folder.path / "result.json").unlink()
     folder.write_status(RunStatus(status="diverged", step=3, message="training diverged at step 3"))
     write_records(records, results[1:])
-    assert reproduce(tmp_path, "--runs", str(tmp_path / "runs"), "--page-only") == 1
+    assert reproduce(pages, "--runs", str(pages / "runs"), "--page-only") == 1
     whole, data = page.read_text(), records.read_bytes()
     assert f"- {results[0].run_id}: Diverged: training diverged at step 3" in whole
     assert [run.run_id for run in read_diverged(records)] == [results[0].run_id]
     assert read_records(records) == results[1:]
     convert(records)
     for _ in range(2):  # the second time its folder is there
-        assert reproduce(tmp_path, "--runs", str(tmp_path / "other"), "--recorded", "--page-only") == 1
+        assert reproduce(pages, "--runs", str(pages / "other"), "--recorded", "--page-only") == 1
         assert (page.read_text(), records.read_bytes()) == (whole, data)
-    assert reproduce(tmp_path, "--runs", str(tmp_path / "none"), "--page-only") == 1
+    assert reproduce(pages, "--runs", str(pages / "none"), "--page-only") == 1
     assert records.read_bytes() == data, "what is on record stays there"
-    assert reproduce(tmp_path, "--runs", str(tmp_path / "other"), "--recorded") == 0
+    assert reproduce(pages, "--runs", str(pages / "other"), "--recorded") == 0
     assert read_diverged(records) == []
 
 
@@ -83,14 +95,13 @@ def test_records_do_not_stand_for_nets_that_are_looked_into(capsys) -> None:
     assert expected in capsys.readouterr().err
 
 
-def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(tmp_path: Path) -> None:
-    assert reproduce(tmp_path, "--runs", str(tmp_path / "runs")) == 0
-    first, second, *_ = read_records(tmp_path / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz")
+def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(pages: Path) -> None:
+    first, second, *_ = read_records(pages / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz")
     renamed = second.model_copy(update={"run_id": "parity-regular-gpt-seed0-of-an-older-version"})
-    assert restore([first, renamed], tmp_path / "runs") == 0
+    assert restore([first, renamed], pages / "runs") == 0
     gone = second.model_copy(update={"spec": second.spec | {"model": second.spec["model"] | {"gone": 1}}})
-    assert restore([first, renamed, gone], tmp_path / "empty") == 1
-    (folder,) = (tmp_path / "empty").iterdir()
+    assert restore([first, renamed, gone], pages / "empty") == 1
+    (folder,) = (pages / "empty").iterdir()
     assert RunFolder(folder).read_result() == first
     assert RunFolder(folder).read_plan() == first.plan, "or else going on would measure it again"
     assert RunFolder(folder).read_spec() == spec_from_json(first.spec)
