@@ -83,7 +83,7 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
         extraction = reader.extract(radius)
     except (ValueError, Diverged) as problem:
         raise ValueError(f"certificate: no machine was read off its model: {problem}; certify again") from None
-    if first_error(extraction.machine, task.reference) is not None:
+    if any(first_error(machine, task.reference) is not None for machine in (extraction.machine, extraction.fine)):
         raise ValueError("certificate: the machine read off its model is not right; it was edited, certify again")
     return extraction
 
