@@ -1,5 +1,7 @@
 """Models that a certificate must not be fooled by, each a `SequenceModel`, and a task for them."""
 
+import math
+
 import numpy as np
 import torch
 from torch import nn
@@ -23,6 +25,11 @@ class MultiplesOf3(Parity):
 
     def solve(self, inputs):
         return (inputs.cumsum(1) % 3 == 0).long()
+
+    def baseline(self, length: int) -> float:
+        """Of all strings those with 0, 3, 6, ... of b, or the others."""
+        multiples = sum(math.comb(length, count) for count in range(0, length + 1, 3)) / 2**length
+        return max(multiples, 1 - multiples)
 
 
 class WithoutTree(SequenceModel):
