@@ -12,7 +12,7 @@ from lengthwise.report.tables.matrix import Entry
 STEP_X, STEP_Y = 23, 17
 """Pixels of a cell."""
 
-PADDING = {"left": 24, "top": 12, "right": 5, "bottom": 5}
+PADDING = {"left": 24, "top": 12, "right": 24, "bottom": 5}
 """Pixels at the edges, for labels in a font that is wider than the one that the chart was made with."""
 
 COLORS = ("#f4f1ec", "#1f8a70")
