@@ -92,6 +92,7 @@ def _run(own: "Experiment", page: Page, console: Output, options: "PoolOptions")
         outcomes = run_all(own.specs, own.plans, page.runs, console, options, also=now_and_then(page.write))
         code = print_outcomes(own, outcomes, console)
     except Interrupted:
+        console.print_line("stopped; the page of what is finished takes half a minute")
         _write(page, console)
         raise
     _write(page, console)
