@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from lengthwise.certification.examination import weights_digest
-from lengthwise.models.base import MODELS, SequenceModel, build_model
+from lengthwise.models.base import MODELS, SequenceModel
 from lengthwise.models.consistency import check_consistent, check_sizes, some_strings
 from lengthwise.models.wrapped import WrappedRNN
+from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import MachineTask
 from lengthwise.tasks.consistency import check_task_consistent
 
@@ -130,28 +131,24 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
         )
 
 
-class _Symbols(NamedTuple):
-    """What a net was made for that reads more symbols than a task has."""
-
-    symbols: tuple[str, ...]
-    classes: tuple[str, ...]
-
-
 def _made_again(model: SequenceModel, task: MachineTask) -> SequenceModel:
-    """A net of the same settings, and of as many symbols where its tensors say of how many."""
-    kind = type(model)
-    again = build_model(kind.name, model.config, task, seed=0)
-    ours, made = _shapes(model.state_dict()), _shapes(again.state_dict())
+    """A net of the same settings, and of as many symbols more than the task has as its tensors say."""
+
+    def made(num_more: int) -> SequenceModel:
+        kind: type[Any] = type(model)
+        sizes = {"vocab_size": len(task.symbols) + num_more, "num_classes": len(task.classes)}
+        net: SequenceModel = kind(model.config, **sizes, generator=generator_for(0, "parameters"))
+        return net
+
+    again = made(0)
+    ours, theirs = _shapes(model.state_dict()), _shapes(again.state_dict())
     more = {
         size - of_task
-        for name in ours.keys() & made.keys()
-        for size, of_task in zip(ours[name], made[name], strict=False)
+        for name in ours.keys() & theirs.keys()
+        for size, of_task in zip(ours[name], theirs[name], strict=False)
         if size != of_task
     }
-    if len(more) != 1 or min(more) < 0:
-        return again
-    symbols = tuple(map(str, range(len(task.symbols) + min(more))))
-    return build_model(kind.name, model.config, _Symbols(symbols, task.classes), seed=0)
+    return made(min(more)) if len(more) == 1 and min(more) > 0 else again
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:

@@ -83,6 +83,15 @@ class LengthPoint(BaseModel):
         return wilson_interval(self.num_correct, self.num_strings)
 
 
+def best_known(points: Iterable[LengthPoint]) -> dict[int, float]:
+    """The accuracy at each length, in order; of two points at one the one of more strings is known better.
+
+    Both the dense range and the long lengths of a plan may have a length.
+    """
+    by_length = {point.length: point.accuracy for point in sorted(points, key=lambda point: point.num_strings)}
+    return dict(sorted(by_length.items()))
+
+
 class LengthCurve(BaseModel):
     """Points of one protocol, shortest strings first."""
 

@@ -101,16 +101,23 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
     """
     count = 0
     for result in results:
-        try:
-            folder, spec = RunFolder(root / result.run_id), spec_from_json(result.spec)
-        except ValueError:
+        if (spec := _spec_of_new(result, root)) is None:
             continue
-        others = files_of_others(file_digests(result.versions), type(spec.task), MODELS[spec.model_name])
-        if spec.id == result.run_id and not others and not folder.path.exists():
+        if not files_of_others(file_digests(result.versions), type(spec.task), MODELS[spec.model_name]):
+            folder = RunFolder(root / spec.id)
             folder.create(spec, plan=result.plan)
             folder.write_result(result)
             count += 1
     return count
+
+
+def _spec_of_new(record: RunResult | DivergedRun, root: Path) -> RunSpec | None:
+    """The settings of a run without a folder; None where it has one, or is no run of today's settings."""
+    try:
+        spec = spec_from_json(record.spec)
+    except ValueError:
+        return None
+    return spec if spec.id == record.run_id and not RunFolder(root / spec.id).path.exists() else None
 
 
 def diverged_now(
@@ -136,10 +143,7 @@ def diverged_now(
 def restore_diverged(diverged: Iterable[DivergedRun], root: Path) -> None:
     """Make a run folder that says so of each run that diverged and has none below `root`; see `restore`."""
     for run in diverged:
-        try:
-            folder, spec = RunFolder(root / run.run_id), spec_from_json(run.spec)
-        except ValueError:
-            continue
-        if spec.id == run.run_id and not folder.path.exists():
+        if (spec := _spec_of_new(run, root)) is not None:
+            folder = RunFolder(root / spec.id)
             folder.create(spec)
             folder.write_status(run.diverged)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lengthwise.evaluation.length_curve import best_known
 from lengthwise.runs.execute import Progress
 from lengthwise.runs.folder import RunFolder, RunResult
 from lengthwise.runs.journal import Probe
@@ -178,11 +179,8 @@ def measured(result: RunResult) -> Measured:
     numbers |= {f"result/accuracy_at_{point.length}": point.accuracy for point in long.points}
     if result.structured.points:
         numbers["result/lowest_structured_accuracy"] = result.structured.min()
-    # Both parts may have measured a length; a curve has one value there, and of two the one of more strings is known
-    # better.
-    best_known = {p.length: p.accuracy for p in sorted((*dense.points, *long.points), key=lambda p: p.num_strings)}
-    if best_known:
-        by_length["by_length/accuracy"] = sorted(best_known.items())
+    if curve := best_known([*dense.points, *long.points]):
+        by_length["by_length/accuracy"] = list(curve.items())
     words = {"result/weights": result.weights}
     if result.certificate is not None:
         words["result/certificate"] = result.certificate.level

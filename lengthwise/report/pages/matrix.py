@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from lengthwise.experiments.base import Experiment
 from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
-from lengthwise.report.tables.levels import LEVELS
-from lengthwise.report.tables.markdown import table_paragraphs
+from lengthwise.report.tables.markdown import folded, table_paragraphs
 from lengthwise.report.tables.matrix import (
     CSV_COLUMNS,
     LOW_LOSS,
@@ -14,6 +13,7 @@ from lengthwise.report.tables.matrix import (
     column_tables,
     cost_table,
     entries_of,
+    levels_of,
     matrix_csv,
     missing,
     printed_tables,
@@ -53,9 +53,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         f"cut, never rounded up. Colors begin at chance. {_DOTS if has_marks(entries) else _NO_DOTS}",
         f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
         f"{len(experiment.cells):,} cells. All cells that have some, with numbers in full: [{stem}.csv]({stem}.csv).",
-        '<details markdown="1"><summary>Columns of that file</summary>',
-        "\n".join(f"- {name}: {meaning}" for name, meaning in CSV_COLUMNS.items()),
-        "</details>",
+        folded("Columns of that file", ["\n".join(f"- {name}: {meaning}" for name, meaning in CSV_COLUMNS.items())]),
         "## What each model does",
         *(
             paragraph
@@ -68,9 +66,9 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         f"*fits*: runs whose final loss, at the lengths of training, is below {LOW_LOSS}. "
         f"*solved*: runs without an error on the random strings of {lengths} symbols, some of which are refuted by "
         f"other strings. {_OVERFLOW if any(e.overflowed for e in entries) else ''}"
-        f"{', '.join(f'*{level}*' for level in LEVELS if any(entry.levels[level] for entry in entries))}: runs with "
-        "such a certificate; *error*: the symbols of the shortest strings known to be answered wrongly, the median of "
-        "nets (of two in the middle the shorter one) and their range.",
+        f"{', '.join(f'*{level}*' for level in levels_of(entries))}: runs with such a certificate; *error*: the "
+        "symbols of the shortest strings known to be answered wrongly, the median of nets (of two in the "
+        "middle the shorter one) and their range.",
         "## What it costs",
         *table_paragraphs(cost_table(experiment, entries)),
         *(["## Published numbers next to ours", _OURS.format(parts=f" ({parts})" if parts else "")] if printed else []),

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from lengthwise.evaluation.interval import accuracy_interval
+from lengthwise.evaluation.length_curve import best_known
 from lengthwise.report.tables.comparison import group_accuracies
 from lengthwise.report.tables.differences import HEADER, Difference, difference_lines, paired_differences
 from lengthwise.report.tables.levels import LEVELS
@@ -211,13 +212,9 @@ def differing_settings(comparison: Comparison) -> Table:
 
 
 def accuracies_by_length(model: ComparedModel) -> Mapping[int, list[float]]:
-    """The accuracy of each seed at each balanced length of the dense range and each long length, in order.
-
-    A length that both have is said by the one of more strings.
-    """
+    """The accuracy of each seed at each balanced length of the dense range and each long length, in order."""
     points: dict[int, list[float]] = {}
     for row in model.rows:
-        in_order = sorted((*row.dense.points, *row.long.values()), key=lambda point: point.num_strings)
-        for length, accuracy in {point.length: point.accuracy for point in in_order}.items():
+        for length, accuracy in best_known([*row.dense.points, *row.long.values()]).items():
             points.setdefault(length, []).append(accuracy)
     return dict(sorted(points.items()))

@@ -116,7 +116,7 @@ def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str,
         by_column = _by_column(experiment, [entry for entry in entries if entry.cell.part == part])
         scores = {column: _scores(experiment, own, cells[column]) for column, own in by_column.items()}
         if scores:
-            absent = {level for level in LEVELS if not any(entry.levels[level] for entry in entries)}
+            absent = LEVELS.keys() - set(levels_of(entries))
             header = [name for name in next(iter(scores.values())) if name not in absent]
             lines = tuple((column, *(own[name] for name in header)) for column, own in scores.items())
             tables[part] = Table(("model", *header), lines)
@@ -156,6 +156,11 @@ def _scores(experiment: Experiment, own: Sequence[Entry], total: int) -> dict[st
         **{level: str(sum(entry.levels[level] for entry in own)) for level in LEVELS},
         "error": f"{median_low(errors):,} ({span(errors)})" if errors else NOTHING,
     }
+
+
+def levels_of(entries: Sequence[Entry]) -> list[str]:
+    """The levels that some run has, highest first."""
+    return [level for level in LEVELS if any(entry.levels[level] for entry in entries)]
 
 
 def at_longest(experiment: Experiment) -> str:
