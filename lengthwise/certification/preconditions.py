@@ -115,8 +115,15 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
             f"model: expected tensors of the names and shapes that its settings make, got another {min(others)[0]}; "
             "make it again, and load its weights"
         )
-    for (name, part), (_, made) in zip(model.named_modules(), again.named_modules(), strict=True):
-        ours, theirs = _settings_of(part), _settings_of(made)
+    # One part may stand in several places.
+    parts, made = (dict(net.named_modules(remove_duplicate=False)) for net in (model, again))
+    if others := parts.keys() ^ made.keys():
+        raise ValueError(
+            f"model: expected the parts that its settings make, got another {min(others)}; make it again, and load its "
+            "weights"
+        )
+    for name, part in parts.items():
+        ours, theirs = _settings_of(part), _settings_of(made[name])
         if other := {key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)}:
             key = min(other)
             raise ValueError(

@@ -1,4 +1,4 @@
-"""A layer of the recurrence h_t = (I + A(u_t)) h_{t-1} whose A(u) is linear in u and of a structure."""
+"""A layer of the recurrence h_t = c_t (I + A(u_t)) h_{t-1} whose A(u) is linear in u and of a structure."""
 
 from typing import Literal
 
@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.recurrent_layer import TabledLayer
 from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.in_range import states_in_range
 from lengthwise.ops.symbol_recurrence import symbol_recurrence
 
 Structure = Literal["block", "low-rank"]
@@ -20,15 +21,17 @@ TIME_STEP = 1 / 40
 
 
 class LinearCDELayer(TabledLayer):
-    """h_t = (I + (A^0 + sum_i u_i A^i) / 40) h_{t-1} from a learned h_0, i = 1 ... D, y_t = h_t; nothing is added to h.
+    """h_t = c_t (I + (A^0 + sum_i u_i A^i) / 40) h_{t-1} from a learned h_0, i = 1 ... D, y_t = h_t; h is not driven.
 
+    c_t is 1 up to numbers of 2^30, and divides larger ones by what leaves 2^30 (`lengthwise.ops.in_range`).
     `structure` of A^0 ... A^D: `"block"`, block-diagonal with blocks of `block_dim` (1: diagonal); `"low-rank"`,
     diag(d) + U V^T with U and V of `rank` columns. Transitions of a symbol are matrices of `block_dim`, or of D x D.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025), and its code for initialization and D states.
-    Differs from the source: h_0 does not depend on the first symbol, which acts as all others do; steps are not cut
-        off at 1e11, from where on published states grow by that much a symbol at most, and no longer as equations say.
+    Differs from the source: h_0 does not depend on the first symbol, which acts as all others do; there c_t = 1, and
+        steps are cut off at 1e11, from where on published states grow by that much a symbol at most, no longer as
+        equations say, and end as no numbers.
     """
 
     def __init__(self, *, d_model: int, structure: Structure, block_dim: int, rank: int) -> None:
@@ -76,8 +79,12 @@ class LinearCDELayer(TabledLayer):
         self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         transitions = self.transitions(table)
-        initial = state.unflatten(1, (-1, self.block_dim))
-        states = symbol_recurrence(transitions, torch.zeros_like(transitions[..., 0]), rows, initial, overflow="keep")
+        nothing = torch.zeros_like(transitions[..., 0])
+
+        def steps(start: int, stop: int, state: Tensor) -> Tensor:
+            return symbol_recurrence(transitions, nothing, rows[:, start:stop], state, overflow="keep")
+
+        states = states_in_range(steps, rows.shape[1], state.unflatten(1, (-1, self.block_dim)))
         return states.flatten(2), states[:, -1].flatten(1)
 
     def forward(
@@ -87,7 +94,15 @@ class LinearCDELayer(TabledLayer):
         size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(features) * self.state_size * self.block_dim))
         for part in features.split(size, 1):
             transitions = self.transitions(part)
-            states = recurrence(transitions, torch.zeros_like(transitions[..., 0]), latest, overflow="keep")
+            nothing = torch.zeros_like(transitions[..., 0])
+
+            def steps(
+                start: int, stop: int, state: Tensor, transitions: Tensor = transitions, nothing: Tensor = nothing
+            ) -> Tensor:
+                at = slice(start, stop)
+                return recurrence(transitions[:, at], nothing[:, at], state, overflow="keep")
+
+            states = states_in_range(steps, part.shape[1], latest)
             latest = states[:, -1]
             outputs.append(states.flatten(2))
         return torch.cat(outputs, 1), latest.flatten(1)

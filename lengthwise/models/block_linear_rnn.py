@@ -14,6 +14,7 @@ from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_reado
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, RecurrentModel, Width, check_divides_width
 from lengthwise.models.capabilities import FollowsTraining
 from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.in_range import Steps, states_in_range
 from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
@@ -43,7 +44,8 @@ class BlockLinearRNNConfig(ModelConfig):
     reflection, which preserves all distances between states. `input_map` and `first_state` as in `BlockLinearLayer`,
     of all layers: `"linear"` and `"zero"` with `"clamped"` columns are eq. (5) and (6) of Fan et al. (2024), literally.
     With `"unit"` columns and without hidden units, where matrix and input of a symbol are its own numbers, the net is
-    SD-SSM (preset `sd2025`).
+    SD-SSM (preset `sd2025`). States of such columns may grow without end: the largest number of a layer's state is kept
+    at 2^30 at most (`lengthwise.ops.in_range`), as what follows reads directions.
     """
 
     d_model: Width = 64
@@ -191,7 +193,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
             yield torch.cat([states.flatten(2) for states in layers], 2)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        if self.config.num_layers > 1:
+        if self.config.num_layers > 1 or self.config.columns == "unit":
             return super().last_state(inputs)
         (state,) = self._split(self.initial_state(len(inputs)))
         tables, rows = self._tables(inputs)
@@ -214,15 +216,32 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
     ) -> list[Float[Tensor, "B T N S"]]:
         """The states of all layers at these positions, whose rows of the tables are given, from those before them."""
         lowest, *others = before
-        layers = [symbol_recurrence(tables.transitions, tables.values, tokens, lowest, overflow="keep")]
+        transitions, values = tables.transitions, tables.values
+
+        def steps(start: int, stop: int, state: Tensor) -> Tensor:
+            return symbol_recurrence(transitions, values, tokens[:, start:stop], state, overflow="keep")
+
+        layers = [self._all_states(steps, tokens.shape[1], lowest)]
         if not others:
             return layers
         stream = nn.functional.embedding(tokens, tables.embedded)
         for norm, layer, state in zip(self.norms[1:], self._layers()[1:], others, strict=True):
             stream = stream + layers[-1].flatten(2)
             features = norm(stream)
-            layers.append(recurrence(layer.transitions(features), layer.inputs(features), state, overflow="keep"))
+            parts = (layer.transitions(features), layer.inputs(features))
+
+            def through(start: int, stop: int, state: Tensor, parts: tuple[Tensor, Tensor] = parts) -> Tensor:
+                transitions, values = (part[:, start:stop] for part in parts)
+                return recurrence(transitions, values, state, overflow="keep")
+
+            layers.append(self._all_states(through, tokens.shape[1], state))
         return layers
+
+    def _all_states(self, steps: Steps, length: int, initial: Float[Tensor, "B N S"]) -> Float[Tensor, "B T N S"]:
+        """The states of a layer; of unit columns, which nothing keeps from growing, in range of floating point."""
+        if self.config.columns == "unit":
+            return states_in_range(steps, length, initial, driven=True)
+        return steps(0, length, initial)
 
     def _tables(self, inputs: Int64[Tensor, "B T"]) -> tuple[SymbolTables, Int64[Tensor, "B T"]]:
         """Tables of all symbols, or of the input's where there are many, and which rows of them the input has."""

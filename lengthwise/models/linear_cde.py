@@ -36,10 +36,11 @@ class LinearCDEConfig(StackedConfig):
 
 @MODELS.register("linear-cde")
 class LinearCDE(HasPenalty, StackedRNN):
-    """h_t = (I + A(u_t)) h_{t-1} with A(u) linear in u, of blocks (BD-SLiCE) or diagonal plus low rank (DPLR-SLiCE).
+    """h_t = c_t (I + A(u_t)) h_{t-1}, A(u) linear in u, of blocks (BD-SLiCE) or diagonal plus low rank (DPLR-SLiCE).
 
-    Nothing but a penalty keeps states from growing: those that overflow answer wrongly, and training that they end is
-    `Diverged`. The penalty is the published one, the sum over layers of `LinearCDELayer.norm_of_a`.
+    Nothing but a penalty keeps states from growing, over strings without end: c_t keeps their direction, which is what
+    the norms after them let through, and the largest of their numbers at 2^30 (`LinearCDELayer`). The penalty is the
+    published one, the sum over layers of `LinearCDELayer.norm_of_a`.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025).

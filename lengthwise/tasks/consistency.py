@@ -25,9 +25,9 @@ def check_task_consistent(task: SymbolTask) -> None:
     """Reject a task of another package whose methods do not fit together; this package's own have tests.
 
     Raises:
-        ValueError: it has no symbols, classes or strings; those that it draws, or their answers, are not what they are
-            said to be; its machine answers otherwise than `solve`; or its baseline is not what the best constant answer
-            scores on its strings.
+        ValueError: it has no symbols, classes or strings; a symbol is not read back from text; strings that it draws,
+            or their answers, are not what they are said to be; its machine answers otherwise than `solve`; or its
+            baseline is not what the best constant answer scores on its strings.
     """
     if is_of_package(type(task)):
         return
@@ -36,6 +36,7 @@ def check_task_consistent(task: SymbolTask) -> None:
         if not names or len(set(names)) < len(names):
             got = "none" if not names else "one twice"
             raise ValueError(f"{name}.{attribute}: expected different names, got {got}; list them all, in order")
+    _check_text(task)
     lengths = list(islice(filter(task.is_legal_length, range(1, MAX_LENGTH + 1)), NUM_LENGTHS))
     if not lengths:
         raise ValueError(
@@ -50,6 +51,20 @@ def check_task_consistent(task: SymbolTask) -> None:
         _check_baseline(task, length)
     if isinstance(task, RegularTask):
         _check_machine(task)
+
+
+def _check_text(task: SymbolTask) -> None:
+    """Compare two of each symbol with what is read back of their text: strings are told, and given, as text."""
+    for index, symbol in enumerate(task.symbols):
+        try:
+            read = task.encode(task.decode(torch.tensor([index, index]))).tolist()
+        except ValueError:
+            read = []
+        if read != [index, index]:
+            raise ValueError(
+                f"{type(task).__name__}.symbols: expected characters, or words without spaces, got {symbol!r}; its "
+                "text would be read as another string"
+            )
 
 
 def _check_batch(task: SymbolTask, batch: Batch, shape: tuple[int, int]) -> None:

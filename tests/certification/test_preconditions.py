@@ -10,9 +10,10 @@ from last_symbol import LastSymbol, last_symbol_net
 from slow_nets import slow_net
 from torch import nn
 
-from lengthwise import construct, make_task, wrap
+from lengthwise import construct, make_model, make_task, wrap
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
+from lengthwise.certification.preconditions import check_made_by_settings
 from lengthwise.models.base import SequenceModel
 
 TASK = LastSymbol()
@@ -125,6 +126,20 @@ def test_settings_are_compared_whatever_else_is_in_a_model(
     assert sentence in certificate.reason
     with pytest.raises(ValueError, match="was not proved again: model: expected "):
         confirm(proved, model, TASK)
+
+
+def test_one_part_may_be_used_twice() -> None:
+    """The settings are compared place by place."""
+    model = make_model("gru", TASK, num_layers=2, d_model=4)
+    model.norms[1] = model.norms[0]
+    check_made_by_settings(model, TASK)
+    model.readout[4] = model.readout[2]
+    with pytest.raises(ValueError, match="of the names and shapes that its settings make, got another"):
+        check_made_by_settings(model, TASK)
+    model = make_model("gru", TASK)
+    model.extra = nn.ReLU()
+    with pytest.raises(ValueError, match="expected the parts that its settings make, got another extra; make"):
+        check_made_by_settings(model, TASK)
 
 
 @pytest.mark.usefixtures("fewer_strings")

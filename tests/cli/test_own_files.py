@@ -313,6 +313,10 @@ def changed(name: str, does: object) -> type[Parity]:
             changed("Baseline", lambda self, length: 0.99),
             r"Baseline.baseline: expected about 0\.\d\d at length 1, the share of the likeliest of 1,024 .*, got 0.99",
         ),
+        (
+            changed("Symbols", property(lambda self: ("a", "a b"))),
+            "Symbols.symbols: expected characters, or words without spaces, got 'a b'; its text would be read as",
+        ),
     ],
 )
 def test_a_task_that_contradicts_itself_is_refused(kind: type[Parity], sentence: str) -> None:

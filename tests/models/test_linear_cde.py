@@ -80,6 +80,40 @@ def test_a_layer_is_the_published_step(structure: str, block_dim: int) -> None:
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("structure", ["block", "low-rank"])
+@pytest.mark.parametrize("length", [40, 300, 2_000])
+def test_answers_do_not_end_where_floating_point_does(structure: str, length: int) -> None:
+    """States grow by a factor of over 10^100 in 2,000 symbols: by logarithms, and by positions and steps."""
+    model = make_model("linear-cde", make_task("parity"), structure=structure, d_model=16, block_dim=16, seed=1)
+    layer = model.layers[0]
+    for parameter in layer.parameters():
+        parameter *= 4
+    tokens = torch.randint(2, (3, length), generator=torch.Generator().manual_seed(0))
+    states = model.last_state(tokens)
+    assert bool(states.isfinite().all())
+    logits, state = model(tokens)[:, -1], model.initial_state(3)
+    for column in tokens.unbind(1):
+        last, state = model.step(column, state)
+    torch.testing.assert_close(last, logits, rtol=1e-4, atol=1e-4)
+
+    model = model.double()
+    matrices = torch.stack(
+        [torch.block_diag(*blocks) for blocks in layer.transitions(model.norms[0](model.embedding.weight))]
+    )
+    for row, string in enumerate(tokens):
+        latest, logarithm = layer.first_state, 0.0
+        for symbol in string:
+            latest = matrices[symbol] @ latest
+            logarithm += float(latest.abs().max().log())
+            latest = latest / latest.abs().max()
+        features = latest + model.embedding(string[-1:])[0] * math.exp(-logarithm)
+        if length == 2_000:
+            assert logarithm > 100 * math.log(10)
+        exact = model.readout(features * 1e6 if logarithm > math.log(1e6) else features * math.exp(logarithm))
+        torch.testing.assert_close(logits[row].double(), exact, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("structure", ["block", "low-rank"])
 def test_transitions_are_near_the_identity_at_first(structure: str) -> None:
     """Entries of A are sums of 64 normal numbers of size 1/80 at most: no symbol's A has entries of much over 1/10."""

@@ -10,9 +10,10 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     """Reject a model with parts of other kinds than these, or that may compute something else than they say.
 
     Raises:
-        ValueError: a part is of another kind or a subclass, or a LayerNorm over several axes or without weights; a
-            hook, a compiled call, a perturbation, an observer or a replaced method may change a result; a weight is a
-            tensor of a kind of its own, or not in the state dict, by which a certificate names its model.
+        ValueError: a part is of another kind or a subclass, a LayerNorm over several axes or without weights, or a
+            linear map whose bias has another shape than its results, which torch repeats; a hook, a compiled call, a
+            perturbation, an observer or a replaced method may change a result; a weight is a tensor of a kind of its
+            own, or not in the state dict, by which a certificate names its model.
     """
     modules = list(model.modules())
     foreign = sorted({type(module).__name__ for module in modules[1:] if type(module) not in kinds})
@@ -25,6 +26,9 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
             raise ValueError(
                 "model: bounds are known for a LayerNorm of the last axis with weight and bias, got another"
             )
+    for part in modules:
+        if isinstance(part, nn.Linear):
+            check_bias(part.weight, part.bias)
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
         raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
     if _global_forward_hooks or _global_forward_pre_hooks:
@@ -42,6 +46,15 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     if own:
         raise ValueError(f"model: bounds are known for parts by their own names, got two called {min(own)}; remove one")
     _check_tensors(modules)
+
+
+def check_bias(weight: Tensor, bias: Tensor | None) -> None:
+    """Reject a matrix and a bias of which torch makes what it can, repeating numbers."""
+    if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
+        raise ValueError(
+            f"model: bounds are known for a matrix and a number for each of its rows as bias, got shapes "
+            f"{list(weight.shape)} and {None if bias is None else list(bias.shape)}; write them out"
+        )
 
 
 def _registered(module: nn.Module) -> set[str]:

@@ -21,7 +21,8 @@ elimination in intervals. Differs from the source: in nothing.
 """
 
 from fractions import Fraction
-from math import comb, gcd
+from math import comb, gcd, isfinite
+from numbers import Rational
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -134,7 +135,7 @@ def maximal_sets(period: int, below: int) -> list[Frequencies]:
 def holds(word: Word, certificate: FarkasCertificate) -> bool:
     """Whether the certificate is valid: no linear program is trusted, and all rounding is enclosed."""
     letters, p = word.letters, word.period
-    if not certificate.pairs or any(letters[i] == j for i, j in certificate.pairs):
+    if not _is_about(word, certificate):
         return False
     if certificate.kind == "coincidence":
         (i, j), (other, competitor) = certificate.pairs
@@ -148,6 +149,21 @@ def holds(word: Word, certificate: FarkasCertificate) -> bool:
         )
         return balanced and all(_is_real(number, p) and sign(number, p) > 0 for number in certificate.numbers)
     return _solution_is_positive(word, certificate)
+
+
+def _is_about(word: Word, certificate: FarkasCertificate) -> bool:
+    """Whether pairs are of a position and a symbol that competes there, with a number of the certificate's kind each.
+
+    Python reads positions from the end where they are negative, and sums of any length.
+    """
+    both, numbers, num_symbols = certificate.pairs, certificate.numbers, len(word.symbols)
+    if not both or len(both) != len(numbers) or (certificate.kind == "coincidence" and len(both) != 2):
+        return False
+    if not all(0 <= i < word.period and 0 <= j < num_symbols and word.letters[i] != j for i, j in both):
+        return False
+    if certificate.kind == "exact":
+        return all(len(number) == word.period and all(isinstance(c, Rational) for c in number) for number in numbers)
+    return all(isinstance(number, int | float) and isfinite(number) for number in numbers)
 
 
 def _is_real(number: Sum, period: int) -> bool:

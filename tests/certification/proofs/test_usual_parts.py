@@ -58,6 +58,14 @@ def other_mode(model: SequenceModel) -> None:
     model.layers[0].cell.mode = "LSTM"
 
 
+def one_number_as_bias(model: SequenceModel) -> None:
+    model.readout[4].bias = nn.Parameter(torch.zeros(1))
+
+
+def one_number_as_bias_of_the_cell(model: SequenceModel) -> None:
+    model.layers[0].cell.bias_hh_l0 = nn.Parameter(torch.zeros(1))
+
+
 def parametrized(model: SequenceModel) -> None:
     parametrize.register_parametrization(model.readout[4], "weight", Moved())
 
@@ -68,6 +76,11 @@ CHANGES: list[tuple[Callable[[SequenceModel], None], str]] = [
     (plain_tensor, "weights that its state dict names, got a tensor weight of a Linear; make it a parameter or a"),
     (unnamed_buffer, "weights that its state dict names, got a tensor weight of a Linear"),
     (other_mode, "for a cell with mode=GRU, got LSTM"),
+    (
+        one_number_as_bias,
+        r"a matrix and a number for each of its rows as bias, got shapes \[\d, \d+\] and \[1\]; write",
+    ),
+    (one_number_as_bias_of_the_cell, r"a number for each of its rows as bias, got shapes \[\d+, \d+\] and \[1\]"),
     (parametrized, "for its usual parts only, got ModuleDict, Moved, ParametrizationList, ParametrizedLinear"),
 ]
 

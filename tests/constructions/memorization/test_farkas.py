@@ -1,5 +1,6 @@
 """Proofs that a dimension is too small: they are memorization, they hold, and damaged ones do not."""
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -102,6 +103,31 @@ def test_multipliers_that_are_not_real_show_nothing() -> None:
     multipliers = ((zero, minus, zero), (zero, zero, minus), (Fraction(1), zero, zero))
     assert all(sign(number, 3) > 0 for number in multipliers)
     assert not holds(word, FarkasCertificate((1,), "exact", ((0, 1), (1, 1), (2, 0)), multipliers))
+    # With twice as many coefficients: of the conjugate x of a number, and of 2 conj(x) - x.
+    conjugates = [[number[-power % 3] for power in range(3)] for number in multipliers]
+    longer = tuple(
+        (*conjugate, *(2 * own - mirrored for own, mirrored in zip(number, conjugate, strict=True)))
+        for number, conjugate in zip(multipliers, conjugates, strict=True)
+    )
+    assert all(sign(number, 3) > 0 for number in longer)
+    assert not holds(word, FarkasCertificate((1,), "exact", ((0, 1), (1, 1), (2, 0)), longer))
+
+
+def test_competitors_and_positions_are_those_of_the_word() -> None:
+    """Python counts from the end where an index is negative: a letter would compete with itself."""
+    word, ones = parse_word("aaab"), (1.0,) * 4
+    assert memorize("aaab").frequencies == (1,)
+    itself = FarkasCertificate((1,), "interval", ((1, -2), (0, 1), (2, 1), (3, 0)), ones)
+    assert not holds(word, itself)
+    certificate = refute(parse_word("aabb"), (2,))
+    assert certificate is not None
+    (i, j), other = certificate.pairs
+    assert not holds(parse_word("aabb"), certificate._replace(pairs=((i - 4, j), other)))
+    assert not holds(parse_word("aabb"), certificate._replace(pairs=(other,), numbers=(1,)))
+    interval = refute(parse_word("0010111010011010"), (1,), "interval")
+    assert interval is not None
+    for number in (math.nan, math.inf, Fraction(1)):
+        assert not holds(parse_word("0010111010011010"), interval._replace(numbers=(number, *interval.numbers[1:])))
 
 
 def test_a_coincidence_is_one_state_with_two_letters() -> None:
