@@ -49,7 +49,7 @@ ENTRANTS = (
     Entrant("DeltaProduct, 2", "delta-net", {"eigenvalues": "signed", "householders": 2}, 3e-3),
     Entrant("diagonal", "diagonal-linear-rnn", {"transitions": "input-dependent"}, 1e-2),
     Entrant("linear CDE", "linear-cde", {}, 3e-2),
-    Entrant("linear CDE, low rank", "linear-cde", {"structure": "low-rank"}, 3e-3),
+    Entrant("linear CDE, low rank", "linear-cde", {"structure": "low-rank"}, 3e-2),
     Entrant("PD-SSM", "pd-ssm", {}, 3e-2),
     Entrant("PD-SSM, machine", "pd-ssm", {"diagonal": "none", "driven": False}, 3e-2),
     Entrant(
