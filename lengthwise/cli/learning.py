@@ -39,8 +39,8 @@ def learn(
 ) -> int:
     """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
 
-    The longest fifth and a tenth of the others are held out. What is proved is that the net answers as the machine
-    does; whether the machine is right about the world, strings that were held out can only suggest.
+    The longest, up to a fifth, and a tenth of the others are held out. What is proved is that the net answers as the
+    machine does; whether the machine is right about the world, strings that were held out can only suggest.
     """
     check_folder(out, "learn", (out / "learned.json").exists())
     from lengthwise.learning.learned import learn as learn_machine

@@ -131,7 +131,9 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             f"{', '.join(f'{rate:g}' for rate in RATES)} the one with the lowest final training loss on "
             f"{HELD_OUT.row}, which is not in the table."
             + (f" At an end of these, so that another rate may do better: {', '.join(at_end)}." if at_end else ""),
-            "Published numbers of these models come from 200 to 2,000 times as many symbols, and are often the best of "
+            f"Of those that do not fit {HELD_OUT.row} at any rate, as Mamba, mLSTM and DeltaNet with one reflection, "
+            "the rate is that of the lowest of high losses.",
+            "Published numbers of these models come from 200 to 4,000 times as many symbols, and are often the best of "
             "several checkpoints, rates or seeds.",
             "Published definitions of modular arithmetic differ: with precedence and odd lengths (the first row; "
             "Delétang et al., Fan et al.), with a + in front (Chi et al.), with an = at the end (Grazzi et al., "

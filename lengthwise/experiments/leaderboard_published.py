@@ -81,7 +81,8 @@ NOTES = (
     "LDRU says 100 % on 18 of 21 languages up to 500 symbols, trained at up to 40, its arithmetic from left to right; "
     "of the others it needed longer training strings.",
     "DeltaNet, Mamba and xLSTM have one layer and no short convolution here (setting `conv`); the published ones have "
-    "two or three layers, most of them with a convolution of width 4.",
+    "two or three layers, most of them with a convolution of width 4, those of DeltaNet and sLSTM with a feed-forward "
+    "layer behind each.",
     "Linear CDEs are those that the paper on SLiCE calls BD-SLiCE (blocks of four) and DPLR-SLiCE (rank four).",
     "Not quoted, since the nets are others: gated DeltaNet and DeltaProduct, complex diagonal recurrences, and groups "
     "by four Householders or other generators.",

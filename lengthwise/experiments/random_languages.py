@@ -9,7 +9,7 @@ from lengthwise.runs.spec import Settings
 NUM_STATES, NUM_SYMBOLS, BLOCK = 6, 2, 64
 """The size of the languages, and the states of the net: 128 as in preset `machine` take several times as long."""
 
-MAX_ELEMENTS = 3_000
+MAX_ELEMENTS = 30_000
 """Of transition monoids, beyond which they are not counted."""
 
 

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_linears, draw_steps
 from lengthwise.layers.recurrent_layer import TabledLayer, at_rows
 from lengthwise.layers.short_convolution import ShortConvolution
@@ -41,6 +42,9 @@ class _MemoryInputs(NamedTuple):
         return _MemoryInputs(query, keys, values, strengths, gates[0] if gates else None)
 
 
+_normalize = in_full_precision(F.normalize)  # a key that is longer than 1 by rounding makes states grow
+
+
 class DeltaNetLayer(TabledLayer):
     r"""A memory of values by keys, [K, K] numbers for each of H heads, K = D / H, that products of reflections move.
 
@@ -58,7 +62,8 @@ class DeltaNetLayer(TabledLayer):
         Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025), for s = 2;
         Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for a; Siems et al., "DeltaProduct" (2025).
     Differs from the source: keys of length 1 exactly, where the published code adds 1e-6 to a sum of squares, by which
-        reflections shrink; a bias c in b, 0 at first; matrices uniform up to 1 / sqrt(inputs); no output gate.
+        reflections shrink; a bias c in b, 0 at first; matrices uniform up to 1 / sqrt(inputs); no output gate; the
+        code of Grazzi et al. has the SiLU of queries and keys with a convolution alone, later code always.
     """
 
     def __init__(
@@ -131,7 +136,7 @@ class DeltaNetLayer(TabledLayer):
     def _memory_inputs(self, features: Float[Tensor, "*M D"], mapped: Float[Tensor, "*M _"]) -> _MemoryInputs:
         vectors = F.silu(mapped).unflatten(-1, (1 + 2 * self.householders, self.num_heads, self.d_key))
         query, keys, values = vectors.tensor_split([1, 1 + self.householders], -3)
-        query, keys = (F.normalize(tensor, dim=-1, eps=NORM_FLOOR) for tensor in (query, keys))
+        query, keys = (_normalize(tensor, dim=-1, eps=NORM_FLOOR) for tensor in (query, keys))
         query = query.squeeze(-3) * self.d_key**-0.5
         return _MemoryInputs(query, keys, values, self.strengths(features), self.log_decays(features))
 

@@ -6,11 +6,19 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import TabledLayer
 from lengthwise.ops.sparse_recurrence import Form, sparse_recurrence
 
 Diagonal = Literal["full", "phase", "none"]
+
+
+@in_full_precision
+def _of_size_1(numbers: Float[Tensor, "*M N"]) -> Float[Tensor, "*M N 2"]:
+    """exp(2 pi i sigmoid(x)), the real part and the imaginary one."""
+    angle = 2 * torch.pi * torch.sigmoid(numbers)
+    return torch.stack([angle.cos(), angle.sin()], -1)
 
 
 class PDSSMLayer(TabledLayer):
@@ -67,8 +75,7 @@ class PDSSMLayer(TabledLayer):
         """The diagonals D(u)."""
         if self.phase_map is None:
             return None
-        angle = 2 * torch.pi * torch.sigmoid(self.phase_map(features))
-        unit = torch.stack([angle.cos(), angle.sin()], -1)
+        unit = _of_size_1(self.phase_map(features))
         return unit if self.size_map is None else torch.sigmoid(self.size_map(features))[..., None] * unit
 
     def through_rows(

@@ -184,10 +184,11 @@ def learn(
 ) -> Learned:
     """Learn the machine behind labeled strings, and prove of a net that it is that machine at every length.
 
-    The longest fifth of the examples and a tenth of the others are held out. On the rest small models are trained until
-    several have become the same machine, the best by its description length (`search`); the `budget` is in CPU
-    seconds. With `exact` labels, a machine that contradicts none of those trained on is preferred to all others; where
-    all models err, it is RPNI's, if AALpy is there and the machine is not too large for a net.
+    The longest examples, up to a fifth of them (none where all are of one length), and a tenth of the others are held
+    out. On the rest small models are trained until several have become the same machine, the best by its description
+    length (`search`); the `budget` is in CPU seconds. With `exact` labels, a machine that contradicts none of those
+    trained on is preferred to all others; where all models err, it is RPNI's, if AALpy is there and the machine is not
+    too large for a net.
     `source` and the arguments up to `supervision` are those of `read_examples`.
 
     Raises:

@@ -161,6 +161,7 @@ def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor
     return one_hot + (soft - soft.detach())
 
 
+@in_full_precision
 def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Float[Tensor, "*N S S"]:
     """I - b k k^T with the unit vector k along the first S = K - 1 numbers, and b = 2 sigmoid(last / temperature).
 

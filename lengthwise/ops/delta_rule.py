@@ -19,6 +19,7 @@ the chunks; Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for
 each.
 """
 
+import math
 from functools import partial
 
 import torch
@@ -136,10 +137,14 @@ def _in_chunks_of(
 
 
 class _Decays:
-    """Products of decays within chunks, from the logarithms of those of symbols; no exponent is above 0."""
+    """Products of decays within chunks, from the logarithms of those of symbols; no exponent is above 0.
+
+    Logarithms whose exponential is 0 are cut off there: the sums of larger ones would leave no digits to the others.
+    """
 
     def __init__(self, logarithms: Float[Tensor, "B H N C"], products: int) -> None:
-        symbols = logarithms.cumsum(-1)
+        numbers = torch.finfo(logarithms.dtype)
+        symbols = logarithms.clamp(min=math.log(numbers.tiny * numbers.eps)).cumsum(-1)
         steps = symbols.repeat_interleave(products, -1)
         later = torch.ones(steps.shape[-1], steps.shape[-1], dtype=torch.bool, device=steps.device).triu(1)
         between = (steps[..., :, None] - steps[..., None, :]).masked_fill(later, 0.0)

@@ -1,13 +1,13 @@
 r"""Linear recurrences x_t = A_t x_{t-1} + v_t whose states may grow without end, within floating-point numbers.
 
-x_t = c_t (A_t x_{t-1} + v_t) with c_t = min(1, L / |A_t x_{t-1} + v_t|) and L = 2^30, where |x| is the largest size of
-a string's numbers: where it exceeds L all of them are divided by one number. Directions are those without c, and with
-them whatever a norm lets through: exactly so where v = 0, and up to rounding else, as a state of 2^30 in float32 has
-lost what is added to it. To the gradient c is a constant.
+x_t = c_t (A_t x_{t-1} + v_t) with c_t = min(1, L / |A_t x_{t-1} + v_t|), where |x| is the largest size of a string's
+numbers, and L is 2^30 (in float64 2^60): where it exceeds L all of them are divided by one number. Directions are those
+without c, and with them whatever a norm lets through: where v = 0, and else up to rounding, as a state as large as L
+has lost what is added to it. To the gradient c is a constant.
 
-Where v = 0 the states are f_t times those without c, f_t = min(f_{t-1}, L / |A_t ... A_1 x_0|): as long as these are
-finite they are computed as always, and multiplied by f. Where they are not, or v is not 0 and some c_t below 1, the
-positions are halved, and the second half goes on from the end of the first.
+The states are f_t times those without c, f_t = min(f_{t-1}, L / |those|), but for what is added to states of L: as long
+as these are finite they are computed as always, and multiplied by f. Where they are not, the positions are halved, and
+the second half goes on from the end of the first.
 
 Source: ours; the scaling of forward variables in hidden Markov models (Rabiner, 1989) is of this kind.
 """
@@ -17,15 +17,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-LARGEST = 2.0**30
-"""The largest size of a number of a state: sums of its squares, which norms take, are far from float32's largest."""
+LARGEST = {torch.float32: 2.0**30, torch.float64: 2.0**60}
+"""The largest size of a number of a state: its square is far from the largest number, and what has the size of inputs
+is below its last digit."""
 
 Steps = Callable[[int, int, Tensor], Tensor]
 """The states [B, stop - start, *N, S] of the recurrence without c at start <= t < stop, after a state [B, *N, S]."""
 
 
-def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *, driven: bool = False) -> Tensor:
-    """All states, one after another, no number of which is larger than 2^30 unless it is infinite after one step.
+def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor) -> Tensor:
+    """All states, one after another, no number of which is larger than L unless it is infinite after one step.
 
     Example:
         >>> def thousandfold(start, stop, state):
@@ -41,8 +42,8 @@ def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *,
     return torch.stack(states, 1)
 
 
-def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool = False) -> Tensor:
-    """The same; where no state without c exceeds 2^30, these states to the last bit. `driven`: some v_t is not 0.
+def states_in_range(steps: Steps, length: int, initial: Tensor) -> Tensor:
+    """The same; where no state without c exceeds L, these states to the last bit.
 
     In a graph that is exported, which looks at no numbers, they are those of the definition.
 
@@ -54,26 +55,24 @@ def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool 
     """
     if torch.compiler.is_exporting():
         return states_in_range_by_definition(steps, length, initial)
-    return _within(steps, (0, length), initial, driven)
+    return _within(steps, 0, length, initial)
 
 
-def _within(steps: Steps, positions: tuple[int, int], state: Tensor, driven: bool) -> Tensor:
-    start, stop = positions
+def _within(steps: Steps, start: int, stop: int, state: Tensor) -> Tensor:
     states = steps(start, stop, state)
     factors = _factors(states)
     if bool((factors == 1).all()):
         return states
-    is_finite = bool((factors > 0).all())  # else 0 of infinite states, or no number
-    if stop - start == 1 or (is_finite and not driven):
+    if stop - start == 1 or bool((factors > 0).all()):  # else 0 of infinite states, or no number
         return _scaled(states, factors.cummin(1).values)
     middle = (start + stop) // 2
-    first = _within(steps, (start, middle), state, driven)
-    return torch.cat([first, _within(steps, (middle, stop), first[:, -1], driven)], 1)
+    first = _within(steps, start, middle, state)
+    return torch.cat([first, _within(steps, middle, stop, first[:, -1])], 1)
 
 
 def _factors(states: Tensor) -> Tensor:
     """min(1, L / |x|) of each state [B, T, *N, S]."""
-    return (LARGEST / states.detach().abs().flatten(2).amax(2)).clamp(max=1)
+    return (LARGEST[states.dtype] / states.detach().abs().flatten(2).amax(2)).clamp(max=1)
 
 
 def _scaled(states: Tensor, factors: Tensor) -> Tensor:
