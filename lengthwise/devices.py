@@ -141,6 +141,41 @@ def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Resu
     return run
 
 
+def check_arithmetic() -> None:
+    """Reject settings of torch and of its environment by which numbers are not those of float32 on a CPU.
+
+    Certificates are about these, and a run's settings, by which it is named, say nothing of others.
+    """
+    try:
+        precision = torch.get_float32_matmul_precision()
+    except RuntimeError:  # where backends were given precisions of their own
+        precision = "mixed"
+    if precision != "highest":
+        raise ValueError(
+            f"precision: expected 'highest', got {precision!r}; call torch.set_float32_matmul_precision('highest')"
+        )
+    for backend in ("matmul", "rnn", "conv"):
+        if (precision := getattr(torch.backends.mkldnn, backend).fp32_precision) not in ("none", "ieee"):
+            raise ValueError(
+                f"precision: expected 'ieee' for torch.backends.mkldnn.{backend}.fp32_precision, got {precision!r}; "
+                "set it so"
+            )
+    for name in ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"):
+        if (mode := os.environ.get(name, "STRICT")).upper() != "STRICT":
+            raise ValueError(f"precision: expected {name} unset or STRICT, got {mode!r}; unset it")
+    if torch.is_autocast_enabled("cpu"):
+        raise ValueError("precision: expected no autocast, got one on the CPU; call this outside of it")
+    if (dtype := torch.get_default_dtype()) != torch.float32:
+        raise ValueError(
+            f"dtype: expected float32 as torch's default, got {str(dtype).removeprefix('torch.')}; call "
+            "torch.set_default_dtype(torch.float32)"
+        )
+    if (device := torch.get_default_device().type) != "cpu":
+        raise ValueError(
+            f"device: expected the CPU as torch's default, got {device}; call torch.set_default_device('cpu')"
+        )
+
+
 @contextmanager
 def on_cpu(model: nn.Module) -> Iterator[None]:
     """Within it, the model is on the CPU, for what only that can do."""

@@ -124,9 +124,10 @@ class Registry(Mapping[str, Member], Generic[Member]):
         'Parity'
     """
 
-    def __init__(self, kind: str, package: str, base: type | None = None) -> None:
-        """`base`: the class that members inherit, where they are classes."""
+    def __init__(self, kind: str, package: str, base: type | None = None, *, names_folders: bool = False) -> None:
+        """`base`: the class that members inherit, where they are classes. `names_folders`: names are parts of those."""
         self.kind, self._base = kind, base
+        self._pattern, self._signs = (r"\w[\w.-]*", "- _") if names_folders else (r"[\w./-]+", "- _ /")
         self._package = package
         self._members: dict[str, Member] = {}
         self._discovered = False
@@ -135,12 +136,15 @@ class Registry(Mapping[str, Member], Generic[Member]):
         """Decorate a member of the family: it is listed under `name`, which becomes its attribute `name`.
 
         Raises:
-            ValueError: the name is taken, or none: other than letters, digits and the signs - _ / . in it.
+            ValueError: the name is taken, or none: other than letters, digits and the signs - _ / . in it; / is none
+                of those where names are parts of folders' names, which begin with a letter or a digit.
         """
         if not isinstance(name, str):  # the decorator without parentheses
             raise ValueError(f"{self.kind}: expected a name, got {name!r}; register it under one, as with ('mine')")
-        if not re.fullmatch(r"[\w./-]+", name):
-            raise ValueError(f"{self.kind}: expected a name of letters, digits, - _ / and ., got {name!r}; rename it")
+        if not re.fullmatch(self._pattern, name):
+            raise ValueError(
+                f"{self.kind}: expected a name of letters, digits, {self._signs} and ., got {name!r}; rename it"
+            )
 
         def decorate(member: Registered) -> Registered:
             if not member.__module__.startswith(self._package):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lengthwise.models import MODELS
 from lengthwise.registry import Registry, UnknownName
 from lengthwise.tasks import TASKS, make_task
 from lengthwise.tasks.base import RegularTask
@@ -48,6 +49,14 @@ def test_an_unknown_name_is_an_error_that_suggests_or_lists() -> None:
         TASKS["zzz"]
     assert "tomitta" not in TASKS
     assert len(TASKS) == len(list(TASKS))
+
+
+@pytest.mark.parametrize("name", ["me/runs", "../up", ".", "-dash"])
+def test_names_that_runs_are_called_by_are_names_of_folders(name: str) -> None:
+    for registry in (TASKS, MODELS):
+        with pytest.raises(ValueError, match=f"expected a name of letters, digits, - _ and ., got '{name}'; rename it"):
+            registry.register(name)
+    TASKS.register("gr\u00f6\u00dfe-2.b")  # a decorator, of nothing yet
 
 
 @pytest.mark.unchecked

@@ -1,6 +1,5 @@
 """What has to hold before a model can be examined."""
 
-import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from lengthwise.certification.examination import weights_digest
+from lengthwise.devices import check_arithmetic
 from lengthwise.models.base import MODELS, SequenceModel
 from lengthwise.models.consistency import check_consistent, check_sizes, some_strings
 from lengthwise.models.wrapped import WrappedRNN
@@ -37,7 +37,7 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
         if tensor.is_floating_point():
             _check_numbers(name, tensor)
     _check_state_dict(model, tensors)
-    _check_arithmetic()
+    check_arithmetic()
     num_symbols = len(task.symbols)
     check_task_consistent(task)
     check_consistent(model, task)
@@ -197,31 +197,4 @@ def _check_numbers(name: str, tensor: Tensor) -> None:
     if bool(((magnitude > 0) & (magnitude < 1 << mantissa)).any()):
         raise ValueError(
             f"model: expected weights that every processor computes with, got denormal numbers in {name}; set them to 0"
-        )
-
-
-def _check_arithmetic() -> None:
-    """Reject settings of torch and of its environment by which numbers are not those of float32 on a CPU."""
-    try:
-        precision = torch.get_float32_matmul_precision()
-    except RuntimeError:  # where backends were given precisions of their own
-        precision = "mixed"
-    if precision != "highest":
-        raise ValueError(
-            f"precision: expected 'highest', got {precision!r}; call torch.set_float32_matmul_precision('highest')"
-        )
-    for backend in ("matmul", "rnn", "conv"):
-        if (precision := getattr(torch.backends.mkldnn, backend).fp32_precision) not in ("none", "ieee"):
-            raise ValueError(
-                f"precision: expected 'ieee' for torch.backends.mkldnn.{backend}.fp32_precision, got {precision!r}; "
-                "set it so"
-            )
-    for name in ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"):
-        if (mode := os.environ.get(name, "STRICT")).upper() != "STRICT":
-            raise ValueError(f"precision: expected {name} unset or STRICT, got {mode!r}; unset it")
-    if torch.is_autocast_enabled("cpu"):
-        raise ValueError("precision: expected no autocast, got one on the CPU; certify outside of it")
-    if (device := torch.get_default_device().type) != "cpu":
-        raise ValueError(
-            f"device: expected the CPU as torch's default, got {device}; call torch.set_default_device('cpu')"
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 from lengthwise.cli.devices import check_alone, workers_on
-from lengthwise.cli.options import Device, Root, Workers
+from lengthwise.cli.options import Device, Root, Workers, folder
 from lengthwise.cli.streams import Output
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ def reproduce(
     ] = "small",
     workers: Annotated[Workers | None, Parameter(help="Runs run at a time, one core each; 2 if not given.")] = None,
     runs: Root = Path("runs"),
-    pages: Annotated[Path, Parameter(help="Folder for the page with the results.")] = Path("docs/results"),
+    pages: Annotated[Path, Parameter(converter=folder, help="Folder for the page with the results.")] = Path(
+        "docs/results"
+    ),
     recorded: Annotated[
         bool, Parameter(negative=(), help="Count runs recorded next to the page as finished, too.")
     ] = False,

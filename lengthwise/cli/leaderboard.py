@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from lengthwise.cli.devices import check_alone, workers_on
 from lengthwise.cli.experimenting import Page, print_outcomes, reproduce
-from lengthwise.cli.options import Device, Root, Workers
+from lengthwise.cli.options import Device, Root, Workers, folder
 from lengthwise.cli.streams import Output
 from lengthwise.registry import EXTENSIONS, load_extensions
 
@@ -33,9 +33,9 @@ def leaderboard(
     ] = "small",
     workers: Annotated[Workers | None, Parameter(help="Runs run at a time, one core each; 2 if not given.")] = None,
     runs: Root = Path("runs"),
-    pages: Annotated[Path, Parameter(help="Folder for the page, with the records of all other models.")] = Path(
-        "docs/results"
-    ),
+    pages: Annotated[
+        Path, Parameter(converter=folder, help="Folder for the page, with the records of all other models.")
+    ] = Path("docs/results"),
     device: Device = "cpu",
 ) -> int:
     """Measure all models on all regular tasks by one protocol, or add your own to those on record.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.cli.options import folder
 from lengthwise.cli.streams import say
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ def track(
     to: Annotated[str, Parameter(help="tensorboard, wandb, trackio or mlflow; each is an extra of its own.")],
     project: Annotated[str, Parameter(help="The tracker's project or experiment.")] = "lengthwise",
     out: Annotated[
-        Path, Parameter(help="Folder of local files; trackio, and an MLflow server, have their own.")
+        Path,
+        Parameter(converter=folder, help="Folder of local files; trackio, and an MLflow server, have their own."),
     ] = Path("tracked"),
 ) -> int:
     """Send runs to a tracker: loss and probes by step, settings, results, accuracy against length.

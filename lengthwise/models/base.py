@@ -216,7 +216,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     model.to(dtype).load_state_dict(weights)
 
 
-MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models", SequenceModel)
+MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models", SequenceModel, names_folders=True)
 
 
 @runtime_checkable
@@ -258,7 +258,8 @@ def build_model(name: str, config: ModelConfig, task: Alphabet | Vectors, seed: 
     """`make_model` from a configuration that is validated already."""
     outline(name, config, task)
     model: type[Any] = MODELS[name]
-    made: SequenceModel = model(config, **_sizes(model, task), generator=generator_for(seed, "parameters"))
+    with torch.random.fork_rng(devices=[]):  # torch's parts draw numbers of their own, which are drawn again
+        made: SequenceModel = model(config, **_sizes(model, task), generator=generator_for(seed, "parameters"))
     return made
 
 

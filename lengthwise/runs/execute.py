@@ -10,7 +10,7 @@ import torch
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.conventions import Diverged
-from lengthwise.devices import default_device, find_device, on_cpu
+from lengthwise.devices import check_arithmetic, default_device, find_device, on_cpu
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
 from lengthwise.peak_memory import peak_megabytes
@@ -85,6 +85,7 @@ def execute(
     plan = plan or EvaluationPlan()
     if not isinstance(spec, RunSpec) or not isinstance(plan, EvaluationPlan):
         raise ValueError("execute: expected a RunSpec and an EvaluationPlan; make_spec(task, model) makes the former")
+    check_arithmetic()
     folder = RunFolder(Path(root) / spec.id)
     check_ranks_of(spec, ranks)
     where = Placement(find_device(device) if isinstance(device, str) else device or default_device(), ranks)

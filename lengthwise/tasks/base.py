@@ -186,7 +186,7 @@ class VectorTask(Task):
         """The size V of each input vector."""
 
 
-TASKS: Registry[type[Task]] = Registry("task", "lengthwise.tasks", Task)
+TASKS: Registry[type[Task]] = Registry("task", "lengthwise.tasks", Task, names_folders=True)
 
 
 def check_is_task(task: object) -> None:

@@ -234,6 +234,8 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["train", "parity", "gru", "--seeds", "0", "--seed", "3"], "--seed: expected none next to --seeds, got 3"),
         (["train", "parity", "gru", "--seeds", "1-2", "--seed", "0"], "--seed: expected none next to --seeds, got 0"),
         (["train", "parity", "gru", "--seed", "9" * 400], "seed: expected an integer from 0 to 1,000,000,000,000,000"),
+        (["reproduce", "leaderboard", "--pages", ""], "--pages: expected a folder, got an empty name; write . for"),
+        (["track", "runs/one", "--to", "tensorboard", "--out", ""], "--out: expected a folder, got an empty name"),
         (["train", "parity", "gru", "--runs", ""], "--runs: expected a folder, got an empty name; write . for"),
         (["train", "parity", "gru", "--seeds", "0", "--parallel", "ddp"], "--parallel: expected none next to --seeds"),
         (["train", "parity", "gru", "--preset", ""], "unknown preset ''"),

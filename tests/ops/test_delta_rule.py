@@ -46,6 +46,20 @@ def test_chunks_give_what_the_loop_gives(length: int, products: int, gated: bool
         assert float((one - other).detach().abs().max()) <= TOLERANCE[dtype] * scale
 
 
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+def test_a_gate_that_resets_the_state_leaves_the_digits_of_others(dtype: torch.dtype) -> None:
+    queries, keys, values, strengths, decays, state = draw(40, dtype, products=1, gated=True)
+    with torch.no_grad():
+        decays.fill_(-1e-3)
+        decays[:, ::8] = -5e5
+        ours = delta_rule(queries, keys, values, strengths, decays, state)
+        expected = delta_rule_by_definition(queries, keys, values, strengths, decays, state)
+    # Sums of logarithms of up to 750 are rounded, in float32 up to 104: by so much decays may differ.
+    tolerance = 2 * 750 * torch.finfo(dtype).eps
+    for one, other in zip(ours, expected, strict=True):
+        assert float((one - other).abs().max()) <= tolerance * float(other.abs().max())
+
+
 def test_the_definition_is_its_matrices() -> None:
     """a (I - b k k^T) ... (I - b k k^T) S + what is written, by matrices that are written out."""
     queries, keys, values, strengths, decays, state = draw(4, torch.float64, products=2, gated=True)

@@ -1,6 +1,7 @@
 """Runs: specification, folder, interruption and resumption, damage, the pool."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,40 @@ def _saving_only_at(step: int):
             save(state, path, fingerprint, notes)
 
     return save_once
+
+
+@pytest.mark.parametrize(
+    ("setting", "usual", "other", "sentence"),
+    [
+        (
+            torch.set_default_dtype,
+            torch.float32,
+            torch.float64,
+            "expected float32 as torch's default, got float64; call",
+        ),
+        (torch.set_default_device, None, "meta", "device: expected the CPU as torch's default, got meta; call torch"),
+        (torch.set_float32_matmul_precision, "highest", "medium", "precision: expected 'highest', got 'medium'; call"),
+    ],
+)
+def test_a_run_is_of_its_settings_and_of_none_of_torch_s(
+    tmp_path: Path, setting: Callable[[object], None], usual: object, other: object, sentence: str
+) -> None:
+    spec = small_spec()
+    setting(other)
+    try:
+        with pytest.raises(ValueError, match=sentence):
+            execute(spec, tmp_path, PLAN)
+    finally:
+        setting(usual)
+    with torch.autocast("cpu"), pytest.raises(ValueError, match="expected no autocast, got one on the CPU"):
+        execute(spec, tmp_path, PLAN)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_leaves_torch_s_own_generator_alone(tmp_path: Path) -> None:
+    before = torch.random.get_rng_state()
+    execute(small_spec(), tmp_path, PLAN)
+    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ WAITS = {
     "layers/grid_cells.py:is_rule": "temperature 0 is another function of the same weights",
     "layers/grid_cells.py:_distribution": "temperature 0 is another function of the same weights",
     "models/grid_recurrence.py:_compact": "the longest first string of a batch is the height of its grid",
+    "ops/in_range.py:_within": "states that grow out of range are divided: whether any does is looked at",
     "ops/symbol_recurrence.py:_is_one_hot": "states of one-hot vectors are followed as positions of a 1",
     "ops/symbol_recurrence.py:_sums_by_symbol": "positions of a symbol are one product: how many there are is a size",
     "ops/sparse_recurrence.py:__init__": "positions of a symbol are one product: how many there are is a size",
@@ -148,6 +149,21 @@ def test_the_states_of_a_recurrent_net_are_not_rounded_to_bfloat16(name: str) ->
     with computing_in("bfloat16", torch.device("cpu")):
         assert torch.equal(torch.cat(list(model.states(inputs)), 1), exact)
         assert torch.equal(model.step(inputs[:, -1], exact[:, -2])[1], after)
+
+
+def test_what_must_not_lengthen_a_state_is_not_rounded_to_bfloat16() -> None:
+    """Keys and reflections of length 1, and factors of size 1: by a thousandth more states grow over 10,000 symbols."""
+    features = torch.randn(20, 64, generator=torch.Generator().manual_seed(0))
+    memory = make_model("delta-net", make_task("parity")).layers[0]
+    phases = make_model("pd-ssm", make_task("parity"), diagonal="phase").layers[0]
+    blocks = make_model("block-linear-rnn", make_task("parity"), columns="reflected").layers[0]
+    with torch.no_grad(), computing_in("bfloat16", torch.device("cpu")):
+        keys = memory._memory_inputs(features, memory.maps(features)).keys
+        factors, matrices = phases.factors(features), blocks.transitions(features)
+    rounded = 8 * 64 * torch.finfo(torch.float32).eps
+    assert float((keys.norm(dim=-1) - 1).abs().max()) <= rounded
+    assert float((factors.norm(dim=-1) - 1).abs().max()) <= rounded
+    assert float(torch.linalg.matrix_norm(matrices, 2).max()) <= 1 + rounded
 
 
 def test_nothing_inside_of_cudnn_is_rounded_to_tf32() -> None:
