@@ -39,6 +39,13 @@ def write_by_rename(path: Path, content: bytes) -> None:
             draft.unlink(missing_ok=True)
 
 
+def remove_drafts(path: Path) -> None:
+    """Remove what processes left that were killed while they wrote this file; for the one that alone may write it."""
+    for draft in path.parent.glob(f".{path.name}.*"):
+        with suppress(OSError):
+            draft.unlink()
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write an object, with the digest of its content."""
     write_by_rename(path, json_text(content).encode())

@@ -13,6 +13,7 @@ from lengthwise.conventions import Diverged
 from lengthwise.devices import check_arithmetic, default_device, find_device, on_cpu
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
+from lengthwise.files import remove_drafts
 from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
@@ -101,6 +102,7 @@ def execute(
                 result = _finished(folder, spec, plan)  # another process may have finished it since
                 if result is None:
                     begin()
+                    remove_drafts(folder.checkpoint)
                     folder.create(spec, str(where), plan)
                     _set_unreadable_result_aside(folder)
                     clock = Clock(_earlier_status(folder), str(where))

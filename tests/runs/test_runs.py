@@ -86,8 +86,11 @@ def test_a_run_that_dies_between_checkpoints_resumes_from_the_last(tmp_path: Pat
     folder = RunFolder(tmp_path / "parts" / spec.id)
     with folder.metrics.path.open("a") as file:
         file.write('{"step": 21, "lo')
+    draft = folder.path / f".{folder.checkpoint.name}.another.7"  # as of a process that was killed while it wrote
+    draft.write_bytes(b"half")
     execute(spec, tmp_path / "parts", PLAN)
     assert_equal_runs(tmp_path / "whole", tmp_path / "parts", spec)
+    assert not draft.exists()
 
 
 def _saving_only_at(step: int):
