@@ -42,8 +42,8 @@ _HEADLINE = (
     "each kind their correlation is 0.661 with it (95 % interval 0.14 to 0.90) and 0.395 in the plain loop (-0.23 to "
     "0.79, which is not told from none). Beyond 5 loops nets get no better on the 4,000 problems "
     "that they train on, of which they remember many (36 to 49 points more than on new ones, by means over three "
-    "seeds); on others the plain loop's mean rises with loops and timestep's hardly, which was not tested. What timestep "
-    "encoding adds is not decided for any number of loops."
+    "seeds); on others the plain loop's mean rises with loops and timestep's hardly, which was not tested. What "
+    "timestep encoding adds is not decided for any number of loops."
 )
 """What scale `small` gave; a test compares it with the page."""
 
