@@ -258,7 +258,8 @@ def build_model(name: str, config: ModelConfig, task: Alphabet | Vectors, seed: 
     """`make_model` from a configuration that is validated already."""
     outline(name, config, task)
     model: type[Any] = MODELS[name]
-    with torch.random.fork_rng(devices=[]):  # torch's parts draw numbers of their own, which are drawn again
+    # Torch's parts draw numbers from its own generator, which are drawn again; what others draw from it is looked at.
+    with torch.random.fork_rng(devices=[], enabled=is_of_package(model)):
         made: SequenceModel = model(config, **_sizes(model, task), generator=generator_for(seed, "parameters"))
     return made
 

@@ -62,10 +62,10 @@ class BlockLinearRNNConfig(ModelConfig):
     @model_validator(mode="after")
     def _parts_fit(self) -> "BlockLinearRNNConfig":
         check_divides_width("block_dim", self.block_dim, self.d_model)
-        if self.block_dim == 1 and self.columns in ("rescaled", "stochastic"):
-            what = "which are less their mean" if self.columns == "rescaled" else "which are distributions"
+        if self.block_dim == 1 and self.columns == "rescaled":
             raise ValueError(
-                f"block_dim: expected at least 2 with columns {self.columns!r}, {what}, got 1; choose 'clamped'"
+                "block_dim: expected at least 2 with columns 'rescaled', which are less their mean, got 1; choose "
+                "'clamped'"
             )
         if not self.hidden and (self.columns not in (*HARDENED, "unit") or self.num_layers > 1):
             raise ValueError(

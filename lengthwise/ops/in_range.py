@@ -72,7 +72,7 @@ def _within(steps: Steps, start: int, stop: int, state: Tensor) -> Tensor:
 
 def _factors(states: Tensor) -> Tensor:
     """min(1, L / |x|) of each state [B, T, *N, S]."""
-    return (LARGEST[states.dtype] / states.detach().abs().flatten(2).amax(2)).clamp(max=1)
+    return (LARGEST.get(states.dtype, 2.0**30) / states.detach().abs().flatten(2).amax(2)).clamp(max=1)
 
 
 def _scaled(states: Tensor, factors: Tensor) -> Tensor:

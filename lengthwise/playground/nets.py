@@ -18,6 +18,7 @@ from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.models.rnn import RNN
 from lengthwise.models.stacked_rnn import StackedRNN
 from lengthwise.models.wrapped import WrappedRNN
+from lengthwise.ops.in_range import LARGEST
 
 MAX_WEIGHTS = 4_000_000
 """Numbers that a page may hold, 16 MB of them."""
@@ -102,7 +103,10 @@ def _block_linear(model: BlockLinearRNN) -> Exported:
         }
     readout = {name: tensor for name, tensor in model.state_dict().items() if name.startswith("readout.")}
     is_mixture = isinstance(model.readout, MixtureReadout)
-    return {"kind": "block-linear", "readout": "mixture" if is_mixture else "hidden"}, tensors | readout
+    about: dict[str, Any] = {"kind": "block-linear", "readout": "mixture" if is_mixture else "hidden"}
+    if model.config.columns == "unit":
+        about["largest"] = LARGEST[torch.float32]
+    return about, tensors | readout
 
 
 def _wrapped(model: WrappedRNN) -> Exported:

@@ -99,6 +99,7 @@ class BlockLinearNet {
   constructor(net) {
     this.tensors = tensorsOf(net);
     this.readout = net.readout;
+    this.largest = net.largest ?? Infinity; // of a state's numbers, which are divided where they grow beyond it
     [, this.numBlocks, this.blockSize] = this.tensors.values.shape;
   }
 
@@ -117,7 +118,8 @@ class BlockLinearNet {
       for (let column = 0; column < size; column++) sum += matrices[row * size + column] * state[block + column];
       after[row] = sum;
     }
-    return after;
+    const most = after.reduce((size, number) => Math.max(size, Math.abs(number)), 0);
+    return most > this.largest ? after.map((number) => number * Math.fround(this.largest / most)) : after;
   }
 
   logits(state) {

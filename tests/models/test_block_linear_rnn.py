@@ -199,8 +199,6 @@ def test_a_block_dimension_that_divides_nothing_is_named() -> None:
         ValueError, match=r"block_dim: expected a divisor of d_model=64, got 7; choose from \[1, 2, 4, 8"
     ):
         make_model("block-linear-rnn", make_task("sum"), block_dim=7)
-    with pytest.raises(ValueError, match="block_dim: expected at least 2 with columns 'stochastic', which are distrib"):
-        make_model("block-linear-rnn", make_task("sum"), block_dim=1)
     with pytest.raises(ValueError, match="block_dim: expected at least 2 with columns 'rescaled'"):
         make_model("block-linear-rnn", make_task("sum"), block_dim=1, columns="rescaled")
     with pytest.raises(ValueError, match=r"model\.p: expected a number greater than or equal to 1, got 0\.5"):

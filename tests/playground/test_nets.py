@@ -27,6 +27,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("regular-gpt", {**TREE, "variant": "bare"}),
     ("block-linear-rnn", {**SMALL, "block_dim": 4, "hidden": 16}),
     ("block-linear-rnn", {**SMALL, "block_dim": 4, "hidden": 16, "columns": "clamped"}),
+    ("block-linear-rnn", {**SMALL, "block_dim": 4, "hidden": 16, "columns": "unit", "p": 8.0}),
     ("block-linear-rnn", {**SMALL, "block_dim": 8, "hidden": 0, "read": "mixture"}),
     ("gru", {**SMALL, "num_layers": 2}),
     ("lstm", {**SMALL, "num_layers": 2}),
