@@ -84,7 +84,7 @@ class LinearCDELayer(TabledLayer):
         def steps(start: int, stop: int, state: Tensor) -> Tensor:
             return symbol_recurrence(transitions, nothing, rows[:, start:stop], state, overflow="keep")
 
-        states = states_in_range(steps, rows.shape[1], state.unflatten(1, (-1, self.block_dim)))
+        states = states_in_range(steps, rows.shape[1], state.unflatten(1, (-1, self.block_dim)), driven=False)
         return states.flatten(2), states[:, -1].flatten(1)
 
     def forward(
@@ -102,7 +102,7 @@ class LinearCDELayer(TabledLayer):
                 at = slice(start, stop)
                 return recurrence(transitions[:, at], nothing[:, at], state, overflow="keep")
 
-            states = states_in_range(steps, part.shape[1], latest)
+            states = states_in_range(steps, part.shape[1], latest, driven=False)
             latest = states[:, -1]
             outputs.append(states.flatten(2))
         return torch.cat(outputs, 1), latest.flatten(1)

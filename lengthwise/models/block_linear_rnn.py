@@ -240,7 +240,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
     def _all_states(self, steps: Steps, length: int, initial: Float[Tensor, "B N S"]) -> Float[Tensor, "B T N S"]:
         """The states of a layer; of unit columns, which nothing keeps from growing, in range of floating point."""
         if self.config.columns == "unit":
-            return states_in_range(steps, length, initial)
+            return states_in_range(steps, length, initial, driven=True)
         return steps(0, length, initial)
 
     def _tables(self, inputs: Int64[Tensor, "B T"]) -> tuple[SymbolTables, Int64[Tensor, "B T"]]:

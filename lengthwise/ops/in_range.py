@@ -1,13 +1,14 @@
 r"""Linear recurrences x_t = A_t x_{t-1} + v_t whose states may grow without end, within floating-point numbers.
 
 x_t = c_t (A_t x_{t-1} + v_t) with c_t = min(1, L / |A_t x_{t-1} + v_t|), where |x| is the largest size of a string's
-numbers, and L is 2^30 (in float64 2^60): where it exceeds L all of them are divided by one number. Directions are those
-without c, and with them whatever a norm lets through: where v = 0, and else up to rounding, as a state as large as L
-has lost what is added to it. To the gradient c is a constant.
+numbers, and L is 2^30 (in float64 2^60): where it exceeds L all of them are divided by one number. Where v = 0,
+directions are those without c, and with them whatever a norm lets through. Else they are so up to rounding, as a state
+as large as L has lost what is added to it, unless states that grew shrink again, among which v counts for more than
+without c. To the gradient c is a constant.
 
-The states are f_t times those without c, f_t = min(f_{t-1}, L / |those|), but for what is added to states of L: as long
-as these are finite they are computed as always, and multiplied by f. Where they are not, the positions are halved, and
-the second half goes on from the end of the first.
+Where v = 0 the states are f_t times those without c, f_t = min(f_{t-1}, L / |A_t ... A_1 x_0|): as long as these are
+finite they are computed as always, and multiplied by f. Where they are not, or v is not 0 and some c_t below 1, the
+positions are halved, and the second half goes on from the end of the first.
 
 Source: ours; the scaling of forward variables in hidden Markov models (Rabiner, 1989) is of this kind.
 """
@@ -25,13 +26,13 @@ Steps = Callable[[int, int, Tensor], Tensor]
 """The states [B, stop - start, *N, S] of the recurrence without c at start <= t < stop, after a state [B, *N, S]."""
 
 
-def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor) -> Tensor:
+def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:
     """All states, one after another, no number of which is larger than L unless it is infinite after one step.
 
     Example:
         >>> def thousandfold(start, stop, state):
         ...     return torch.stack([state * 1_000.0 ** (t + 1) for t in range(stop - start)], 1)
-        >>> states_in_range_by_definition(thousandfold, 3, torch.tensor([[2.0, -1.0]]))[0].tolist()
+        >>> states_in_range_by_definition(thousandfold, 3, torch.tensor([[2.0, -1.0]]), driven=False)[0].tolist()
         [[2000.0, -1000.0], [2000000.0, -1000000.0], [1073741824.0, -536870912.0]]
     """
     states, state = [], initial
@@ -42,32 +43,34 @@ def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor) ->
     return torch.stack(states, 1)
 
 
-def states_in_range(steps: Steps, length: int, initial: Tensor) -> Tensor:
-    """The same; where no state without c exceeds L, these states to the last bit.
+def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:
+    """The same; where no state without c exceeds L, these states to the last bit. `driven`: some v_t is not 0.
 
     In a graph that is exported, which looks at no numbers, they are those of the definition.
 
     Example:
         >>> def thousandfold(start, stop, state):
         ...     return torch.stack([state * 1_000.0 ** (t + 1) for t in range(stop - start)], 1)
-        >>> states_in_range(thousandfold, 50, torch.tensor([[2.0, -1.0]]))[0, -1].tolist()
+        >>> states_in_range(thousandfold, 50, torch.tensor([[2.0, -1.0]]), driven=False)[0, -1].tolist()
         [1073741824.0, -536870912.0]
     """
     if torch.compiler.is_exporting():
-        return states_in_range_by_definition(steps, length, initial)
-    return _within(steps, 0, length, initial)
+        return states_in_range_by_definition(steps, length, initial, driven=driven)
+    return _within(steps, (0, length), initial, driven)
 
 
-def _within(steps: Steps, start: int, stop: int, state: Tensor) -> Tensor:
+def _within(steps: Steps, positions: tuple[int, int], state: Tensor, driven: bool) -> Tensor:
+    start, stop = positions
     states = steps(start, stop, state)
     factors = _factors(states)
     if bool((factors == 1).all()):
         return states
-    if stop - start == 1 or bool((factors > 0).all()):  # else 0 of infinite states, or no number
+    is_finite = bool((factors > 0).all())  # else 0 of infinite states, or no number
+    if stop - start == 1 or (is_finite and not driven):
         return _scaled(states, factors.cummin(1).values)
     middle = (start + stop) // 2
-    first = _within(steps, start, middle, state)
-    return torch.cat([first, _within(steps, middle, stop, first[:, -1])], 1)
+    first = _within(steps, (start, middle), state, driven)
+    return torch.cat([first, _within(steps, (middle, stop), first[:, -1], driven)], 1)
 
 
 def _factors(states: Tensor) -> Tensor:

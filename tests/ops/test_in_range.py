@@ -11,7 +11,14 @@ from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.in_range import LARGEST, states_in_range, states_in_range_by_definition
 
 LENGTHS = [1, 2, 7, 63, 500]
-GROWTH = {"growing": 3.0, "by far": 1e9, "shrinking": 0.5, "still": 1.0}
+GROWTH = {
+    "growing": (3.0, 3.0),
+    "by far": (1e9, 1e9),
+    "up and down": (1.4, 1 / 1.4),
+    "down": (0.5, 0.5),
+    "not": (1.0, 1.0),
+}
+"""By how much the first string's states grow at each symbol, in the first and in the second half."""
 
 Form = Callable[..., Tensor]
 
@@ -23,15 +30,16 @@ def states_of(form: Form, transitions: Tensor, initial: Tensor, inputs: Tensor |
         at = slice(start, stop)
         return recurrence(transitions[:, at], values[:, at], state, form="sequential", overflow="keep")
 
-    return form(steps, transitions.shape[1], initial)
+    return form(steps, transitions.shape[1], initial, driven=inputs is not None)
 
 
-def drawn(length: int, growth: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def drawn(length: int, growth: tuple[float, float], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Rotations of the plane in two blocks, one of which grows; the second string does not."""
     generator = torch.Generator().manual_seed(length)
     angles = 6.28 * torch.rand(2, length, 2, generator=generator, dtype=torch.float64)
     rotations = torch.stack([angles.cos(), -angles.sin(), angles.sin(), angles.cos()], -1).unflatten(-1, (2, 2))
-    rotations[0, :, 0] *= growth
+    rotations[0, : (length + 1) // 2, 0] *= growth[0]
+    rotations[0, (length + 1) // 2 :, 0] *= growth[1]
     initial = torch.randn(2, 2, 2, generator=generator, dtype=torch.float64)
     return rotations.to(dtype), initial.to(dtype)
 
@@ -49,7 +57,8 @@ def test_values_and_gradients_are_those_of_the_definition(
         tensors = [tensor.clone().requires_grad_() for tensor in (*given, *([weights] if driven else []))]
         states = states_of(form, *tensors)
         # A weight of each number in its string's state as a whole: gradients of states that grow are no larger.
-        total = (states / states.detach().abs().amax((2, 3), keepdim=True) * weights).sum()
+        sizes = states.detach().abs().amax((2, 3), keepdim=True).clamp(min=torch.finfo(dtype).tiny)
+        total = (states / sizes * weights).sum()
         compared.append((states, *torch.autograd.grad(total, tensors)))
     tolerance = 20 * length * torch.finfo(dtype).eps
     for one, other in zip(*compared, strict=True):
@@ -61,7 +70,7 @@ def test_values_and_gradients_are_those_of_the_definition(
 
 
 def test_small_states_are_the_recurrence_s_to_the_last_bit() -> None:
-    transitions, initial = drawn(63, 1.2, torch.float32)
+    transitions, initial = drawn(63, (1.2, 1.2), torch.float32)
     states = states_of(states_in_range, transitions, initial)
     nothing = torch.zeros_like(transitions[..., 0])
     assert torch.equal(states, recurrence(transitions, nothing, initial, form="sequential"))
