@@ -7,8 +7,8 @@ as large as L has lost what is added to it, unless states that grew shrink again
 without c. To the gradient c is a constant.
 
 Where v = 0 the states are f_t times those without c, f_t = min(f_{t-1}, L / |A_t ... A_1 x_0|): as long as these are
-finite they are computed as always, and multiplied by f. Where they are not, or v is not 0 and some c_t below 1, the
-positions are halved, and the second half goes on from the end of the first.
+finite they are computed as always, and multiplied by f. Where they are not, the positions are halved, and the second
+half goes on from the end of the first. Where v is not 0, states follow one another from the first c_t below 1 on.
 
 Source: ours; the scaling of forward variables in hidden Markov models (Rabiner, 1989) is of this kind.
 """
@@ -35,12 +35,7 @@ def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *,
         >>> states_in_range_by_definition(thousandfold, 3, torch.tensor([[2.0, -1.0]]), driven=False)[0].tolist()
         [[2000.0, -1000.0], [2000000.0, -1000000.0], [1073741824.0, -536870912.0]]
     """
-    states, state = [], initial
-    for t in range(length):
-        latest = steps(t, t + 1, state)
-        state = _scaled(latest, _factors(latest))[:, 0]
-        states.append(state)
-    return torch.stack(states, 1)
+    return _one_by_one(steps, 0, length, initial)
 
 
 def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:
@@ -56,21 +51,34 @@ def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool)
     """
     if torch.compiler.is_exporting():
         return states_in_range_by_definition(steps, length, initial, driven=driven)
-    return _within(steps, (0, length), initial, driven)
+    return _within(steps, 0, length, initial, driven)
 
 
-def _within(steps: Steps, positions: tuple[int, int], state: Tensor, driven: bool) -> Tensor:
-    start, stop = positions
+def _within(steps: Steps, start: int, stop: int, state: Tensor, driven: bool) -> Tensor:
     states = steps(start, stop, state)
     factors = _factors(states)
     if bool((factors == 1).all()):
         return states
-    is_finite = bool((factors > 0).all())  # else 0 of infinite states, or no number
-    if stop - start == 1 or (is_finite and not driven):
+    if driven:
+        first = start + int((factors != 1).any(0).int().argmax())
+        if first == start:
+            return _one_by_one(steps, start, stop, state)
+        begun = steps(start, first, state)  # again, as gradients do not pass by infinite states
+        return torch.cat([begun, _one_by_one(steps, first, stop, begun[:, -1])], 1)
+    if stop - start == 1 or bool((factors > 0).all()):  # else 0 of infinite states, or no number
         return _scaled(states, factors.cummin(1).values)
     middle = (start + stop) // 2
-    first = _within(steps, (start, middle), state, driven)
-    return torch.cat([first, _within(steps, (middle, stop), first[:, -1], driven)], 1)
+    begun = _within(steps, start, middle, state, driven)
+    return torch.cat([begun, _within(steps, middle, stop, begun[:, -1], driven)], 1)
+
+
+def _one_by_one(steps: Steps, start: int, stop: int, state: Tensor) -> Tensor:
+    states = []
+    for t in range(start, stop):
+        latest = steps(t, t + 1, state)
+        state = _scaled(latest, _factors(latest))[:, 0]
+        states.append(state)
+    return torch.stack(states, 1)
 
 
 def _factors(states: Tensor) -> Tensor:
