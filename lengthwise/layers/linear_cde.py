@@ -7,9 +7,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.layers.recurrent_layer import TabledLayer
-from lengthwise.ops.block_recurrence import recurrence
-from lengthwise.ops.in_range import states_in_range
-from lengthwise.ops.symbol_recurrence import symbol_recurrence
+from lengthwise.ops.in_range import states_in_range, steps_by_position, steps_by_symbol
 
 Structure = Literal["block", "low-rank"]
 
@@ -79,11 +77,7 @@ class LinearCDELayer(TabledLayer):
         self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         transitions = self.transitions(table)
-        nothing = torch.zeros_like(transitions[..., 0])
-
-        def steps(start: int, stop: int, state: Tensor) -> Tensor:
-            return symbol_recurrence(transitions, nothing, rows[:, start:stop], state, overflow="keep")
-
+        steps = steps_by_symbol(transitions, torch.zeros_like(transitions[..., 0]), rows)
         states = states_in_range(steps, rows.shape[1], state.unflatten(1, (-1, self.block_dim)), driven=False)
         return states.flatten(2), states[:, -1].flatten(1)
 
@@ -94,14 +88,7 @@ class LinearCDELayer(TabledLayer):
         size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(features) * self.state_size * self.block_dim))
         for part in features.split(size, 1):
             transitions = self.transitions(part)
-            nothing = torch.zeros_like(transitions[..., 0])
-
-            def steps(
-                start: int, stop: int, state: Tensor, transitions: Tensor = transitions, nothing: Tensor = nothing
-            ) -> Tensor:
-                at = slice(start, stop)
-                return recurrence(transitions[:, at], nothing[:, at], state, overflow="keep")
-
+            steps = steps_by_position(transitions, torch.zeros_like(transitions[..., 0]))
             states = states_in_range(steps, part.shape[1], latest, driven=False)
             latest = states[:, -1]
             outputs.append(states.flatten(2))

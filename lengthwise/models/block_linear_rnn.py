@@ -13,9 +13,8 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, RecurrentModel, Width, check_divides_width
 from lengthwise.models.capabilities import FollowsTraining
-from lengthwise.ops.block_recurrence import recurrence
-from lengthwise.ops.in_range import Steps, states_in_range
-from lengthwise.ops.symbol_recurrence import symbol_final_state, symbol_recurrence
+from lengthwise.ops.in_range import Steps, states_in_range, steps_by_position, steps_by_symbol
+from lengthwise.ops.symbol_recurrence import symbol_final_state
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
 """Numbers of states, and of transitions of layers above the first, that are held at once."""
@@ -216,11 +215,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
     ) -> list[Float[Tensor, "B T N S"]]:
         """The states of all layers at these positions, whose rows of the tables are given, from those before them."""
         lowest, *others = before
-        transitions, values = tables.transitions, tables.values
-
-        def steps(start: int, stop: int, state: Tensor) -> Tensor:
-            return symbol_recurrence(transitions, values, tokens[:, start:stop], state, overflow="keep")
-
+        steps = steps_by_symbol(tables.transitions, tables.values, tokens)
         layers = [self._all_states(steps, tokens.shape[1], lowest)]
         if not others:
             return layers
@@ -228,13 +223,8 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         for norm, layer, state in zip(self.norms[1:], self._layers()[1:], others, strict=True):
             stream = stream + layers[-1].flatten(2)
             features = norm(stream)
-            parts = (layer.transitions(features), layer.inputs(features))
-
-            def through(start: int, stop: int, state: Tensor, parts: tuple[Tensor, Tensor] = parts) -> Tensor:
-                transitions, values = (part[:, start:stop] for part in parts)
-                return recurrence(transitions, values, state, overflow="keep")
-
-            layers.append(self._all_states(through, tokens.shape[1], state))
+            steps = steps_by_position(layer.transitions(features), layer.inputs(features))
+            layers.append(self._all_states(steps, tokens.shape[1], state))
         return layers
 
     def _all_states(self, steps: Steps, length: int, initial: Float[Tensor, "B N S"]) -> Float[Tensor, "B T N S"]:

@@ -18,12 +18,33 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.symbol_recurrence import symbol_recurrence
+
 LARGEST = {torch.float32: 2.0**30, torch.float64: 2.0**60}
 """The largest size of a number of a state: its square is far from the largest number, and what has the size of inputs
 is below its last digit."""
 
 Steps = Callable[[int, int, Tensor], Tensor]
 """The states [B, stop - start, *N, S] of the recurrence without c at start <= t < stop, after a state [B, *N, S]."""
+
+
+def steps_by_position(transitions: Tensor, values: Tensor) -> Steps:
+    """Those of `recurrence`, whose A_t and v_t are given position by position."""
+
+    def steps(start: int, stop: int, state: Tensor) -> Tensor:
+        return recurrence(transitions[:, start:stop], values[:, start:stop], state, overflow="keep")
+
+    return steps
+
+
+def steps_by_symbol(transitions: Tensor, values: Tensor, tokens: Tensor) -> Steps:
+    """Those of `symbol_recurrence`, whose A and v are given symbol by symbol."""
+
+    def steps(start: int, stop: int, state: Tensor) -> Tensor:
+        return symbol_recurrence(transitions, values, tokens[:, start:stop], state, overflow="keep")
+
+    return steps
 
 
 def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:

@@ -91,10 +91,10 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
             raise ValueError(f"model: bounds are known for a cell with {setting}={value}, got {got}")
     parts = ("weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if core.bias else []))
     parameters = [core.get_parameter(f"{part}_l{layer}") for layer in range(core.num_layers) for part in parts]
-    if core.bias:
-        for layer in range(core.num_layers):
-            for kind in ("ih", "hh"):
-                check_bias(*(core.get_parameter(f"{part}_{kind}_l{layer}") for part in ("weight", "bias")))
+    if core.bias:  # two of a layer's four stand behind the matrices that they are added to
+        for first in range(0, len(parameters), 4):
+            check_bias(parameters[first], parameters[first + 2])
+            check_bias(parameters[first + 1], parameters[first + 3])
     used = core._flat_weights  # what torch multiplies by, in this order
     if len(used) != len(parameters) or any(one is not other for one, other in zip(used, parameters, strict=True)):
         raise ValueError("model: bounds are known for cells that use their parameters, got one with other weights")
