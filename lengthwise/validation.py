@@ -1,9 +1,9 @@
 """From raw settings to a validated description, with one clear line for every problem."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from lengthwise.registry import nearest
 
@@ -27,14 +27,47 @@ else:
     ModelMetaclass = type(BaseModel)  # which has no public name
 
 
-class OneLineErrors(ModelMetaclass):
-    """The class of descriptions that users write in Python: ``Recipe(stepz=3)`` is answered as `validated` answers."""
+class _OneLineErrors(ModelMetaclass):
+    """Makes descriptions that users write in Python answer ``Recipe(stepz=3)`` as `validated` answers."""
 
     def __call__(cls: type[BaseModel], *arguments: Any, **settings: Any) -> Any:  # type: ignore[misc]  # noqa: N805
         try:
             return type.__call__(cls, *arguments, **settings)
         except ValidationError as error:
             raise _in_sentences(cls, error, "") from None
+
+
+class Description(BaseModel, metaclass=_OneLineErrors):
+    """What users describe: it is frozen, and unknown fields, infinite numbers, and truth values as numbers are refused.
+
+    Example:
+        >>> from lengthwise.training.recipe import Recipe
+        >>> Recipe(steps=True)
+        Traceback (most recent call last):
+            ...
+        ValueError: steps: expected a number, got True; give one
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _truth_is_no_number(cls, settings: Any) -> Any:
+        """Pydantic takes True for 1."""
+        for name, value in settings.items() if isinstance(settings, Mapping) else ():
+            if isinstance(value, bool) and name in cls.model_fields:
+                kinds = _types(cls.model_fields[name].annotation)
+                if bool not in kinds and kinds & {int, float}:
+                    raise ValueError(f"{name}: expected a number, got {value}; give one")
+        return settings
+
+
+def _types(annotation: object) -> set[object]:
+    """The plain types that a type is made of, those of the values that it lists among them."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return set(map(type, parts))
+    return set().union(*map(_types, parts)) if parts else {annotation}
 
 
 def _in_sentences(kind: type[BaseModel], error: ValidationError, path: str) -> ValueError:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from lengthwise.evaluation.error_curve import ErrorCurve, error_curve
 from lengthwise.evaluation.length_curve import (
@@ -19,7 +19,7 @@ from lengthwise.evaluation.perplexity import PerplexityCurve, perplexity_curve
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
 from lengthwise.tasks.text.language import LanguageTask
-from lengthwise.validation import OneLineErrors, truncate
+from lengthwise.validation import Description, truncate
 
 Part = Literal["dense", "long", "structured"]
 
@@ -33,7 +33,7 @@ CHUNK_LENGTHS, NUM_CHUNKS = (128, 256, 512, 1_024, 2_048), 256
 """The chunks of a text whose perplexity is measured where nothing else is said."""
 
 
-class EvaluationPlan(BaseModel, metaclass=OneLineErrors):
+class EvaluationPlan(Description):
     """A range measured densely, a few long lengths, and structured strings.
 
     The dense range is measured in one pass where the task is `prefix_exchangeable`, with independent strings
@@ -42,8 +42,6 @@ class EvaluationPlan(BaseModel, metaclass=OneLineErrors):
     With `certificate`, whoever runs the plan also certifies the model. Language models are measured by
     perplexity instead: of `num_chunks` chunks of the test split at each of `chunk_lengths`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     dense: tuple[int, int] = (41, 500)
     dense_every: int = Field(1, ge=1, exclude_if=lambda every: every == 1)

@@ -155,7 +155,8 @@ class ScaledSpecs(NamedTuple):
 def at_smoke_scale(settings: Settings, model: str) -> Settings:
     """Settings with hardly any training, and a small model where they do not say how large it is."""
     sizes = {"d_model": 16, "num_heads": 2, "block_dim": 16}
-    small = {name: size for name, size in sizes.items() if name in MODELS[model].Config.model_fields}
+    config, given = MODELS[model].Config, settings.get("model", {})
+    small = {name: size for name, size in sizes.items() if config.uses(name, given)}
     train = {"steps": 20, "batch_size": 16, "min_length": 1, "max_length": 8}
     return merge(merge({"model": small}, settings), {"train": train})
 

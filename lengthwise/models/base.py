@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -18,7 +18,7 @@ from lengthwise.models.capabilities import AcceptsVectors, check_ids, check_symb
 from lengthwise.ops.tree import Tree
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry, is_of_package
-from lengthwise.validation import validated
+from lengthwise.validation import Description, validated
 
 Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 """Ids of symbols or, for models that accept vectors, the vectors."""
@@ -39,15 +39,44 @@ Depth = Annotated[int, Field(ge=1, le=MAX_LAYERS)]
 """A number of layers."""
 
 
-class ModelConfig(BaseModel):
-    """A frozen, validated description of a model; unknown fields are refused."""
+class ModelConfig(Description):
+    """A frozen, validated description of a model; unknown fields are refused, and fields that would do nothing.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    `used_with` names the fields that do something with some values of another field alone: each with that field and
+    these values. With others they stay at their default, so that no two descriptions are of the same net.
+    """
+
+    used_with: ClassVar[Mapping[str, tuple[str, Sequence[object]]]] = {}
 
     @property
     def takes_probes(self) -> bool:
         """Whether strings of up to 500 symbols are answered now and then while the model trains."""
         return True
+
+    @classmethod
+    def uses(cls, name: str, settings: Mapping[str, Any]) -> bool:
+        """Whether there is such a field, and it does something with these settings of others, or their defaults.
+
+        Example:
+            >>> MODELS["mamba"].Config.uses("num_heads", {"version": 1})
+            False
+        """
+        if name not in cls.used_with:
+            return name in cls.model_fields
+        other, values = cls.used_with[name]
+        return settings.get(other, cls.model_fields[other].default) in values
+
+    @model_validator(mode="after")
+    def _all_is_used(self) -> "ModelConfig":
+        settings = dict(self)
+        for name, (other, values) in self.used_with.items():
+            default = type(self).model_fields[name].default
+            if settings[name] != default and not self.uses(name, settings):
+                raise ValueError(
+                    f"{name}: expected its default, {default!r}, with {other}={settings[other]!r}, where it does "
+                    f"nothing, got {settings[name]!r}; leave it out or choose {other}={' or '.join(map(repr, values))}"
+                )
+        return self
 
 
 def check_divides_width(name: str, value: int, d_model: int) -> None:

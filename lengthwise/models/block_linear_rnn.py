@@ -1,6 +1,7 @@
 """The linear recurrent network with block-diagonal, input-dependent transitions."""
 
 from collections.abc import Iterator, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import torch
@@ -8,7 +9,7 @@ from jaxtyping import Float, Int64
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from lengthwise.layers.block_linear import HARDENED, BlockLinearLayer, numbers_of_symbols
+from lengthwise.layers.block_linear import HARDENED, NORMALIZED, BlockLinearLayer, numbers_of_symbols
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, RecurrentModel, Width, check_divides_width
@@ -46,6 +47,8 @@ class BlockLinearRNNConfig(ModelConfig):
     SD-SSM (preset `sd2025`). States of such columns may grow without end: the largest number of a layer's state is kept
     at 2^30 at most (`lengthwise.ops.in_range`), as what follows reads directions.
     """
+
+    used_with = MappingProxyType({"p": ("columns", tuple(NORMALIZED)), "end_temperature": ("columns", HARDENED)})
 
     d_model: Width = 64
     block_dim: Width = 8

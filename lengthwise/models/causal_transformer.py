@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -50,6 +51,10 @@ class CausalTransformerConfig(ModelConfig):
     initialization. Vectors have neither of the two.
     """
 
+    used_with = MappingProxyType(
+        {"learned_positions": ("positions", ("learned",)), "position_range": ("positions", RANGED)}
+    )
+
     d_model: Width = 64
     num_heads: Width = 4
     positions: Annotated[str, NameIn(POSITIONS)] = Field("sinusoidal", exclude_if=lambda name: name in IMPLIED)
@@ -83,16 +88,6 @@ class CausalTransformerConfig(ModelConfig):
             raise ValueError(
                 "learned_positions: expected the size of the table of positions 'learned', got 0; give the longest "
                 "input's length"
-            )
-        if self.positions != "learned" and self.learned_positions:
-            raise ValueError(
-                f"learned_positions: expected 0 with positions {self.positions!r}, which have no table, got "
-                f"{self.learned_positions}; set one of the two"
-            )
-        if self.positions not in RANGED and self.position_range != DEFAULT_RANGE:
-            raise ValueError(
-                f"position_range: expected none with positions {self.positions!r}, got {self.position_range}; it "
-                f"belongs to {' and '.join(map(repr, RANGED))}"
             )
         return self
 

@@ -1,6 +1,7 @@
 """Linear recurrent networks with diagonal transitions, independent of the input or not."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Literal
 
 from lengthwise.layers.linear_recurrence import InputDependentLayer, LRULayer
@@ -14,6 +15,10 @@ class DiagonalLinearRNNConfig(StackedConfig):
 
     `d_state` is the number of constant ones, `hidden` the units that make input-dependent ones.
     """
+
+    used_with = MappingProxyType(
+        {"d_state": ("transitions", ("constant",)), "hidden": ("transitions", ("input-dependent",))}
+    )
 
     transitions: Literal["constant", "input-dependent"] = "constant"
     d_state: Width = 64

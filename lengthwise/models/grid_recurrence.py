@@ -1,5 +1,6 @@
 """The grid recurrence: one cell over the table of two strings, as in dynamic programming."""
 
+from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -29,6 +30,11 @@ class GridRecurrenceConfig(ModelConfig):
     - `messages="free"`: vectors of `d_model` numbers, by `hidden` units.
     - `sharpness`: that of logits and loss (`AnswersNumbers`).
     """
+
+    used_with = MappingProxyType(
+        dict.fromkeys(("num_messages", "num_relations", "end_temperature"), ("messages", ("categorical",)))
+        | dict.fromkeys(("d_model", "hidden"), ("messages", ("free",)))
+    )
 
     messages: Literal["categorical", "free"] = "categorical"
     num_messages: int = Field(6, ge=2, le=MAX_MESSAGES)

@@ -1,6 +1,7 @@
 """Structured linear controlled differential equations: transitions that are linear in the input."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Float
@@ -19,6 +20,8 @@ class LinearCDEConfig(StackedConfig):
 
     Training adds `norm_penalty` times the size of A to the loss.
     """
+
+    used_with = MappingProxyType({"block_dim": ("structure", ("block",)), "rank": ("structure", ("low-rank",))})
 
     structure: Structure = "block"
     block_dim: Width = 4

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -38,6 +39,11 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     sqrt(R), from the states between segments (`"recomputed"`): a third more time, and memory that grows as sqrt(R).
     """
 
+    used_with = MappingProxyType(
+        CausalTransformerConfig.used_with
+        | {"time": ("variant", ("timestep",)), "gates": ("variant", ("timestep", "control"))}
+    )
+
     num_loops: int = Field(10, ge=1, le=10_000)
     loops: Loops = Field("fixed", exclude_if=lambda loops: loops == "fixed")
     tolerance: float = Field(1e-3, gt=0, lt=1, exclude_if=lambda tolerance: tolerance == 1e-3)
@@ -55,24 +61,10 @@ class LoopedTransformerConfig(CausalTransformerConfig):
 
     @model_validator(mode="after")
     def _time_is_known(self) -> "LoopedTransformerConfig":
-        if self.time == "fraction" and self.variant != "timestep":
-            raise ValueError(
-                f"time: expected 'index' with variant {self.variant!r}, whose loops know no time, got 'fraction'; "
-                "leave it out or choose variant 'timestep'"
-            )
         if self.time == "fraction" and self.loops == "converged":
             raise ValueError(
                 "time: expected 'index' with loops 'converged', whose number is not known before the last, got "
                 "'fraction'; choose loops 'length'"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _gates_exist(self) -> "LoopedTransformerConfig":
-        if self.gates == "open" and self.variant not in ("timestep", "control"):
-            raise ValueError(
-                f"gates: expected 'closed' with variant {self.variant!r}, which has no gates, got 'open'; leave it out "
-                "or choose variant 'timestep' or 'control'"
             )
         return self
 

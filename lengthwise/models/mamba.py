@@ -1,6 +1,7 @@
 """Mamba and Mamba-2, with decays between 0 and 1 or between -1 and 1."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -19,6 +20,8 @@ class MambaConfig(StackedConfig):
     (`"signed"`); `conv` is the width of the convolution before the recurrence, 0 for none, 4 as published; with
     `learned_start` the state before the first symbol is learned instead of 0.
     """
+
+    used_with = MappingProxyType({"num_heads": ("version", (2,))})
 
     version: Literal[1, 2] = 1
     d_state: Width = 16

@@ -6,14 +6,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int64
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.registry import Registry
-from lengthwise.validation import truncate, validated
+from lengthwise.validation import Description, truncate, validated
 
 MAX_LOOKED_AT = 10_000
 """The longest length that an error names as the legal one next to a longer one that is not."""
@@ -40,14 +39,12 @@ class Batch(NamedTuple):
         return self.targets.shape[1] - 1 - self.supervised.flip(1).int().argmax(1)
 
 
-class Task(BaseModel, ABC):
+class Task(Description, ABC):
     """What a model is to answer: a frozen, validated description that draws its own strings and knows the answers.
 
     A task is its own configuration: its fields are what `make_task` and the command line set.
     `length` is the task's own size parameter; unless a task says otherwise, it is the number of symbols.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: ClassVar[str]
     default_preset: ClassVar[str] = ""

@@ -4,15 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from lengthwise.devices import Precision
-from lengthwise.validation import OneLineErrors
-
-
-class _Section(BaseModel, metaclass=OneLineErrors):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
+from lengthwise.validation import Description
 
 MAX_STEPS = 1_000_000_000
 MAX_LENGTH = 10_000
@@ -24,7 +19,7 @@ MAX_EXAMPLES = 1_000_000
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-class OptimizerRecipe(_Section):
+class OptimizerRecipe(Description):
     """The optimizer, its rate over the steps, and the norm at which gradients are clipped.
 
     `"muon"` moves a model's `hidden_matrices` by Muon (momentum, with all singular values of the update made about
@@ -49,7 +44,7 @@ class OptimizerRecipe(_Section):
     clip_ratio: float = Field(2.0, ge=0)
 
 
-class AugmentationRecipe(_Section):
+class AugmentationRecipe(Description):
     """What training does to strings and states.
 
     `padding`: probability that a batch gets identity padding, 0 to `pads_per_symbol` T pads at random positions of each
@@ -69,7 +64,7 @@ class AugmentationRecipe(_Section):
     late_state_noise: float = Field(0.3, ge=0)
 
 
-class RiseRecipe(_Section):
+class RiseRecipe(Description):
     """A curriculum: all strings have `min_length` at first, and `by` more after `every` steps, up to `max_length`.
 
     With `lengths="mostly-balanced"` shorter ones come now and then, at which some class cannot occur.
@@ -79,7 +74,7 @@ class RiseRecipe(_Section):
     every: int = Field(5_000, ge=1, le=MAX_STEPS)
 
 
-class TaskRiseRecipe(_Section):
+class TaskRiseRecipe(Description):
     """A curriculum of the task itself: its field `field` is `start` at first, and `by` more after `every` steps.
 
     It ends at `stop`. The task that is measured is the one of the run, whatever its field says.
@@ -108,7 +103,7 @@ class TaskRiseRecipe(_Section):
         return min(self.stop, self.start + self.by * (step // self.every))
 
 
-class ContractionRecipe(_Section):
+class ContractionRecipe(Description):
     """What makes a recurrent model draw its states to fixed points: a penalty on the growth of intervals in a step.
 
     From the fraction `after` of training on, `weight` times the mean of max(0, g - `max_growth`) is added to the loss,
@@ -122,7 +117,7 @@ class ContractionRecipe(_Section):
     after: float = Field(0.3, ge=0, lt=1)
 
 
-class StatesRecipe(_Section):
+class StatesRecipe(Description):
     """Supervision by states: every node of a tree says where its piece takes each state of the task's machine.
 
     `weight` of that loss, next to the answers'. Besides the batch, a step reads `batch_size` pieces of strings of the
@@ -139,7 +134,7 @@ class StatesRecipe(_Section):
     combined: int = Field(512, ge=1, le=1_000_000)
 
 
-class PaceRecipe(_Section):
+class PaceRecipe(Description):
     """Training that follows what it has reached, by its loss alone: it learns, and once it has learned, it contracts.
 
     The steps that a recipe schedules up to the fraction `contract_after` are for learning, and are stretched to all of
@@ -160,7 +155,7 @@ class PaceRecipe(_Section):
     patience: int = Field(300, ge=1, le=MAX_STEPS)
 
 
-class Recipe(_Section):
+class Recipe(Description):
     """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
     A batch has strings of one length in [min_length, max_length], which is drawn. Regression tasks minimize the mean

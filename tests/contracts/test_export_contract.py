@@ -41,7 +41,7 @@ def one_table_of_operators():
 def make(name: str, **settings: Any) -> SequenceModel:
     """A small one, so that thousands of steps take no time."""
     kind = MODELS[name].Config
-    small = {key: size for key, size in SMALL.items() if key in kind.model_fields}
+    small = {key: size for key, size in SMALL.items() if kind.uses(key, settings)}
     generator = torch.Generator().manual_seed(0)
     return MODELS[name](kind(**small | settings), vocab_size=3, num_classes=5, generator=generator).eval()
 

@@ -11,8 +11,8 @@ KINDS = ("categorical", "rule", "free")
 
 
 def net(kind: str, seed: int = 0) -> GridRecurrence:
-    messages = "free" if kind == "free" else "categorical"
-    model = make_model("grid-recurrence", TASK, seed=seed, messages=messages, num_messages=4, d_model=4, hidden=8)
+    settings = {"messages": "free", "d_model": 4, "hidden": 8} if kind == "free" else {"num_messages": 4}
+    model = make_model("grid-recurrence", TASK, seed=seed, **settings)
     if kind == "rule":
         model.set_progress(1.0)
         with torch.no_grad():

@@ -15,7 +15,8 @@ POINTS, WIDTH = 5, 15
 
 def permuting_net(task, structure: str) -> LinearCDE:
     """One layer whose first 5 numbers are permuted by each symbol, and whose answer is the nearest of all orders."""
-    config = LinearCDEConfig(d_model=WIDTH, structure=structure, block_dim=POINTS, rank=POINTS - 1)
+    size = {"block_dim": POINTS} if structure == "block" else {"rank": POINTS - 1}
+    config = LinearCDEConfig(d_model=WIDTH, structure=structure, **size)
     model = LinearCDE(config, vocab_size=len(task.symbols), num_classes=len(task.classes))
     (layer,) = model.layers
     assert isinstance(layer, LinearCDELayer)
@@ -85,7 +86,8 @@ def test_a_layer_is_the_published_step(structure: str, block_dim: int) -> None:
 @pytest.mark.parametrize("length", [40, 300, 2_000])
 def test_answers_do_not_end_where_floating_point_does(structure: str, length: int) -> None:
     """States grow by a factor of over 10^100 in 2,000 symbols: by logarithms, and by positions and steps."""
-    model = make_model("linear-cde", make_task("parity"), structure=structure, d_model=16, block_dim=16, seed=1)
+    size = {"block_dim": 16} if structure == "block" else {}
+    model = make_model("linear-cde", make_task("parity"), structure=structure, d_model=16, **size, seed=1)
     layer = model.layers[0]
     for parameter in layer.parameters():
         parameter *= 4
