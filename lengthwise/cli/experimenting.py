@@ -87,7 +87,8 @@ def reproduce(
     from lengthwise.runs.pools.outcome import finished
 
     options = PoolOptions(workers, scheduler)
-    _check_page_only(page_only, {"workers": workers, "pool": pool, "scheduler": scheduler, "shard": shard})
+    given = {"workers": workers, "pool": pool, "scheduler": scheduler, "shard": shard, "device": device}
+    _check_page_only(page_only, given)
     console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
     _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
     records = pages / "records" / f"{file_stem(name, scale)}.jsonl.gz"
@@ -135,7 +136,7 @@ def _on_record(records: Path, runs: Path, console: Output, *, counts: bool) -> "
 def _check_page_only(page_only: bool, given: dict[str, object]) -> None:
     """Check that nothing says how runs are run where none are."""
     for option, value in given.items():
-        if page_only and value not in (None, "local"):
+        if page_only and value not in (None, "local", "cpu"):
             raise ValueError(
                 f"{option}: expected none with --page-only, which runs nothing, got {value}; leave one out"
             )

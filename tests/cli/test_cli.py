@@ -258,6 +258,10 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             "--workers: expected none with --page-only, which runs nothing, got 2; leave one out",
         ),
         (
+            ["reproduce", "recurrent/bounded", "--page-only", "--device", "auto"],
+            "--device: expected none with --page-only, which runs nothing, got auto; leave one out",
+        ),
+        (
             ["train", "parity", "regular-gpt", "--seed", "-1"],
             "lengthwise: --seed: expected a whole number of at least 0, got -1",
         ),
