@@ -87,8 +87,7 @@ def reproduce(
     from lengthwise.runs.pools.outcome import finished
 
     options = PoolOptions(workers, scheduler)
-    given = {"workers": workers, "pool": pool, "scheduler": scheduler, "shard": shard, "device": device}
-    _check_page_only(page_only, given)
+    _check_page_only(page_only, workers=workers, pool=pool, scheduler=scheduler, shard=shard, device=device)
     console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
     _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
     records = pages / "records" / f"{file_stem(name, scale)}.jsonl.gz"
@@ -133,7 +132,7 @@ def _on_record(records: Path, runs: Path, console: Output, *, counts: bool) -> "
     return before
 
 
-def _check_page_only(page_only: bool, given: dict[str, object]) -> None:
+def _check_page_only(page_only: bool, **given: object) -> None:
     """Check that nothing says how runs are run where none are."""
     for option, value in given.items():
         if page_only and value not in (None, "local", "cpu"):

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.experiments import EXPERIMENTS
-from lengthwise.models.base import MODELS
+from lengthwise.models.base import MODELS, ModelConfig
 from lengthwise.presets.base import PRESETS, Preset
 from lengthwise.registry import NameIn, Registry, UnknownName, file_of, is_of_package, nearest
 from lengthwise.report.pages.results import file_stem
@@ -250,6 +250,9 @@ def _all_settings(kind: type[BaseModel], prefix: str) -> Iterator[Setting]:
         ]
         if not sections or len(kinds) > 1:
             default = "required" if field.is_required() else _value(field.default)
+            if issubclass(kind, ModelConfig) and name in kind.used_with:
+                other, values = kind.used_with[name]
+                default += f"; only with {other}={' or '.join(map(str, values))}"
             yield Setting(prefix + name, _values_of(field.annotation, field.metadata), default)
         for section in sections:
             yield from _all_settings(section, f"{prefix}{name}.")
@@ -291,11 +294,12 @@ def _values_of(annotation: Any, metadata: Sequence[Any] = ()) -> str:
         return f"list of {_values_of(arguments[0])}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "section"
-    return " ".join([KINDS.get(annotation, str(annotation)), *_bounds(metadata)])
+    bounds = " and ".join(_bounds(metadata))
+    return f"{KINDS.get(annotation, annotation)} {bounds}".rstrip()
 
 
 def _bounds(metadata: Sequence[Any]) -> Iterator[str]:
     for note in metadata:
         for kind, sign, limit in ((Ge, ">=", "ge"), (Gt, ">", "gt"), (Le, "<=", "le"), (Lt, "<", "lt")):
             if isinstance(note, kind):
-                yield f"{sign} {getattr(note, limit)}"
+                yield f"{sign} {getattr(note, limit):,}"

@@ -46,7 +46,7 @@ def test_every_description_fits_80_columns(name: str) -> None:
 def test_a_task_is_shown_with_definition_settings_source_and_pages(capsys) -> None:
     text = run(capsys, "show", "parity")
     assert "``answer_t = (number of b among symbols 1 ... t) mod 2``" in text
-    assert "task.p  number > 0 < 1; default 0.5" in text
+    assert "task.p  number > 0 and < 1; default 0.5" in text
     assert "symbols: a b\nclasses: 0 1\n" in text
     assert "\nSource: Chi et al." in text
     assert "\nDiffers from the source: in\nnothing." in text or "\nDiffers from the source: in nothing." in text
@@ -74,8 +74,13 @@ def test_settings_within_settings_have_dotted_names(capsys) -> None:
     text = run(capsys, "show", "train")
     assert re.search(r"train\.optimizer\.name +muon or adamw or adam; default muon", text)
     assert re.search(
-        r"train\.rise +section or none; default none\n +train\.rise\.by +integer >= 1 <= 10000; default 5", text
+        r"train\.rise +section or none; default none\n +train\.rise\.by +integer >= 1 and <= 10,000; default 5", text
     )
+
+
+def test_a_setting_that_does_nothing_with_some_others_says_with_which_it_does(capsys) -> None:
+    text = run(capsys, "show", "mamba")
+    assert re.search(r"model\.num_heads +integer >= 1 and <= 262,144; default 4; only with version=2", text)
 
 
 def test_a_setting_that_is_a_name_shows_what_there_is(capsys) -> None:
