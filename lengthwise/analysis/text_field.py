@@ -34,8 +34,8 @@ def text_fields(
     A chunk of T tokens has T - 1 that are read and one that is predicted; the gradient is that of the log-odds of the
     latter (`gradient_norms`).
 
-    Errors: a model that does not look its symbols up in one table, or a length that the text does not have, is a
-    ValueError.
+    Raises:
+        ValueError: a model that does not look its symbols up in one table, or a length that the text does not have.
 
     Source: Chi et al. (2023), section 7.4 and Figure 4b.
     Differs from the source: all lengths and models predict the same tokens; the log-odds of a token stand for its loss.

@@ -1,6 +1,5 @@
 """The command that puts models of one's own on the leaderboard."""
 
-import inspect
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from lengthwise.cli.devices import check_alone, workers_on
 from lengthwise.cli.experimenting import Page, print_outcomes, reproduce
 from lengthwise.cli.options import Device, Root, Workers, folder
 from lengthwise.cli.streams import Output
-from lengthwise.registry import EXTENSIONS, load_extensions
+from lengthwise.registry import EXTENSIONS, file_of, load_extensions
 
 if TYPE_CHECKING:
     from lengthwise.experiments.base import Experiment, Scale
@@ -149,7 +148,7 @@ def _models_of(text: str) -> list[str]:
     path = str(Path(text).resolve())
     os.environ[EXTENSIONS] = os.pathsep.join(filter(None, [os.environ.get(EXTENSIONS), path]))
     load_extensions()
-    names = [name for name, registered in MODELS.items() if inspect.getsourcefile(registered) == path]
+    names = [name for name, registered in MODELS.items() if file_of(registered) == path]
     if not names:
         raise ValueError(f"model: expected a file that registers a model, got {text}, which registers none")
     return names

@@ -19,6 +19,9 @@ RESAMPLES = 1_000
 INTERVAL = (0.05, 0.95)
 """The quantiles of the means over such draws that an interval goes from and to."""
 
+MAX_PROMPTS = 100_000
+"""More are taken for a slip; the bootstrap keeps a thousand numbers for each."""
+
 MAX_PROMPTS_PER_CHUNK = 256
 
 
@@ -66,7 +69,8 @@ def error_curve(
 
     Intervals are of the bootstrap over prompts, from 5 to 95 %.
 
-    Errors: a length that is not legal, or no prompt, is a ValueError.
+    Raises:
+        ValueError: a length that is not legal, no prompt, or a task whose answers are classes.
 
     Source: Garg et al., "What can transformers learn in-context?" (NeurIPS 2022), and its code.
     Differs from the source: errors are not divided by the dimension of the inputs.
@@ -76,8 +80,8 @@ def error_curve(
     if not isinstance(task, VectorTask):
         raise ValueError(f"task: {task.name} answers with classes, which have an accuracy; measure it by length_curve")
     task.check_length(length)
-    if not isinstance(num_prompts, Integral) or num_prompts < 1:
-        raise ValueError(f"num_prompts: expected a whole number of at least 1, got {num_prompts!r}")
+    if not isinstance(num_prompts, Integral) or not 1 <= num_prompts <= MAX_PROMPTS:
+        raise ValueError(f"num_prompts: expected a whole number from 1 to {MAX_PROMPTS:,}, got {num_prompts!r}")
     batch = task.sample(num_prompts, length, generator_for(seed, "evaluation", length))
     device = device_of(model)
     with eval_mode(model):

@@ -116,6 +116,21 @@ class LengthCurve(BaseModel):
         """Lowest accuracy of any point (NaN if there are none)."""
         return min((p.accuracy for p in self.points), default=math.nan)
 
+    def near(self, length: int) -> LengthPoint | None:
+        """The point of a planned length or, where the task has no string of it, of one symbol less; None: neither."""
+        by_length = {point.length: point for point in self.points}
+        return by_length.get(length, by_length.get(length - 1))
+
+    @property
+    def num_independent(self) -> int:
+        """How many strings its accuracies come from: lengths of protocol `one-pass` share theirs."""
+        counts = [point.num_strings for point in self.points]
+        return min(counts, default=0) if self.protocol == "one-pass" else sum(counts)
+
+    def baseline(self) -> float:
+        """Mean score of the best constant answer at each length (NaN if there are none)."""
+        return fmean(p.baseline for p in self.points) if self.points else math.nan
+
     def to_rows(self) -> list[dict[str, Any]]:
         """A row for each point, as `pandas.DataFrame(curve.to_rows())` takes them; the interval is Wilson's, 95 %."""
         return [
@@ -210,8 +225,9 @@ def length_curve(
     Each length is measured once, in ascending order. Strings depend on `seed`, `num_strings` and their length; under
     `"one-pass"`, which takes prefixes of the longest strings, on the longest length.
 
-    Errors: a length that is not legal, no length at all, a protocol that the task does not allow, or a task whose
-    answers are numbers is a ValueError.
+    Raises:
+        ValueError: a length that is not legal, no length at all, a protocol that the task does not allow, or a task
+            whose answers are numbers.
     """
     check_is_model(model)
     check_is_task(task)

@@ -20,8 +20,9 @@ from torch import Tensor
 from lengthwise.devices import device_of, moved
 from lengthwise.evaluation.interval import mean_interval
 from lengthwise.evaluation.length_curve import SetProgress
-from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
+from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
 from lengthwise.randomness import generator_for
+from lengthwise.tasks.base import check_is_task
 from lengthwise.tasks.text.language import LanguageTask, Split, Tokens
 from lengthwise.threads import one_thread
 
@@ -157,11 +158,16 @@ def perplexity_curve(
 
     Recurrent models read a chunk token by token and keep one state, so that memory does not grow with the length.
 
-    Errors: no length, one below 2 or above the split's, or no chunk is a ValueError.
+    Raises:
+        ValueError: no length, one below 2 or above the split's, or no chunk; the task is no text.
 
     Source: Chi et al. (2023), section 6: the last tokens of 1,000 random chunks.
     Differs from the source: all lengths and models have the same last tokens.
     """
+    check_is_model(model)
+    check_is_task(task)
+    if not isinstance(task, LanguageTask):
+        raise ValueError(f"task: expected a text, got {task.name}, which has answers; measure it by length_curve")
     in_order = sorted(set(lengths))
     if not in_order:
         raise ValueError("lengths: expected at least one length, got none")
@@ -172,7 +178,7 @@ def perplexity_curve(
     points = []
     with eval_mode(model):
         for length in in_order:
-            points.append(_point(model, tokens, ends, length))
+            points.append(_point(model, tokens, ends, length, len(task.classes)))
             set_progress(sum(in_order[: len(points)]) / sum(in_order))
     return PerplexityCurve(
         split=split,
@@ -183,18 +189,16 @@ def perplexity_curve(
     )
 
 
-def _point(model: SequenceModel, tokens: Tokens, ends: Int64[Tensor, " N"], length: int) -> PerplexityPoint:
+def _point(
+    model: SequenceModel, tokens: Tokens, ends: Int64[Tensor, " N"], length: int, num_classes: int
+) -> PerplexityPoint:
     chunks = moved(chunks_up_to(tokens, ends, length), device_of(model))
     kept = 1 if isinstance(model, RecurrentModel) else length  # of the logits of a chunk, at a time
-    num_logits = kept * max(1, _num_classes(model, chunks))
+    num_logits = kept * num_classes
     parts = [token_nlls(model, part) for part in chunks.split(max(1, MAX_LOGITS_PER_CHUNK // num_logits))]
     last, whole = (torch.cat(values) for values in zip(*parts, strict=True))
     rounded = tuple(round(nll, 5) for nll in last.tolist())
     return PerplexityPoint(length=length, last=rounded, whole=float(whole.double().mean()))
-
-
-def _num_classes(model: SequenceModel, chunks: Int64[Tensor, "N T"]) -> int:
-    return model.last(chunks[:1, :1]).shape[1]
 
 
 def token_nlls(model: SequenceModel, chunks: Int64[Tensor, "B T"]) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:

@@ -59,16 +59,17 @@ class EvaluationPlan(Description):
             raise ValueError(f"dense: expected two lengths in order, got {self.dense}")
         return self
 
-    def up_to(self, max_length: int) -> "EvaluationPlan":
-        """The plan without what is longer than `max_length`."""
+    def up_to(self, max_length: int, task: Task | None = None) -> "EvaluationPlan":
+        """The plan without what is longer than `max_length`; of a text chunks of two tokens are the shortest."""
         low, high = self.dense
-        if max_length < low:
+        first = 2 if isinstance(task, LanguageTask) else low
+        if max_length < first:
             raise ValueError(
-                f"max_length: expected at least {low}, the first length that is measured, got {max_length}"
+                f"max_length: expected at least {first}, the first length that is measured, got {max_length}"
             )
         return self.model_copy(
             update={
-                "dense": (low, min(high, max_length)),
+                "dense": (low, max(low, min(high, max_length))),
                 "long": tuple(pair for pair in self.long if pair[0] <= max_length),
                 "structured": tuple(pair for pair in self.structured if pair[0] <= max_length),
                 "chunk_lengths": tuple(length for length in self.chunk_lengths if length <= max_length)

@@ -149,10 +149,12 @@ def draw_as_gpt2_does(layers: Sequence[TransformerLayer], generator: torch.Gener
     """
     for layer in layers:
         for linear in (layer.query_key_value, layer.output, layer.widen, layer.narrow):
-            draw_small(linear, generator, (2 * len(layers)) ** 0.5 if linear in (layer.output, layer.narrow) else 1.0)
+            draw_linear_as_gpt2_does(
+                linear, generator, (2 * len(layers)) ** 0.5 if linear in (layer.output, layer.narrow) else 1.0
+            )
 
 
-def draw_small(linear: nn.Linear, generator: torch.Generator, smaller: float = 1.0) -> None:
+def draw_linear_as_gpt2_does(linear: nn.Linear, generator: torch.Generator, smaller: float = 1.0) -> None:
     """A matrix N(0, 0.02^2), or by a factor smaller, and a bias of 0."""
     nn.init.normal_(linear.weight, std=0.02 / smaller, generator=generator)
     nn.init.zeros_(linear.bias)

@@ -41,7 +41,7 @@ class SLSTMLayer(RecurrentLayer):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """R 0, W normal of variance 2 / 5 D, biases of f from 5 to -7 along the units of a head, others 0; norms 1."""
-        draw_small(self.input_map.weight, self.input_map.in_features, generator)
+        draw_by_inputs(self.input_map.weight, self.input_map.in_features, generator)
         nn.init.zeros_(self.feedback)
         nn.init.zeros_(self.input_map.bias)
         share = torch.arange(self.width) / max(1, self.width - 1)
@@ -110,7 +110,7 @@ class MLSTMLayer(TabledLayer):
         """
         d_model = self.input_map.in_features
         for weight in (self.input_map.weight, self.maps):
-            draw_small(weight, d_model, generator)
+            draw_by_inputs(weight, d_model, generator)
         nn.init.normal_(self.output_map.weight, std=2 / self.num_blocks / math.sqrt(d_model), generator=generator)
         nn.init.zeros_(self.gates.weight)
         with torch.no_grad():
@@ -164,6 +164,6 @@ class MLSTMLayer(TabledLayer):
         return outputs, torch.cat([sums.flatten(1), stabilizer, recent], 1)
 
 
-def draw_small(weight: Tensor, num_inputs: int, generator: torch.Generator) -> None:
+def draw_by_inputs(weight: Tensor, num_inputs: int, generator: torch.Generator) -> None:
     """Draw weights N(0, 2 / 5 inputs)."""
     nn.init.normal_(weight, std=math.sqrt(2 / (5 * num_inputs)), generator=generator)

@@ -14,7 +14,7 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionSizes
 from lengthwise.layers.read_in import ReadInKind, SymbolReadIn, VectorReadIn
 from lengthwise.layers.tied_readout import TiedReadout
-from lengthwise.layers.transformer_layer import TransformerLayer, draw_as_gpt2_does, draw_small
+from lengthwise.layers.transformer_layer import TransformerLayer, draw_as_gpt2_does, draw_linear_as_gpt2_does
 from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, Width, check_divides_width
 from lengthwise.models.capabilities import (
     AcceptsPads,
@@ -182,10 +182,10 @@ class CausalTransformer(
         if isinstance(self.read_in, SymbolReadIn):
             nn.init.normal_(self.read_in.embedding.weight, std=0.02, generator=generator)
         else:
-            draw_small(self.read_in.linear, generator)
+            draw_linear_as_gpt2_does(self.read_in.linear, generator)
         draw_as_gpt2_does(self._layers(), generator)
         if isinstance(self.readout[1], nn.Linear):
-            draw_small(self.readout[1], generator)
+            draw_linear_as_gpt2_does(self.readout[1], generator)
 
     def _layers(self) -> list[TransformerLayer]:
         return list(self.layers)  # type: ignore[arg-type]  # ModuleList forgets the type of its modules

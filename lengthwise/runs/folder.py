@@ -32,7 +32,7 @@ from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
 from lengthwise.runs.until import Attempt, Course
 from lengthwise.tasks.base import SymbolTask
 from lengthwise.tasks.text.language import LanguageTask
-from lengthwise.training.checkpoint import load_weights, read_notes
+from lengthwise.training.checkpoint import load_final_weights, read_notes
 from lengthwise.training.loop import StepRecord
 from lengthwise.validation import validated
 
@@ -78,10 +78,9 @@ class RunResult(BaseModel):
     """What a finished run measured, and everything needed to grade the numbers.
 
     Accuracies at lengths where answers are classes, `errors` where they are numbers, `perplexity` of language models.
-    `final_loss`: of the final
-    weights on new strings of the training lengths (`lengthwise.training.final_loss`); runs that train until a level is
-    reached have that of their attempts, and early versions recorded none. `on_other_tasks` has the dense range on each
-    of the specification's `other_tasks`. `examples`: accuracies on the fixed training set,
+    `final_loss`: of the final weights on new strings of the training lengths (`lengthwise.training.final_loss`); runs
+    that train until a level is reached have that of their attempts, and early versions recorded none. `on_other_tasks`
+    has the dense range on each of the specification's `other_tasks`. `examples`: accuracies on the fixed training set,
     where the recipe has one.
     """
 
@@ -395,6 +394,6 @@ def load_run(path: str | Path) -> Run:
         raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {TRAIN_AGAIN}")
     notes = {} if spec.until is None else read_notes(folder.checkpoint, spec.id)
     model = spec.attempt(len(Course.from_notes(notes).over)).make_model()
-    steps_done = load_weights(model, folder.checkpoint, spec.id)
+    steps_done = load_final_weights(model, folder.checkpoint, spec.id)
     model.eval()
     return Run(folder, spec, model, steps_done)

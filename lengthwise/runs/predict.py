@@ -104,12 +104,13 @@ def sample_text(
     drawn: list[int] = []
     with eval_mode(model):
         answers = _Answers(model, read)
-        while len(drawn) < num_tokens:
+        for _ in range(num_tokens):
+            if drawn:
+                answers.read(drawn[-1])
             token = _draw(answers.logits, temperature, generator)
             if token == task.end:
                 break
             drawn.append(token)
-            answers.read(token)
     return task.detokenize(torch.tensor(drawn, dtype=torch.int64))
 
 

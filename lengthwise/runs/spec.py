@@ -25,7 +25,7 @@ MAX_SEED = 10**15
 """A run's folder is named by its seed, and names of files end somewhere."""
 
 SEEDS_APART = 1 << 32
-"""How far the seeds of a run's attempts are apart: two runs share none."""
+"""How far the seeds of a run's attempts are apart: two runs whose seeds are below it share none."""
 
 Settings = dict[str, Any]
 

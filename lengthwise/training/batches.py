@@ -50,7 +50,7 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
             f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
             f"between {recipe.min_length} and {recipe.max_length}; {_way_out(task, recipe)}"
         )
-    others = [n for n in legal if n not in balanced] if recipe.lengths == "mostly-balanced" else []
+    others = sorted(set(legal) - set(balanced)) if recipe.lengths == "mostly-balanced" else []
     return first, others
 
 

@@ -94,7 +94,7 @@ def read_notes(path: Path, fingerprint: str) -> dict[str, str]:
     return {name.removeprefix(NOTE): text for name, text in metadata.items() if name.startswith(NOTE)}
 
 
-def load_weights(model: SequenceModel, path: Path, fingerprint: str) -> int:
+def load_final_weights(model: SequenceModel, path: Path, fingerprint: str) -> int:
     """Put a checkpoint's final weights (the average, where one was kept) into `model`; return the steps done."""
     tensors, metadata = _read(path, fingerprint, model)
     first = first_names(model)

@@ -11,10 +11,7 @@ from torch import Tensor, nn
 from lengthwise.conventions import Diverged
 from lengthwise.devices import computing_in, device_of, on_cpu
 from lengthwise.models.base import SequenceModel, check_is_model, first_names
-from lengthwise.models.capabilities import (
-    FollowsTraining,
-    HasHiddenMatrices,
-)
+from lengthwise.models.capabilities import FollowsTraining, HasHiddenMatrices
 from lengthwise.models.consistency import check_consistent, check_sizes
 from lengthwise.randomness import draws_without_generator, generator_for
 from lengthwise.tasks.base import SymbolTask, Task, check_is_task
@@ -36,10 +33,8 @@ GROWTH_LOSS = 0.3
 SHARE_OF_OTHERS = 0.5
 """With `lengths="mostly-balanced"`, how often a length that is not balanced comes, compared with the mean of others."""
 
-
 MIN_CLIP_NORM = 0.01
 """Gradients are not clipped below this norm: rare mistakes of a net that makes few must still be heard."""
-
 
 INITIAL_LOSS = 2.0
 """Where the running loss begins: high, so that a lucky batch is not enough."""

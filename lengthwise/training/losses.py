@@ -150,8 +150,13 @@ def _taken(answers: Float[Tensor, "N *Y"], supervised: Bool[Tensor, "*M"]) -> Fl
 def _mean_loss(
     answers: Float[Tensor, "N Y"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], count: int, ranks: Ranks
 ) -> Float[Tensor, ""]:
-    """Over the targets that are supervised, of which there are `count` in all processes; targets are on the CPU."""
-    reduction, share = ("mean", 1.0) if ranks.size == 1 else ("sum", ranks.size / max(1, count))
+    """Over the targets that are supervised, of which there are `count` in all processes, or 0 where there are none.
+
+    Targets are on the CPU.
+    """
+    if not count:
+        return 0 * answers.sum()
+    reduction, share = ("mean", 1.0) if ranks.size == 1 else ("sum", ranks.size / count)
     if not targets.is_floating_point():
         on_device = moved(targets, answers.device)
         return share * F.cross_entropy(answers, on_device, ignore_index=IGNORE, reduction=reduction)

@@ -79,8 +79,8 @@ def test_settings_within_settings_have_dotted_names(capsys) -> None:
 
 
 def test_a_setting_that_does_nothing_with_some_others_says_with_which_it_does(capsys) -> None:
-    text = run(capsys, "show", "mamba")
-    assert re.search(r"model\.num_heads +integer >= 1 and <= 262,144; default 4; only with version=2", text)
+    text = " ".join(run(capsys, "show", "mamba").split())
+    assert "model.num_heads integer >= 1 and <= 262,144; default 4; only with version=2" in text
 
 
 def test_a_setting_that_is_a_name_shows_what_there_is(capsys) -> None:

@@ -77,7 +77,7 @@ def test_what_cannot_be_measured_is_one_sentence() -> None:
         length_curve(model, TREES, [4])
     with pytest.raises(ValueError, match="length: decision-tree has no strings of length 10"):
         error_curve(model, TREES, 10)
-    with pytest.raises(ValueError, match="num_prompts: expected a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_prompts: expected a whole number from 1 to 100,000, got 0"):
         error_curve(model, TREES, 4, num_prompts=0)
     with pytest.raises(ValueError, match="model: rnn reads symbols, and this task has vectors; choose from looped"):
         make_model("rnn", TREES)

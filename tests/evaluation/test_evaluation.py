@@ -15,6 +15,7 @@ from lengthwise.evaluation.interval import correlation_interval, mean_interval, 
 from lengthwise.evaluation.length_curve import (
     MAX_REPR_POINTS,
     LengthCurve,
+    LengthPoint,
     final_answers,
     length_curve,
     parse_protocol,
@@ -54,6 +55,14 @@ class Oracle(SequenceModel):
 
     def readout(self, states):
         return states
+
+
+def test_a_planned_length_is_one_symbol_less_only_where_it_was_not_measured() -> None:
+    points = [LengthPoint(length=n, num_strings=n, num_correct=0, baseline=0.5) for n in (9, 10, 20)]
+    curve = LengthCurve(protocol="independent", points=tuple(points))
+    assert [point and point.length for point in map(curve.near, (9, 10, 11, 12, 21))] == [9, 10, 10, None, 20]
+    assert curve.num_independent == 39
+    assert curve.model_copy(update={"protocol": "one-pass"}).num_independent == 9
 
 
 @pytest.mark.parametrize("protocol", ["independent", "one-pass", "structured"])

@@ -163,6 +163,22 @@ def test_requests_out_of_bounds_are_refused(lengths: list[int], num_chunks: int,
         perplexity_curve(MODELS["gru"], TASK, lengths, num_chunks=num_chunks)
 
 
+@pytest.mark.unchecked
+def test_tasks_with_answers_have_no_perplexity() -> None:
+    with pytest.raises(
+        ValueError, match=r"^task: expected a text, got parity, which has answers; measure it by length"
+    ):
+        perplexity_curve(MODELS["gru"], make_task("parity"), [4])
+
+
+def test_texts_are_measured_at_lengths_below_those_of_answers() -> None:
+    assert EvaluationPlan().up_to(32, TASK).about(TASK).chunk_lengths == (32,)
+    with pytest.raises(ValueError, match=r"^max_length: expected at least 2, the first length that is measured, got 1"):
+        EvaluationPlan().up_to(1, TASK)
+    with pytest.raises(ValueError, match=r"^max_length: expected at least 41"):
+        EvaluationPlan().up_to(32, make_task("parity"))
+
+
 def test_a_plan_measures_what_the_text_has() -> None:
     plan = EvaluationPlan(num_chunks=2)
     assert [p.length for p in plan.up_to(256).measure_perplexity(MODELS["transformer"], TASK).points] == [128, 256]

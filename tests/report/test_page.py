@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 from synthetic_runs import MeasuredRun, synthetic_run
 
+from lengthwise.certification.certify import certify
+from lengthwise.constructions import construct
 from lengthwise.report.pages.run import write_report
 from lengthwise.runs.folder import RunFolder, RunStatus
 from lengthwise.runs.spec import make_spec
+from lengthwise.tasks import make_task
 
 
 class Addresses(HTMLParser):
@@ -82,6 +85,17 @@ def test_unbalanced_lengths_have_a_section_of_their_own(tmp_path: Path) -> None:
     write_report([synthetic_run()], page)
     assert "Unbalanced lengths, apart" not in page.read_text(encoding="utf-8")
     assert "<h2>Differences</h2>" not in page.read_text(encoding="utf-8"), "of one run"
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_runs_of_one_seed_and_other_settings_each_have_their_certificate(tmp_path: Path) -> None:
+    certificate = certify(construct("rnn", make_task("parity")).model, make_task("parity"))
+    runs = [synthetic_run("parity", settings) for settings in ({}, {"train": {"batch_size": 32}})]
+    certified = [run._replace(result=run.result.model_copy(update={"certificate": certificate})) for run in runs]
+    write_report(certified, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    certificates = page.partition("<h2>Certificates</h2>")[2].partition("<h2>")[0]
+    assert len(set(re.findall(r"parity, regular-gpt[^<]* seed 0", certificates))) == 2
 
 
 def test_what_runs_say_of_themselves_is_escaped(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from lengthwise.runs.pools.outcome import finished
 from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.predict import predict_text
 from lengthwise.runs.spec import RunSpec, make_spec, merge, parse_assignments, read_settings, spec_from_json
-from lengthwise.training.checkpoint import load_checkpoint, load_weights
+from lengthwise.training.checkpoint import load_checkpoint, load_final_weights
 from lengthwise.training.loop import Diverged, TrainingState
 
 PLAN = EvaluationPlan(dense=(9, 12), dense_strings=8, long=((30, 4),), structured=((20, 2),))
@@ -489,6 +489,6 @@ def test_a_checkpoint_of_another_version_of_the_model_is_refused(tmp_path: Path)
     other = make_spec("parity", "regular-gpt", {"model": {"d_model": 16, "num_heads": 2}}).make_model()
     path = tmp_path / spec.id / "checkpoint.safetensors"
     with pytest.raises(ValueError, match="its weights are those of another version of regular-gpt; move"):
-        load_weights(other, path, spec.id)
+        load_final_weights(other, path, spec.id)
     with pytest.raises(ValueError, match="its weights are those of another version of regular-gpt; move"):
         load_checkpoint(TrainingState(other, spec.recipe), path, spec.id)

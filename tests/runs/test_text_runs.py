@@ -82,6 +82,15 @@ def test_a_text_is_written_token_by_token_after_its_prompt() -> None:
     assert sample_text(Favors(257), task, "\x7f", num_tokens=400, temperature=0.0, generator=draws).endswith("\ufffd")
 
 
+def test_a_text_may_be_as_long_as_the_model_has_positions() -> None:
+    """The last token is drawn, and not read."""
+    task, draws = make_task("text"), torch.Generator().manual_seed(0)
+    model = make_model("transformer", task, d_model=8, learned_positions=4)
+    assert sample_text(model, task, "a", num_tokens=4, generator=draws)
+    with pytest.raises(ValueError, match="expected at most 4 positions"):
+        sample_text(model, task, "a", num_tokens=9, generator=draws)
+
+
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_where_states_overflow_nothing_is_written(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Favors, "last_state", lambda model, inputs: torch.nan * model(inputs)[:, -1])

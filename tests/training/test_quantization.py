@@ -11,7 +11,7 @@ from lengthwise.models import make_model
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.ops.tree_attention import last_state
 from lengthwise.tasks import Batch, make_task
-from lengthwise.training.checkpoint import load_checkpoint, load_weights, save_checkpoint
+from lengthwise.training.checkpoint import load_checkpoint, load_final_weights, save_checkpoint
 from lengthwise.training.loop import TrainingState, training_steps
 from lengthwise.training.quantization import RETRY_EVERY, quantization_is_due, quantize_states
 from lengthwise.training.recipe import PaceRecipe, Recipe
@@ -158,5 +158,5 @@ def test_codes_survive_a_checkpoint(stop: int, tmp_path: Path) -> None:
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     save_checkpoint(second, tmp_path / "checkpoint", "a")
     final = make(quantize_after=0.5)
-    load_weights(final, tmp_path / "checkpoint", "a")
+    load_final_weights(final, tmp_path / "checkpoint", "a")
     assert torch.equal(final.codebook.known, whole.model.codebook.known)

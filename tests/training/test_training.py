@@ -235,6 +235,15 @@ def test_prefix_supervision_scores_every_question() -> None:
     torch.testing.assert_close(supervised_loss(model, Batch(inputs, targets), "prefix"), expected)
 
 
+@pytest.mark.parametrize("supervision", ["last", "prefix"])
+def test_where_nothing_is_supervised_the_loss_is_0(supervision: str) -> None:
+    model, inputs = make_model("gru", make_task("parity"), d_model=4), torch.zeros(3, 5, dtype=torch.int64)
+    loss = supervised_loss(model, Batch(inputs, torch.full_like(inputs, IGNORE)), supervision)
+    loss.backward()
+    assert float(loss.detach()) == 0
+    assert all(not parameter.grad.any() for parameter in model.parameters())
+
+
 def test_rows_of_different_lengths_are_scored_at_the_last_supervised_position_of_each() -> None:
     """Pads at the end: the loss is that of the rows alone, in values and gradients."""
     task = make_task("parity")

@@ -92,4 +92,6 @@ class PositionEncoding(nn.Module, ABC):
         return [CAUSAL] * self.sizes.num_layers
 
 
-POSITIONS: Registry[type[PositionEncoding]] = Registry("position encoding", "lengthwise.layers.positions")
+POSITIONS: Registry[type[PositionEncoding]] = Registry(
+    "position encoding", "lengthwise.layers.positions", PositionEncoding
+)

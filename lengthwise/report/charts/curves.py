@@ -144,11 +144,11 @@ def window_medians(records: Sequence[StepRecord], window: int) -> list[tuple[int
     return [(part[-1].step, median(record.loss for record in part)) for part in parts]
 
 
-def side_by_side(panels: Mapping[str, alt.Chart | alt.LayerChart], columns: int = 3) -> alt.ConcatChart:
+def side_by_side(panels: Mapping[str, alt.Chart | alt.LayerChart]) -> alt.ConcatChart:
     """Panels under their titles in one picture, for PNG and SVG files."""
     titled = [panel.properties(title=title) for title, panel in panels.items()]
     config = alt.Config(background="white", view=alt.ViewConfig(stroke=None))
-    return alt.ConcatChart(concat=titled, columns=columns, config=config)
+    return alt.ConcatChart(concat=titled, columns=3, config=config)
 
 
 def _length_axis(domain: Sequence[float]) -> alt.X:

@@ -83,12 +83,12 @@ def _panel(
 
 
 def _value(entry: Entry) -> dict[str, Any]:
-    above = (entry.mean - entry.chance) / (1 - entry.chance) if entry.chance < 1 else 1.0
+    above = 1.0 if entry.chance == 1 else (entry.mean - entry.chance) / (1 - entry.chance)
     share = round(100 * entry.mean, 9)  # 57 % is less than that in floats, and 99.99 % is no 100
     return {
         "row": entry.cell.row,
         "column": entry.cell.column,
-        "above": max(0.0, above),
+        "above": 0.0 if math.isnan(above) else max(0.0, above),
         "percent": NO_NUMBER if math.isnan(entry.mean) else str(math.floor(share)),
         "level": entry.level,
     }

@@ -55,8 +55,8 @@ def xu2024() -> Paper:
     )
 
 
-def _built(section: str, claim: str, test: str, why: str = "", numbers: tuple[TableNumber, ...] = ()) -> Claim:
-    return Claim(section, claim, Stated("reproduced", "looped.md", test, numbers=numbers, why=why))
+def _built(section: str, claim: str, test: str, why: str = "") -> Claim:
+    return Claim(section, claim, Stated("reproduced", "looped.md", test, why=why))
 
 
 def _error(network: str, column: str) -> TableNumber:

@@ -10,6 +10,7 @@ import altair as alt
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
+from lengthwise.display import counted
 from lengthwise.files import write_by_rename
 from lengthwise.report.charts.curves import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
 from lengthwise.report.charts.pictures import pictures
@@ -86,7 +87,8 @@ class _Panel(NamedTuple):
 def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     """Write the page and, next to it, its charts (PNG, SVG) and every measured point (CSV); return their paths.
 
-    Errors: no run, a run given twice, a run that is not finished, or a page that is no .html file is a ValueError.
+    Raises:
+        ValueError: no run, a run given twice, a run that is not finished, or a page that is no .html file.
     """
     check_page(page)
     results = _finished(runs)
@@ -132,11 +134,15 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
     return list(results.values())
 
 
+def _title(row: RunRow) -> str:
+    """What all seeds of a run have in common, and other runs of the page have not."""
+    return f"{row.task}, {row.model}" + (f" ({row.variation})" if row.variation else "")
+
+
 def _panels(results: Sequence[RunResult], metrics: Sequence[Sequence[StepRecord]]) -> list[_Panel]:
     groups: dict[str, list[tuple[RunRow, RunResult, Sequence[StepRecord]]]] = {}
     for row, result, records in zip(run_rows(results), results, metrics, strict=True):
-        title = f"{row.task}, {row.model}" + (f" ({row.variation})" if row.variation else "")
-        groups.setdefault(title, []).append((row, result, records))
+        groups.setdefault(_title(row), []).append((row, result, records))
     panels = []
     for title, group in groups.items():
         group.sort(key=lambda member: member[0].seed)
@@ -158,7 +164,7 @@ def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
     losses = {f"loss-{index}": panel.loss() for index, panel in enumerate(panels)}
     certified, maps = certificate_section(
         {
-            f"{row.task}, {row.model}, seed {row.seed}": result.certificate
+            f"{_title(row)}, seed {row.seed}": result.certificate
             for row, result in zip(rows, results, strict=True)
             if result.certificate is not None
         }
@@ -206,7 +212,7 @@ def _summary(results: Sequence[RunResult], rows: Sequence[RunRow]) -> str:
     tasks, models = dict.fromkeys(row.task for row in rows), dict.fromkeys(row.model for row in rows)
     lowest = [row.dense.min() for row in rows if row.dense.points]
     text = (
-        f"{_count(len(rows), 'run')} of {', '.join(models)} on {', '.join(tasks)}, trained at lengths {span(trained)} "
+        f"{counted(len(rows), 'run')} of {', '.join(models)} on {', '.join(tasks)}, trained at lengths {span(trained)} "
         f"and measured at lengths {span(measured)}, with {' or '.join(dict.fromkeys(r.weights for r in results))}."
     )
     if lowest:
@@ -288,7 +294,3 @@ def _links(neighbors: Sequence[str], *endings: str) -> str:
         f"<a href='{quote(name)}'>{name.rpartition('.')[2].upper()}</a>" for name in neighbors if name.endswith(endings)
     ]
     return f"Next to this page: {', '.join(links)}." if links else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from lengthwise.display import counted
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.levels import level_sentences
 from lengthwise.report.tables.numbers import percent, percent_span
@@ -204,8 +205,8 @@ def _subsample(points: Sequence[LengthPoint]) -> list[LengthPoint]:
     """At most about `MAX_ROWS` points, the last and the lowest among them."""
     stride = -(-len(points) // MAX_ROWS)
     lowest = min(points, key=lambda point: point.accuracy)
-    # A stride that is a multiple of the number of families would show one family only.
-    stride += stride % 5 == 0
+    while math.gcd(stride, len(STRUCTURED)) > 1:  # points come family by family, of which it would leave some out
+        stride += 1
     return [p for index, p in enumerate(points) if index % stride == 0 or p is lowest or index == len(points) - 1]
 
 

@@ -1,10 +1,9 @@
 """Accuracies of the cells of an experiment."""
 
-import math
 from collections.abc import Sequence
 
 from lengthwise.evaluation.interval import are_equal, mean_interval, wilson_interval
-from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.evaluation.length_curve import LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiments.base import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, fit_text, results_of, runs_text
@@ -108,7 +107,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
         span([round(probe.cpu_seconds) for probe in solved_at]),
         *(_lowest([row.long[n] for row in rows if n in row.long]) for n, _ in experiment.plan.long),
         _lowest_and_chance([point for row in rows for point in row.structured]),
-        percent(max(_chance(curve) for curve in curves)),
+        percent(max(curve.baseline() for curve in curves)),
         *_over_tasks(cell, results, means),
         span([row.steps for row in rows]),
         span([round(result.training.cpu_seconds) for result in results]),
@@ -143,11 +142,6 @@ def _best_tests(results: Sequence[RunResult]) -> tuple[str, str]:
         for result, accuracies in zip(results, tests, strict=True)
     ]
     return percent(sum(best) / len(best)), percent(sum(guesses) / len(guesses))
-
-
-def _chance(curve: LengthCurve) -> float:
-    """The mean score of the best constant answer at each length."""
-    return sum(point.baseline for point in curve.points) / len(curve.points) if curve.points else math.nan
 
 
 def _lowest(points: Sequence[LengthPoint]) -> str:

@@ -32,8 +32,8 @@ def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> 
 
 def long_accuracies(results: Sequence[RunResult], length: int) -> list[float]:
     """The accuracy of each run at one of its long lengths or, where the task has no strings of it, a symbol less."""
-    points = [point for result in results for point in result.long.balanced().points]
-    return [point.accuracy for point in points if length - point.length in (0, 1)]
+    points = [result.long.balanced().near(length) for result in results]
+    return [point.accuracy for point in points if point is not None]
 
 
 def fit_text(results: Sequence[RunResult], experiment: Experiment) -> str:

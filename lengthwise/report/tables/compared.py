@@ -150,7 +150,7 @@ def model_table(comparison: Comparison) -> Table:
 
 def _model_line(model: ComparedModel, long: Sequence[int]) -> tuple[str, ...]:
     means = [row.dense.mean() for row in model.rows]
-    low, high = accuracy_interval(means, min((p.num_strings for p in model.rows[0].dense.points), default=1))
+    low, high = accuracy_interval(means, max(1, model.rows[0].dense.num_independent))
     counts = Counter(row.level for row in model.rows)
     levels = [f"{level} {counts[level]}" for level in LEVELS if counts[level]]
     seconds = sorted(result.training.cpu_seconds for result in model.results)

@@ -64,7 +64,8 @@ def run_rows(results: Sequence[RunResult]) -> list[RunRow]:
 
 def _run_row(result: RunResult, variation: str) -> RunRow:
     random = (*result.dense.points, *result.long.points)
-    planned = [length for length, _ in result.plan.long]
+    balanced = result.long.balanced()
+    long = {length: balanced.near(length) for length, _ in result.plan.long}
     return RunRow(
         run_id=result.run_id,
         task=task_of(result),
@@ -72,8 +73,7 @@ def _run_row(result: RunResult, variation: str) -> RunRow:
         variation=variation,
         seed=int(result.spec["seed"]),
         dense=result.dense.balanced(),
-        # Where a task has no string of a planned length, the plan measures one symbol less.
-        long={n: point for point in result.long.balanced().points for n in planned if n - point.length in (0, 1)},
+        long={length: point for length, point in long.items() if point is not None},
         unbalanced=LengthCurve(
             protocol=result.dense.protocol, points=tuple(point for point in random if not point.balanced)
         ),

@@ -39,7 +39,6 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
     if chosen is None or chosen.final_loss is None:
         return (*start, *[NOTHING] * 7, cell.published)
     curve = accuracies_scored(chosen, cell, experiment)
-    points = curve.points
     settings = variations_of({spec.id: spec.to_json() for spec in cell.specs})
     losses = {result.run_id: result.final_loss for result in results}
     return (
@@ -49,7 +48,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
         ", ".join(NOTHING if (loss := losses.get(spec.id)) is None else f"{loss:.3f}" for spec in cell.specs),
         fit_text([chosen], experiment) if experiment.fit else NOTHING,
         percent(curve.mean()),
-        percent(sum(point.baseline for point in points) / len(points)) if points else NOTHING,
+        percent(curve.baseline()),
         f"{sum(result.training.cpu_seconds for result in results):,.0f}",
         cell.published,
     )

@@ -122,7 +122,7 @@ def _compared(experiment: Experiment, cell: Cell, outcomes: Sequence[Outcome]) -
     if not bests:
         return None
     means = [curve.mean() for curve in curves]
-    num_strings = sum(point.num_strings for point in curves[0].points) * len(bests)
+    num_strings = curves[0].num_independent * len(bests)
     return _Compared(cell.row, cell.column, fmean(means), accuracy_interval(means, num_strings), _mean_of(bests))
 
 
