@@ -33,7 +33,7 @@ from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction, Machine
 from lengthwise.models.base import SequenceModel
-from lengthwise.tasks.base import MachineTask
+from lengthwise.tasks.base import MachineTask, Task
 from lengthwise.threads import denormals_kept
 from lengthwise.validation import dump_named
 
@@ -127,6 +127,20 @@ class Examination(NamedTuple):
 def weights_digest(model: SequenceModel) -> str:
     """A hash of all weights and their names, shapes and types, by which a certificate names the model it is about."""
     return _digest(model.state_dict())
+
+
+def other_part(certificate: Certificate, model: SequenceModel, task: Task) -> str | None:
+    """What of a model and its task is not what a certificate is about: the first of its parts; None where all are."""
+    if not isinstance(task, MachineTask):
+        return "task"
+    pairs: dict[str, tuple[object, object]] = {
+        "weights": (certificate.weights, weights_digest(model)),
+        "model": (certificate.model, dump_named(model.name, model.config)),
+        "task": (certificate.task, dump_named(task.name, task)),
+        "classes": (certificate.classes, task.classes),
+        "transducer": (certificate.transducer, task.reference.to_json()),
+    }
+    return next((what for what, (expected, actual) in pairs.items() if expected != actual), None)
 
 
 def _how_short(machine: Machine, reference: Transducer | GridMachine) -> Shortest:

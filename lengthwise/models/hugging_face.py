@@ -111,7 +111,7 @@ class HuggingFaceModel(SequenceModel):
         super().__init__()
         self.backbone = backbone
         self.readout = head
-        self.register_buffer("tokens", torch.tensor(tokens), persistent=False)
+        self.register_buffer("tokens", torch.tensor(tokens, device=device_of(backbone)), persistent=False)
         self.config = HuggingFaceConfig(
             model_type=str(backbone.config.model_type),  # type: ignore[union-attr]
             num_parameters=sum(parameter.numel() for parameter in backbone.parameters()),
@@ -152,7 +152,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         self.readout = nn.Sequential(Topmost(width, copies=True), head)
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B Z"]:
-        first = [part.flatten() for part in self.cache.first]
+        first = [part.flatten().to(self.tokens.device) for part in self.cache.first]
         return torch.cat([*first, first[0].new_zeros(self.sizes[-1])]).expand(batch_size, -1)
 
     def step(
@@ -217,8 +217,8 @@ class _Cache:
 
 @torch.no_grad()
 def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
-    """The model's cache, embeddings by running it on a token; None where it grows."""
-    tokens = torch.full((1, 1), token)
+    """The cache that a model returns after a token; None where it grows."""
+    tokens = torch.full((1, 1), token, device=device_of(backbone))
     try:
         outputs = backbone(tokens, use_cache=True)
         outputs.last_hidden_state  # noqa: B018  # the attribute may be missing
@@ -238,7 +238,7 @@ def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
 @torch.no_grad()
 def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
     """Raise a ValueError unless strings that are read at once and token by token have the same answers."""
-    strings = torch.arange(4 * 9).reshape(4, 9) * 7 // 3 % len(model.tokens)
+    strings = torch.arange(4 * 9, device=device_of(model)).reshape(4, 9) * 7 // 3 % len(model.tokens)
     with eval_mode(model):
         by_step, at_once = model(strings), model.readout(HuggingFaceModel._hidden(model, strings))
     if not torch.allclose(by_step, at_once, rtol=TOLERANCE, atol=TOLERANCE * float(at_once.abs().max())):
@@ -254,7 +254,7 @@ class _AnswerTokens(nn.Module):
     def __init__(self, logits: nn.Module, answers: Sequence[int]) -> None:
         super().__init__()
         self.logits = logits
-        self.register_buffer("answers", torch.tensor(list(answers)), persistent=False)
+        self.register_buffer("answers", torch.tensor(list(answers), device=device_of(logits)), persistent=False)
 
     answers: Tensor
 

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int64
 from pydantic import Field
 from torch import Tensor, nn
 
-from lengthwise.devices import in_full_precision
+from lengthwise.devices import device_of, in_full_precision
 from lengthwise.layers.gated_cells import gru_bounds, lstm_bounds, rnn_bounds
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import ModelConfig, RecurrentModel, eval_mode
@@ -248,7 +248,7 @@ def _check_parts(model: WrappedRNN) -> None:
     """Raise a ValueError unless each part takes what the one before it gives."""
     if len(dtypes := {weight.dtype for weight in model.parameters()}) > 1:
         raise ValueError(f"model: expected parts of one kind of numbers, got {', '.join(sorted(map(str, dtypes)))}")
-    tokens = torch.arange(model.num_symbols)
+    tokens = torch.arange(model.num_symbols, device=device_of(model))
     with eval_mode(model):
         both = torch.stack([tokens, tokens.flip(0)])
         features = _run("embedding", "ids of symbols", model.embedding, both)

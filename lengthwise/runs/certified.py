@@ -1,7 +1,6 @@
 """Certificates of what lies in files: a trained run, a compiled machine, or a net that a TOML file describes."""
 
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -9,7 +8,7 @@ from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.counterexample import shortest_error
-from lengthwise.certification.examination import weights_digest
+from lengthwise.certification.examination import other_part
 from lengthwise.certification.proof_file import write_proof
 from lengthwise.certification.verify import ALL_SHORTER
 from lengthwise.evaluation.length_curve import final_answers
@@ -21,7 +20,6 @@ from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import MachineTask, RegularTask, Task, make_task
 from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.tasks.regular.recognition import RecognitionTask
-from lengthwise.validation import dump_named
 
 
 def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, Path]:
@@ -69,7 +67,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
     """
     stored = load_stored(folder)
     model, task = stored.model, stored.task
-    if (what := other_part(certificate, stored)) is not None:
+    if (what := other_part(certificate, stored.model, stored.task)) is not None:
         raise ValueError(f"{folder}: expected the {what} of the certificate, got another; certify {folder} again")
     assert isinstance(task, MachineTask)  # others have no certificate
     if certificate.counterexample is not None:
@@ -92,24 +90,9 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
     return sentences
 
 
-def other_part(certificate: Certificate, stored: StoredModel) -> str | None:
-    """What of a model in files is not what a certificate is about: the first of its parts; None where all are."""
-    model, task = stored.model, stored.task
-    if not isinstance(task, MachineTask):
-        return "task"
-    pairs: dict[str, tuple[Any, Any]] = {
-        "weights": (certificate.weights, weights_digest(model)),
-        "model": (certificate.model, dump_named(model.name, model.config)),
-        "task": (certificate.task, dump_named(task.name, task)),
-        "classes": (certificate.classes, task.classes),
-        "transducer": (certificate.transducer, task.reference.to_json()),
-    }
-    return next((what for what, (expected, actual) in pairs.items() if expected != actual), None)
-
-
 def check_about(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
     """Raise a ValueError where the certificate next to a model is about another one, or, unless `of_any_task`, task."""
-    what = other_part(certificate, stored)
+    what = other_part(certificate, stored.model, stored.task)
     if what is None or (of_any_task and what not in ("weights", "model")):
         return
     another = "other weights" if what == "weights" else f"another {what}"

@@ -9,6 +9,7 @@ from safetensors.torch import load, save
 
 from lengthwise.automata import Transducer
 from lengthwise.certification.certificate import Certificate, Part, PositiveCount, TransducerFields, certificate_file
+from lengthwise.certification.examination import other_part
 from lengthwise.certification.verify import proof_path
 from lengthwise.constructions.base import Construction, Machine, Target
 from lengthwise.files import read_json, write_by_rename, write_json
@@ -92,15 +93,12 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
 
 def _is_certified(folder: Path, construction: Construction) -> bool:
     """Whether the certificate in a folder is about this net and its task."""
-    from lengthwise.runs.certified import other_part  # which imports this module
-    from lengthwise.runs.stored import StoredModel
-
     task = construction.target.task
     try:
         certificate = Certificate.read(certificate_file(folder))
     except ValueError:
         return False
-    return task is not None and other_part(certificate, StoredModel(construction.model, task, "compiled", "")) is None
+    return task is not None and other_part(certificate, construction.model, task) is None
 
 
 def load_compiled(folder: str | Path) -> Construction:

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import transformers
+from second_device import DEVICE, OnDevice, second_device
 from torch import nn
 
 from lengthwise import certify, make_task
@@ -148,3 +149,18 @@ def test_what_does_not_fit_is_named(model, settings, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence) as caught:
         wrap_hugging_face(model(), **settings)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize("kind", ["mamba", "gpt2"])
+def test_a_model_is_wrapped_on_the_device_where_it_is(kind: str) -> None:
+    backbone, head, strings = made(kind), nn.Linear(16, 2), torch.tensor([[0, 1, 2, 2]])
+    here = wrap_hugging_face(backbone, head).eval()(strings)
+    with second_device() as visits:
+        model = wrap_hugging_face(backbone.to(DEVICE), head.to(DEVICE)).eval()
+        there = model(strings.to(DEVICE))
+    assert isinstance(there, OnDevice)
+    torch.testing.assert_close(there.held, here)
+    assert not visits.mixed
+    where = {name.rpartition(":")[2] for name in visits.trips}
+    assert where <= {"_check_reads_forwards", "_check_cache_is_the_state", "_hidden"}, "the last is the library's own"

@@ -79,6 +79,21 @@ def test_a_second_device_finds_round_trips_and_mixed_operations() -> None:
     assert visits.mixed == {"torch (aten.add.Tensor)"}
 
 
+@pytest.mark.unchecked
+@pytest.mark.parametrize("core", [nn.RNN(4, 6, 2), nn.GRU(4, 6, batch_first=True), nn.LSTM(4, 6), nn.LSTMCell(4, 6)])
+def test_a_net_of_ones_own_is_wrapped_on_the_device_where_it_is(core: nn.Module) -> None:
+    strings = torch.tensor([[0, 1, 2, 1], [2, 2, 0, 0]])
+    parts = [nn.Embedding(3, 4), core, nn.Linear(6, 2)]
+    here = wrap(*parts)(strings)
+    with second_device() as visits:
+        there = wrap(*(part.to(DEVICE) for part in parts))
+        answers = there(strings.to(DEVICE))
+    assert isinstance(answers, OnDevice)
+    torch.testing.assert_close(answers.held, here)
+    assert not visits.mixed
+    assert visits.trips == {"models/wrapped.py:_check_parts"}
+
+
 def test_foreign_symbols_stop_a_device_by_themselves() -> None:
     model = make_model("gru", make_task("parity"))
     with second_device() as visits:
