@@ -1,6 +1,6 @@
 """What an experiment is: cells of runs, how each run is measured, and what the paper reports for the cell."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
@@ -141,15 +141,24 @@ class ScaledSpecs(NamedTuple):
     budget: float = BUDGET
 
     def __call__(self, task: str, settings: Settings, *, preset: str | None = None) -> tuple[RunSpec, ...]:
-        if self.scale == "paper":
-            raise ValueError("scale: this experiment is our own and no paper's; use small, the real thing, or smoke")
+        check_is_not_paper(self.scale)
         smoke = self.scale == "smoke"
         seeds, budget = (self.seeds[:1], 0.0) if smoke else (self.seeds, self.budget)
         if smoke:
             contracting: Settings = {} if self.until is None else {"train": {"pace": {"contract_steps": 5}}}
             settings = at_smoke_scale(merge(contracting, settings), self.model)
-        first = make_spec(task, self.model, settings, preset=preset, seed=seeds[0], until=self.until, budget=budget)
-        return tuple(first._replace(seed=seed) for seed in seeds)
+        return with_seeds(make_spec(task, self.model, settings, preset=preset, until=self.until, budget=budget), seeds)
+
+
+def with_seeds(spec: RunSpec, seeds: Iterable[int]) -> tuple[RunSpec, ...]:
+    """The same run with each of these seeds: it is validated once."""
+    return tuple(spec._replace(seed=seed) for seed in seeds)
+
+
+def check_is_not_paper(scale: Scale) -> None:
+    """Raise a ValueError where an experiment of ours is to be run at the size of a paper that does not have it."""
+    if scale == "paper":
+        raise ValueError("scale: this experiment is our own and no paper's; use small, the real thing, or smoke")
 
 
 def at_smoke_scale(settings: Settings, model: str) -> Settings:

@@ -14,7 +14,7 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Level
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiments.base import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.learning.baselines import merged_states
 from lengthwise.learning.learned import Learned, learn
 from lengthwise.randomness import generator_for
@@ -152,8 +152,7 @@ def same_machine(one: Transducer, other: Transducer) -> bool:
 @EXPERIMENTS.register("learning/wrong-labels")
 def wrong_labels(scale: Scale = "small") -> Experiment:
     """Machines behind examples: Tomita's languages, and random machines with 0 to 10 % of the labels wrong."""
-    if scale == "paper":
-        raise ValueError("scale: this experiment is our own and no paper's; use small, the real thing, or smoke")
+    check_is_not_paper(scale)
     size = Size() if scale == "small" else SMOKE_SIZE
     return Experiment(
         title="Machines behind examples, some of them labeled wrongly",

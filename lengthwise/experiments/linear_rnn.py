@@ -3,7 +3,16 @@
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, at_smoke_scale
+from lengthwise.experiments.base import (
+    EXPERIMENTS,
+    SMOKE_PLAN,
+    Cell,
+    Experiment,
+    Scale,
+    ScaledSpecs,
+    at_smoke_scale,
+    with_seeds,
+)
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
 
@@ -81,7 +90,7 @@ def _specs(scale: Scale, task: Fan2024Task, model: str, settings: Settings) -> t
     if scale == "smoke":
         given = at_smoke_scale(given, model)
     seeds = {"smoke": 1, "small": 2, "paper": 5 if task.layers == 1 else 1}[scale]
-    return tuple(make_spec(task.name, model, given, preset="fan2024", seed=seed) for seed in range(seeds))
+    return with_seeds(make_spec(task.name, model, given, preset="fan2024"), range(seeds))
 
 
 def _plan(scale: Scale) -> EvaluationPlan:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale
+from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale, with_seeds
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
 
@@ -90,7 +90,7 @@ def _dynamic_programming(scale: Scale, problem: _Problem, model: str, sizes: Set
         settings = at_smoke_scale(settings, model)
     preset = "xu2024" if scale == "paper" else "plain"
     seeds = 1 if scale == "smoke" else 3
-    return tuple(make_spec(problem.task, model, settings, preset=preset, seed=seed) for seed in range(seeds))
+    return with_seeds(make_spec(problem.task, model, settings, preset=preset), range(seeds))
 
 
 def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
@@ -245,7 +245,7 @@ def _in_context(scale: Scale, model: str, sizes: Settings) -> tuple[RunSpec, ...
         settings = at_smoke_scale(settings, model)
     preset = "xu2024-in-context" if scale == "paper" else "plain"
     seeds = 1 if scale == "smoke" else 3
-    return tuple(make_spec("decision-tree", model, settings, preset=preset, seed=seed) for seed in range(seeds))
+    return with_seeds(make_spec("decision-tree", model, settings, preset=preset), range(seeds))
 
 
 PRINTED_ERRORS = {"transformer": "8.64e-03", "plain loop": "1.43e-02", "timestep": "1.70e-03"}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale
+from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale, with_seeds
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
@@ -120,9 +120,7 @@ def _specs(scale: Scale, size: _Size, model: Settings, train: Settings) -> tuple
     if scale == "smoke":
         settings = merge(at_smoke_scale(settings, "looped-transformer"), {"train": lengths})
     preset, seeds = ("xu2024" if scale == "paper" else "plain"), (1 if scale == "smoke" else 3)
-    return tuple(
-        make_spec("edit-distance", "looped-transformer", settings, preset=preset, seed=seed) for seed in range(seeds)
-    )
+    return with_seeds(make_spec("edit-distance", "looped-transformer", settings, preset=preset), range(seeds))
 
 
 def accuracies(root: Path, cells: Sequence[Cell]) -> list[TrainTest]:

@@ -8,7 +8,7 @@ import torch
 
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale
+from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale, with_seeds
 from lengthwise.experiments.looped import PRINTED_ERRORS
 from lengthwise.randomness import generator_for
 from lengthwise.runs.folder import RunFolder
@@ -123,7 +123,7 @@ def _specs(scale: Scale, size: _Size, model: str, sizes: Settings, curriculum: s
         rises["task_rise"] = of_dims
     settings = merge(settings, {"train": rises})
     preset, seeds = ("xu2024-in-context", 3) if scale == "paper" else ("plain", 1)
-    return tuple(make_spec("decision-tree", model, settings, preset=preset, seed=seed) for seed in range(seeds))
+    return with_seeds(make_spec("decision-tree", model, settings, preset=preset), range(seeds))
 
 
 def tree_errors(root: Path, cells: Sequence[Cell], num_prompts: int) -> TreeErrors:

@@ -10,7 +10,7 @@ from lengthwise.experiments.base import EXPERIMENTS, SMOKE_PLAN, Cell, Experimen
 from lengthwise.experiments.languages import LANGUAGES, Language
 from lengthwise.ops.tree import num_levels
 from lengthwise.runs.folder import RunFolder, RunResult
-from lengthwise.runs.spec import RunSpec, Settings
+from lengthwise.runs.spec import Settings
 
 ROWS = ("Even Pairs", "Parity", "Cycle Navigation", "Tomita 5")
 
@@ -150,7 +150,7 @@ def _choices(root: Path, cells: Sequence[Cell]) -> list[Choice]:
     results: dict[tuple[str, int], dict[str, RunResult]] = {}
     for cell in cells:
         for spec in cell.specs:
-            if (result := _result(root, spec)) is not None:
+            if (result := RunFolder(root / spec.id).read_result()) is not None:
                 results.setdefault((cell.row, spec.seed), {})[cell.column] = result
     return [choice for (row, seed), by_column in results.items() if (choice := _choice(row, seed, by_column)).losses]
 
@@ -166,9 +166,3 @@ def _choice(row: str, seed: int, results: Mapping[str, RunResult]) -> Choice:
         accuracies={size: net.dense.balanced().mean() for size, net in nets.items()},
         seconds={size: net.training.cpu_seconds for size, net in nets.items()},
     )
-
-
-def _result(root: Path, spec: RunSpec) -> RunResult | None:
-    """The result of a run, None where it has not begun or is not finished."""
-    folder = RunFolder(root / spec.id)
-    return folder.read_result() if folder.path.is_dir() else None

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale
+from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale, with_seeds
 from lengthwise.experiments.languages import LANGUAGES, Language
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 from lengthwise.tasks.regular.parity import Parity
@@ -51,18 +51,9 @@ def specs_at_rates(
     if scale == "smoke":
         changes = at_smoke_scale(dict(changes), model)
     rates = RATES[:1] if scale == "smoke" else RATES
-    return tuple(
-        make_spec(
-            task,
-            model,
-            merge(changes, {"train": {"optimizer": {"learning_rate": rate}}}),
-            preset="chi2023",
-            seed=seed,
-            other_tasks=other_tasks,
-        )
-        for rate in rates
-        for seed in range(3 if scale == "paper" else 1)
-    )
+    settings = [merge(changes, {"train": {"optimizer": {"learning_rate": rate}}}) for rate in rates]
+    first = [make_spec(task, model, each, preset="chi2023", other_tasks=other_tasks) for each in settings]
+    return tuple(spec for each in first for spec in with_seeds(each, range(3 if scale == "paper" else 1)))
 
 
 def plan_of_lengths(scale: Scale, dense: tuple[int, int]) -> EvaluationPlan:

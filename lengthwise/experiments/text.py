@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import Cell, Scale, ScaledSpecs
+from lengthwise.experiments.base import Cell, Scale, ScaledSpecs, with_seeds
 from lengthwise.runs.spec import Settings, make_spec
 from lengthwise.tasks.base import make_task
 from lengthwise.tasks.text.task import Text
@@ -78,7 +78,7 @@ def preset_cells(task: Text, columns: Sequence[TextColumn], preset: str, seeds: 
     fields, cells = task.model_dump(mode="json"), []
     for column in columns:
         settings: Settings = {"task": fields, "model": column.settings}
-        specs = tuple(make_spec("text", column.model, settings, preset=preset, seed=seed) for seed in seeds)
+        specs = with_seeds(make_spec("text", column.model, settings, preset=preset), seeds)
         row = f"trained at {specs[0].recipe.max_length}"
         cells.append(Cell(row, column.name, specs, column.published))
     return cells

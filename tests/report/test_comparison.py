@@ -52,7 +52,7 @@ def test_long_settings_are_cut_where_they_differ(monkeypatch: pytest.MonkeyPatch
     assert second is not None
     beginning = "abc" * 30
     texts = iter([f"{beginning}X{'y' * 99}", f"{beginning}Z"])
-    monkeypatch.setattr("lengthwise.report.tables.comparison.setting_text", lambda value: next(texts, "same"))
+    monkeypatch.setattr("lengthwise.report.tables.settings.setting_text", lambda value: next(texts, "same"))
     ((_, one, other),) = setting_differences(first, second).lines
     assert one == "...bcabcabcX" + "y" * (48 - 12 - 3) + "..."
     assert other == "...bcabcabcZ"

@@ -62,15 +62,7 @@ def html_figures(titles: Mapping[str, str]) -> str:
 
 def html_table(table: Table) -> str:
     """The table, and what all its rows share in a note below it."""
-
-    def line(cells: Iterable[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    body = "".join(line(cells, "td") for cells in table.lines)
-    shared = "; ".join(f"{name} {value}" for name, value in table.shared)
-    note = html_note(f"In every row: {escape(shared)}.") if shared else ""
-    head = line(table.header, "th")
-    return f"<div class='scroll'><table><thead>{head}</thead><tbody>{body}</tbody></table></div>{note}"
+    return f"<div class='scroll'>{table.to_html()}</div>{html_note(table.note) if table.note else ''}"
 
 
 def html_machine(machine: Transducer, classes: Sequence[str]) -> str:

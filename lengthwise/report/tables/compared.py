@@ -14,10 +14,10 @@ from lengthwise.report.tables.differences import HEADER, Difference, difference_
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, span
 from lengthwise.report.tables.runs import RunRow, run_rows
-from lengthwise.report.tables.settings import setting_text, task_of, variations, without_seed
+from lengthwise.report.tables.settings import settings_that_differ, task_of, variations, without_seed
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.spec import flat, identity
+from lengthwise.runs.spec import identity
 
 COLUMNS = {
     "mean": "mean over seeds and lengths of the accuracy of the final answer",
@@ -202,13 +202,9 @@ def model_difference_table(compared: Sequence[Difference]) -> Table:
 
 def differing_settings(comparison: Comparison) -> Table:
     """One line for each setting in which models differ, a column for each model."""
-    settings = [flat(without_seed(model.results[0].spec)) for model in comparison.models]
-    lines = []
-    for key in dict.fromkeys(key for of_model in settings for key in of_model):
-        texts = [setting_text(of_model[key]) if key in of_model else NOTHING for of_model in settings]
-        if len(set(texts)) > 1:
-            lines.append((key, *texts))
-    return Table(("setting", *(model.name for model in comparison.models)), tuple(lines))
+    differing = settings_that_differ([without_seed(model.results[0].spec) for model in comparison.models])
+    lines = tuple((key, *texts) for key, texts in differing)
+    return Table(("setting", *(model.name for model in comparison.models)), lines)
 
 
 def accuracies_by_length(model: ComparedModel) -> Mapping[int, list[float]]:

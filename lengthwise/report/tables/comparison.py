@@ -4,11 +4,10 @@ from itertools import takewhile
 from operator import eq
 from statistics import fmean
 
-from lengthwise.report.tables.numbers import NOTHING, percent
-from lengthwise.report.tables.settings import setting_text
+from lengthwise.report.tables.numbers import percent
+from lengthwise.report.tables.settings import settings_that_differ
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.spec import flat
 
 MAX_WIDTH = 48
 """Of a setting's value in a table of two runs."""
@@ -16,14 +15,10 @@ MAX_WIDTH = 48
 
 def setting_differences(first: RunResult, second: RunResult) -> Table:
     """One line for each setting in which two runs differ, the seed among them."""
-    settings = [flat(result.spec) for result in (first, second)]
-    keys = dict.fromkeys([*settings[0], *settings[1]])
     lines = []
-    for key in keys:
-        texts = [setting_text(of_run[key]) if key in of_run else NOTHING for of_run in settings]
-        if texts[0] != texts[1]:
-            start = sum(1 for _ in takewhile(bool, map(eq, *texts))) if max(map(len, texts)) > MAX_WIDTH else 0
-            lines.append((key, *(_truncated(text, start) for text in texts)))
+    for key, texts in settings_that_differ([first.spec, second.spec]):
+        start = sum(1 for _ in takewhile(bool, map(eq, *texts))) if max(map(len, texts)) > MAX_WIDTH else 0
+        lines.append((key, *(_truncated(text, start) for text in texts)))
     return Table(("setting", "first", "second"), tuple(lines))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import tomli_w
 
+from lengthwise.display import NOTHING
 from lengthwise.presets.base import PRESETS
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.provenance import EXTENSION
@@ -19,6 +20,14 @@ Settings = Mapping[str, Any]
 def without_seed(spec: Settings) -> Settings:
     """The configuration that the seeds of a cell share: all that changes a number but the seed."""
     return {section: value for section, value in identity(spec).items() if section != "seed"}
+
+
+def settings_that_differ(specs: Sequence[Settings]) -> list[tuple[str, list[str]]]:
+    """Dotted names of the settings in which specifications differ, each with the text of every one's value."""
+    settings = [flat(spec) for spec in specs]
+    keys = dict.fromkeys(key for of_spec in settings for key in of_spec)
+    texts = {key: [setting_text(each[key]) if key in each else NOTHING for each in settings] for key in keys}
+    return [(key, of_key) for key, of_key in texts.items() if len(set(of_key)) > 1]
 
 
 def variations(results: Sequence[RunResult]) -> dict[str, str]:

@@ -39,16 +39,29 @@ class Table(NamedTuple):
         ]
         return self.columns(filled)
 
-    def _repr_html_(self) -> str:
-        """The table and below it what all rows share, for notebooks."""
+    def to_html(self) -> str:
+        """The rows under the header, as HTML.
+
+        Example:
+            >>> Table(("a",), (("<",),)).to_html()
+            '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;</td></tr></tbody></table>'
+        """
 
         def line(cells: Sequence[str], tag: str) -> str:
             return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
-        shared = "; ".join(f"{name} {text}" for name, text in self.shared)
         body = "".join(line(cells, "td") for cells in self.lines)
-        note = f"<p>In every row: {escape(shared)}.</p>" if shared else ""
-        return f"<div><table><thead>{line(self.header, 'th')}</thead><tbody>{body}</tbody></table>{note}</div>"
+        return f"<table><thead>{line(self.header, 'th')}</thead><tbody>{body}</tbody></table>"
+
+    @property
+    def note(self) -> str:
+        """What all rows share, in a sentence, as HTML; "" where that is nothing."""
+        shared = "; ".join(f"{name} {text}" for name, text in self.shared)
+        return f"In every row: {escape(shared)}." if shared else ""
+
+    def _repr_html_(self) -> str:
+        """The table and below it what all rows share, for notebooks."""
+        return f"<div>{self.to_html()}{f'<p>{self.note}</p>' if self.note else ''}</div>"
 
     def folded(self, foldable: Collection[str]) -> "Table":
         """Those of the foldable columns that say the same in every row move to `shared`.
