@@ -316,10 +316,9 @@ class Certificate(Part):
             content = parse_json_text(text)
         except ValueError as error:
             raise ValueError(f"certificate: {error}; it was edited, or is none, certify again") from None
-        if content.get("format") == 1:
+        if isinstance(given := content.get("format"), int) and given != FORMAT:
             raise ValueError(
-                f"certificate: expected format {FORMAT}, got format 1, of an earlier version; convert the file with "
-                "`python -m lengthwise.runs.convert PATH`, or certify again"
+                f"certificate: expected format {FORMAT}, got format {given}, of another version; certify again"
             )
         try:
             return cls.model_validate(content)

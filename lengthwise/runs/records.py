@@ -57,7 +57,7 @@ def read_diverged(path: Path) -> list[DivergedRun]:
     return _read(path, DivergedRun)
 
 
-def is_of_diverged(line: str) -> bool:
+def _is_of_diverged(line: str) -> bool:
     """Whether a line of such a file is about a run that diverged."""
     return line.startswith('{"diverged":')
 
@@ -65,17 +65,14 @@ def is_of_diverged(line: str) -> bool:
 def _read(path: Path, kind: type[_Record]) -> list[_Record]:
     try:
         lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-        return [kind.model_validate_json(line) for line in lines if is_of_diverged(line) == (kind is DivergedRun)]
+        return [kind.model_validate_json(line) for line in lines if _is_of_diverged(line) == (kind is DivergedRun)]
     except FileNotFoundError:
         raise ValueError(
             f"{path}: there is no such file; `lengthwise reproduce` writes records next to its pages"
         ) from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, ValidationError) as error:
         if isinstance(error, ValidationError):
-            raise ValueError(
-                f"{path}: not results of this version; convert them with `python -m lengthwise.runs.convert {path}` or "
-                "run the experiment again"
-            ) from None
+            raise ValueError(f"{path}: not results of this version; run the experiment again") from None
         raise ValueError(f"{path}: damaged file ({type(error).__name__}); run the experiment again") from None
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel, first_names
-from lengthwise.training.loop import INITIAL_LOSS, Growth, TrainingState
+from lengthwise.training.loop import Growth, TrainingState
 from lengthwise.training.shards import joined_shards, placed
 
 NOTE = "note "
@@ -81,10 +81,9 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
         _moments(state, parameter).update(saved)
     state.growth = Growth(int(metadata["lengths_reached"]), float(metadata["loss_at_longest"]))
     state.gradient_norm = float(metadata["gradient_norm"])
-    state.loss = float(metadata.get("loss", INITIAL_LOSS))  # earlier versions wrote none of these four
-    state.best_loss = float(metadata.get("best_loss", INITIAL_LOSS))
-    state.best_at = int(metadata.get("best_at", "0"))
-    state.solved_at = int(solved_at) if (solved_at := metadata.get("solved_at")) else None
+    state.loss = float(metadata["loss"])
+    state.best_loss, state.best_at = float(metadata["best_loss"]), int(metadata["best_at"])
+    state.solved_at = int(solved_at) if (solved_at := metadata["solved_at"]) else None
     state.step = int(metadata["step"])
 
 
@@ -103,14 +102,6 @@ def load_final_weights(model: SequenceModel, path: Path, fingerprint: str) -> in
     }
     model.load_state_dict(weights)
     return int(metadata["step"])
-
-
-def change_fingerprint(path: Path, fingerprint: str) -> None:
-    """Let a checkpoint belong to another specification: the same one, whose settings have other names now."""
-    tensors, metadata = _read_file(path)
-    metadata["fingerprint"] = fingerprint
-    metadata["digest"] = _digest(tensors, metadata)
-    write_by_rename(path, _with_sorted_metadata(save(tensors, metadata)))
 
 
 def _moments(state: TrainingState, parameter: nn.Parameter) -> dict[str, Tensor]:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from command import exit_code
 
-from lengthwise.runs.convert import convert
 from lengthwise.runs.folder import RunFolder, RunStatus
 from lengthwise.runs.records import read_diverged, read_records, restore, write_records
 from lengthwise.runs.spec import spec_from_json
@@ -79,7 +78,6 @@ def test_runs_that_diverged_are_on_record_until_they_have_a_result(pages: Path) 
     assert f"- {results[0].run_id}: Diverged: training diverged at step 3" in whole
     assert [run.run_id for run in read_diverged(records)] == [results[0].run_id]
     assert read_records(records) == results[1:]
-    convert(records)
     for _ in range(2):  # the second time its folder is there
         assert reproduce(pages, "--runs", str(pages / "other"), "--recorded", "--page-only") == 1
         assert (page.read_text(), records.read_bytes()) == (whole, data)
@@ -136,6 +134,5 @@ def test_a_file_with_a_changed_byte_is_named(tmp_path: Path) -> None:
     whole = file.read_bytes()
     for index in range(10, len(whole)):
         file.write_bytes(whole[:index] + bytes([whole[index] ^ 0xFF]) + whole[index + 1 :])
-        for read in (read_records, convert):
-            with pytest.raises(ValueError, match=r"records.jsonl.gz: (damaged file|not results of this version)"):
-                read(file)
+        with pytest.raises(ValueError, match=r"records.jsonl.gz: (damaged file|not results of this version)"):
+            read_records(file)
