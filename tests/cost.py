@@ -70,6 +70,9 @@ LONG = {
     "tests/runs/test_other_tasks.py::test_table_2_is_made_of_records_alone": (
         "runs an experiment, then makes its page from records alone"
     ),
+    "tests/runs/test_records.py::test_runs_that_diverged_are_on_record_until_they_have_a_result": (
+        "makes a page six times from records alone"
+    ),
     "tests/runs/test_records.py::test_a_page_is_made_of_records_alone_and_says_what_is_missing": (
         "runs an experiment, then makes its page twice from records alone"
     ),

@@ -358,7 +358,7 @@ EDITS = [
         "max_distance: Input should be a finite number",
     ),
     ("extracted", set_to("many", "tested", 0, "num_strings"), "tested.0.num_strings: Input should be a valid integer"),
-    ("extracted", set_to(3, "format"), "format: Input should be 2"),
+    ("extracted", set_to(3, "format"), "expected format 2, got format 3, of another version; certify again"),
     ("extracted", set_to(1, "format"), "expected format 2, got format 1, of another version; certify again"),
     ("extracted", set_to("yes", "signed"), "signed: Extra inputs are not permitted"),
 ]
