@@ -142,8 +142,9 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             *([f"Not of this package: {', '.join(others)}, last in all tables."] if others else []),
             "D_n and Tomita n draw near misses, and count at lengths at which both answers occur.",
             LENGTHS_NOTE,
-            "Nets are measured in float32, in which they were trained. RNNs have ReLU, and states that may grow without "
-            "end: answers to strings on which they overflow are wrong here, whatever the same net says in float64.",
+            "Nets are measured in float32, in which they were trained. RNNs have ReLU, and states that may grow "
+            "without end: answers to strings on which they overflow are wrong here, whatever the same net says in "
+            "float64.",
             f"Random languages have {NUM_STATES} states and {NUM_SYMBOLS} symbols. {about_monoids(NUM_RANDOM)}",
         ),
         cells=[
