@@ -38,15 +38,8 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
             _check_numbers(name, tensor)
     _check_state_dict(model, tensors)
     check_arithmetic()
-    num_symbols = len(task.symbols)
     check_task_consistent(task)
     check_consistent(model, task)
-    if isinstance(model, WrappedRNN) and model.num_symbols > num_symbols:
-        raise ValueError(
-            f"model: expected one of the {num_symbols} symbols of {task.name}, got an embedding of {model.num_symbols} "
-            "rows; ids of symbols begin at 0, so leave out rows for pads and other symbols: "
-            "nn.Embedding.from_pretrained(embedding.weight[ids])"
-        )
     check_sizes(model, task)
     if isinstance(model, WrappedRNN) and not model.is_as_wrapped:
         raise ValueError("model: expected the parts that it was wrapped with, got others; wrap these")

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from lengthwise.cli.options import whole_number
 from lengthwise.cli.outputs import check_folder
 from lengthwise.cli.streams import say
+from lengthwise.display import counted
 
 if TYPE_CHECKING:
     from lengthwise.learning.search import Attempt
@@ -75,8 +76,8 @@ def learn(
 
 def _say_attempt(numbers: Iterator[int], attempt: "Attempt") -> None:
     say(
-        f"net {next(numbers)}, {attempt.size} states: a machine of {attempt.num_states} states, "
-        f"{attempt.num_errors:,} errors, {attempt.seconds:.1f} CPU s",
+        f"net {next(numbers)}, {counted(attempt.size, 'state')}: a machine of {counted(attempt.num_states, 'state')}, "
+        f"{counted(attempt.num_errors, 'error')}, {attempt.seconds:.1f} CPU s",
         0,
     )
 

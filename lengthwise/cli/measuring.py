@@ -226,7 +226,7 @@ def predict(
         )
         sys.stdout.write(f"{text}\n")
         return 0
-    code = number = 0
+    code, number, is_learned = 0, 0, (model / "learned.json").exists()
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
         try:
             prediction = predict_text(stored.model, stored.task, text)
@@ -235,7 +235,10 @@ def predict(
             continue
         is_short = len(text) <= MAX_QUOTED or not sys.stdout.isatty()
         quoted = text if is_short else f"{text[:40]}... ({len(text)} symbols)"
-        sys.stdout.write(f"{quoted}\t{prediction.answer}\t{prediction.probability:.4f}\t{prediction.verdict}\n")
+        verdict = prediction.verdict
+        if is_learned:  # what is right, nobody knows: the task is the machine that was learned
+            verdict = verdict.replace("right", "as its machine").replace("wrong, it is", "its machine says")
+        sys.stdout.write(f"{quoted}\t{prediction.answer}\t{prediction.probability:.4f}\t{verdict}\n")
     return code if number else say("texts: expected strings, one in a line, got a blank input; write some", 2)
 
 

@@ -66,8 +66,17 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
 
 
 def check_sizes(model: SequenceModel, task: Alphabet) -> None:
-    """Raise a ValueError unless a model reads the symbols of a task and has a logit for each of its answers."""
+    """Raise a ValueError unless a model reads the symbols of a task and has a logit for each of its answers.
+
+    A net of others (`way_to_fewer_symbols`) that knows more may have pads or words of its own under the first ids.
+    """
     num_symbols, num_classes = len(task.symbols), len(task.classes)
+    known, way_out = getattr(model, "num_symbols", num_symbols), getattr(model, "way_to_fewer_symbols", "")
+    if way_out and known > num_symbols:
+        raise ValueError(
+            f"model: expected one of the {num_symbols} symbols of the task, got one of {known:,}, of which the first "
+            f"{num_symbols} would be taken for them; {way_out}"
+        )
     ends = torch.tensor([[0], [num_symbols - 1]], device=device_of(model))
     try:
         with eval_mode(model):

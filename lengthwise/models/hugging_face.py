@@ -90,7 +90,7 @@ def _check_tokens(name: str, tokens: Sequence[int], count: int) -> None:
 
 def _check_reads_forwards(model: "HuggingFaceModel") -> None:
     """Raise a ValueError where the answer to a prefix depends on what follows it, as that of an encoder does."""
-    strings = some_strings(NUM_STRINGS, 2, len(model.tokens)).to(device_of(model))
+    strings = some_strings(NUM_STRINGS, 2, model.num_symbols).to(device_of(model))
     with eval_mode(model):
         whole, alone = model(strings)[:, 0], model(strings[:, :1])[:, 0]
     if not torch.allclose(whole, alone, rtol=TOLERANCE, atol=TOLERANCE * float(whole.abs().max())):
@@ -104,6 +104,7 @@ class HuggingFaceModel(SequenceModel):
     """A model whose cache grows with the string: it is run on whole strings."""
 
     name: ClassVar[str] = "hugging-face"
+    way_to_fewer_symbols: ClassVar[str] = "give tokens=, those of the symbols, to wrap_hugging_face"
     Config = HuggingFaceConfig
     config: HuggingFaceConfig
 
@@ -111,6 +112,7 @@ class HuggingFaceModel(SequenceModel):
         super().__init__()
         self.backbone = backbone
         self.readout = head
+        self.num_symbols = len(tokens)
         self.register_buffer("tokens", torch.tensor(tokens, device=device_of(backbone)), persistent=False)
         self.config = HuggingFaceConfig(
             model_type=str(backbone.config.model_type),  # type: ignore[union-attr]
@@ -131,7 +133,7 @@ class HuggingFaceModel(SequenceModel):
         return self._hidden(inputs)[:, -1]
 
     def _hidden(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        self.check_inputs(inputs, len(self.tokens))
+        self.check_inputs(inputs, self.num_symbols)
         try:
             hidden: Tensor = self.backbone(self.tokens[inputs], use_cache=False).last_hidden_state
         except IndexError as problem:
@@ -158,7 +160,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
     def step(
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B Z"]]:
-        self.check_step(token, state, len(self.tokens))
+        self.check_step(token, state, self.num_symbols)
         *before, _ = state.split(self.sizes, 1)
         shaped = [
             part.reshape(len(token), *first.shape).clone()  # caches are changed in the model
@@ -169,6 +171,8 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         return self.readout(state), state
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        if torch.is_grad_enabled():  # the library writes into caches in place, through which no gradient goes
+            return HuggingFaceModel.forward(self, inputs)
         return RecurrentModel.forward(self, inputs)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B Z"]:
@@ -238,7 +242,7 @@ def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
 @torch.no_grad()
 def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
     """Raise a ValueError unless strings that are read at once and token by token have the same answers."""
-    strings = torch.arange(4 * 9, device=device_of(model)).reshape(4, 9) * 7 // 3 % len(model.tokens)
+    strings = torch.arange(4 * 9, device=device_of(model)).reshape(4, 9) * 7 // 3 % model.num_symbols
     with eval_mode(model):
         by_step, at_once = model(strings), model.readout(HuggingFaceModel._hidden(model, strings))
     if not torch.allclose(by_step, at_once, rtol=TOLERANCE, atol=TOLERANCE * float(at_once.abs().max())):

@@ -101,6 +101,9 @@ class WrappedRNN(BoundsSteps, RecurrentModel):
     """
 
     name: ClassVar[str] = "wrapped"
+    way_to_fewer_symbols: ClassVar[str] = (
+        "leave out rows for pads and other symbols: nn.Embedding.from_pretrained(embedding.weight[ids])"
+    )
     Config = WrappedConfig
     config: WrappedConfig
     readout: nn.Sequential

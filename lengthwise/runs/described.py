@@ -43,7 +43,8 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
     """The net that a TOML file describes, and its task.
 
     It is an `nn.Embedding`, an `nn.RNN`, `nn.GRU` or `nn.LSTM`, and an `nn.Linear`; sizes, layers and kind of core are
-    those of its weights. The first state is zero.
+    those of its weights. The first state is zero. Files that it names, the weights and that of a task, are named from
+    its own folder.
 
     Raises:
         ValueError: the file, or that of the weights, is missing, damaged or of another kind; weights have other names
@@ -56,12 +57,7 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
         task = {name = "parity"}
     """
     description = validated(Description, read_settings(path), path=str(path))
-    settings = {"name": description.task} if isinstance(description.task, str) else dict(description.task)
-    if not isinstance(name := settings.pop("name", None), str) or not name:
-        raise ValueError(
-            f'{path}: task: expected what the net was trained for, such as task = "parity" or task = {{name = "regex", '
-            f'pattern = "(ab)*"}}, got {description.task or "none"}; add the line'
-        )
+    name, settings = _task_in(description, path)
     weights = _read_weights(path.parent / description.weights)
     parts: dict[str, dict[str, Tensor]] = {"embedding": {}, "core": {}, "head": {}}
     for key, tensor in weights.items():
@@ -99,6 +95,19 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
         except ValueError as problem:
             raise ValueError(f"{path}: {problem}") from None
     return net.eval(), task
+
+
+def _task_in(description: Description, path: Path) -> tuple[str, dict[str, Any]]:
+    """The name and the settings of the task in a file."""
+    settings = {"name": description.task} if isinstance(description.task, str) else dict(description.task)
+    if not isinstance(name := settings.pop("name", None), str) or not name:
+        raise ValueError(
+            f'{path}: task: expected what the net was trained for, such as task = "parity" or task = {{name = "regex", '
+            f'pattern = "(ab)*"}}, got {description.task or "none"}; add the line'
+        )
+    if isinstance(file := settings.get("file"), str) and (path.parent / file).is_file():
+        settings["file"] = str(path.parent / file)
+    return name, settings
 
 
 def parts_of(net: WrappedRNN) -> dict[str, Tensor]:

@@ -174,19 +174,17 @@ class RunFolder(NamedTuple):
         except ValueError:
             earlier = None
         is_own = earlier is not None and earlier.id == spec.id
-        content = self._read("run.json") if is_own else {}
+        content, begun = (self._read("run.json"), self._begun()) if is_own else ({}, {})
         planned = content.get("plan") if plan is None else plan.model_dump(mode="json")
-        if earlier is not None and is_own and earlier.until == spec.until and content.get("plan") == planned:
+        if begun and earlier is not None and earlier.until == spec.until and content.get("plan") == planned:
             return
-        more = {} if planned is None else {"plan": planned}
-        begun = content.get("versions") or versions(device)
+        begun, more = begun or versions(device), {} if planned is None else {"plan": planned}
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
 
     def _check_code(self, spec: RunSpec) -> None:
         """Reject a half-trained net whose model or task is written otherwise now: it would become neither."""
-        if not self.checkpoint.exists() or (self.path / "result.json").exists():
-            return
-        for name in self.changed_files(spec):
+        changed = [] if (self.path / "result.json").exists() else self.changed_files(spec)
+        for name in changed:
             raise ValueError(
                 f"{self.path}: {name} has changed since this run began, which would go on with another model or task; "
                 "undo the change, or train again in another folder for runs"
@@ -198,6 +196,9 @@ class RunFolder(NamedTuple):
         return files_of_others(known, type(spec.task), MODELS[spec.model_name]) if known else []
 
     def _begun(self) -> dict[str, str]:
+        """The versions that a net was trained by; none where there is no net yet, as after a refusal."""
+        if not self.checkpoint.exists() and not (self.path / "result.json").exists():
+            return {}
         try:
             versions_then: dict[str, str] = self._read("run.json").get("versions", {})
         except ValueError:  # not begun, or damaged

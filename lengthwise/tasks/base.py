@@ -1,6 +1,7 @@
 """The contract of a task, and how one is made from its name."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
@@ -105,13 +106,13 @@ class SymbolTask(Task):
     def classes(self) -> tuple[str, ...]:
         """The answers, in the order of their ids."""
 
-    def encode(self, text: str) -> Int64[Tensor, " T"]:
-        """Turn a text of `symbols` into ids; a symbol outside the alphabet is a ValueError that says where.
+    def encode(self, text: str | Sequence[str]) -> Int64[Tensor, " T"]:
+        """Turn a text of `symbols`, or a list of them, into ids; another symbol is a ValueError that says where.
 
         Spaces between symbols that are characters are skipped, unless the space is a symbol.
         """
         known = truncate(" ".join(self.symbols))
-        read = dict(enumerate(text.split() if self.separator else text))
+        read = dict(enumerate(text.split() if self.separator and isinstance(text, str) else text))
         if " " not in self.symbols:
             read = {position: symbol for position, symbol in read.items() if symbol != " "}
         if not read:

@@ -2,7 +2,7 @@
 
 import torch
 
-from lengthwise.models.base import SequenceModel
+from lengthwise.models.base import MODELS, SequenceModel
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, BoundsSteps, HasHiddenMatrices, ShowsNodes
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
@@ -79,9 +79,10 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
     """Raise a ValueError where the recipe needs a capability that the model lacks."""
     augmentation = recipe.augmentation
     if (augmentation.padding or augmentation.leading_padding) and not issubclass(model, AcceptsPads):
+        known = model.name if model.name in MODELS else "gru"  # a net that was wrapped has no recipe of its own
         raise ValueError(
             f"train.augmentation: {model.name} accepts no pads; set padding, leading_padding and late_consistency to "
-            f"0, as make_spec(task, {model.name!r}).recipe has them"
+            f"0, as make_spec(task, {known!r}).recipe has them"
         )
     if recipe.late_consistency and not issubclass(model, AcceptsPads):
         raise ValueError(f"train.late_consistency: {model.name} accepts no pads, which it needs; set it to 0")

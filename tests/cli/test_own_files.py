@@ -73,6 +73,17 @@ def test_a_file_that_has_changed_since_a_run_began_is_named(
         load_run(tmp_path / "runs" / spec.id)
 
 
+def test_a_file_that_is_corrected_before_training_begins_has_not_changed_since(own_file: Path, tmp_path: Path) -> None:
+    spec = make_spec("parity", "rnn", {"train": {"steps": 2, "batch_size": 4}})
+    RunFolder(tmp_path / spec.id).create(spec, plan=PLAN)  # and then the first step was refused
+    own_file.write_text("corrected = True\n")
+    told = list[Progress]()
+    execute(spec, tmp_path, PLAN, told.append)
+    execute(spec, tmp_path, PLAN, told.append)
+    assert not [progress.note for progress in told if progress.is_decision]
+    assert provenance.changed_extensions(json.loads((tmp_path / spec.id / "run.json").read_text())["versions"]) == []
+
+
 def test_files_of_one_name_are_told_apart(own_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "other" / own_file.name
     other.parent.mkdir()

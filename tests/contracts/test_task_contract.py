@@ -151,6 +151,7 @@ def test_encode_and_decode_are_inverse(task: SymbolTask) -> None:
     assert torch.equal(task.encode(task.decode(ids)), ids)
     every = task.separator.join(task.symbols)
     assert torch.equal(task.encode(every), torch.arange(len(task.symbols)))
+    assert torch.equal(task.encode(task.symbols), torch.arange(len(task.symbols)))
     assert task.decode(task.encode(every)) == every
     assert task.decode(torch.tensor([0, PAD, PAD])) == task.symbols[0]
     if " " not in task.symbols:

@@ -6,9 +6,10 @@ import transformers
 from second_device import DEVICE, OnDevice, second_device
 from torch import nn
 
-from lengthwise import certify, make_task
+from lengthwise import Recipe, certify, make_task, train
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.hugging_face import HuggingFaceModel, wrap_hugging_face
+from lengthwise.runs.spec import make_spec
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 SMALL = {"vocab_size": 3, "hidden_size": 16, "num_hidden_layers": 2}
@@ -55,6 +56,22 @@ def test_a_cache_of_fixed_size_is_a_state(kind: str) -> None:
         model.step(torch.tensor([1, 1, 1, 1]), state)
         assert torch.equal(state, kept), "a step leaves the state before it as it was"
         assert not bool(first.any())
+
+
+def test_a_recurrent_model_is_trained_on_whole_strings() -> None:
+    model = wrap_hugging_face(made("mamba"), nn.Linear(16, 2), tokens=[1, 2])
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    with pytest.raises(ValueError, match=r"accepts no pads; .*, as make_spec\(task, 'gru'\)\.recipe has them"):
+        train(model, make_task("parity"), Recipe(), seed=0)
+    settings = {"steps": 2, "batch_size": 4, "min_length": 4, "max_length": 6}
+    train(model, make_task("parity"), make_spec("parity", "gru", {"train": settings}).recipe, seed=0)
+    assert not all(torch.equal(*pair) for pair in zip(before, model.parameters(), strict=True))
+
+
+def test_tokens_have_to_be_named_where_there_are_more_than_symbols() -> None:
+    """Else pads and other special tokens, which come first, would be read as the first symbols."""
+    with pytest.raises(ValueError, match=r"got one of 3, of which the first 2 would be taken for them; give tokens="):
+        certify(wrap_hugging_face(made("mamba"), nn.Linear(16, 2)), make_task("parity"))
 
 
 @pytest.mark.parametrize("kind", GROWING)

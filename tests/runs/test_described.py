@@ -71,6 +71,16 @@ def test_a_net_of_another_size_is_refused(sizes: tuple[int, int], message: str, 
     assert f"{path}: model: {message}" in capsys.readouterr().err
 
 
+def test_a_file_of_its_task_is_named_from_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "net").mkdir()
+    assert exit_code("convert", "(a|b)*b", str(tmp_path / "net" / "ends.dot")) == 0
+    path = save(net_of(), tmp_path / "net", task="")
+    with path.open("a") as file:
+        file.write('task = {name = "dfa", file = "ends.dot"}\n')
+    monkeypatch.chdir(tmp_path)
+    assert load_described(path)[1].symbols == ("a", "b")
+
+
 def test_the_command_certifies_it(tmp_path: Path, capsys) -> None:
     path = save(net_of(), tmp_path)
     assert exit_code("certify", str(path)) == 0

@@ -203,7 +203,7 @@ def test_bad_patterns_are_refused(fields: dict[str, object], message: str) -> No
             {"alphabet": ["0", "0"]},
             r"alphabet: expected distinct single characters, got '0' twice; name each symbol once$",
         ),
-        ({"alphabet": ["0", "10"]}, r"alphabet: expected distinct single characters, got '10'; name each symbol once$"),
+        ({"alphabet": ["0", "10"]}, r"alphabet: expected single characters, got '10'; the task .* words is `machine`$"),
         ({"alphabet": ""}, r"transitions: expected at least one state and one symbol, got 3 and 0; "),
         ({"alphabet": "012"}, r"transitions: expected a next state for each of the 3 symbols, got 2 for state 0; "),
         ({"symbols": "01"}, r"symbols: no such setting"),

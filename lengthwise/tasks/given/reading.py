@@ -76,16 +76,23 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
                 f"examples: row {number:,}: expected one label, got a list of {len(label)}; where there is one for "
                 "each symbol, choose supervision 'prefix'"
             )
-        labels = split(label) if supervision == "prefix" else [_name(label)]
-        yield Row(split(string), labels, number)
+        try:
+            parts = Row(split(string), split(label) if supervision == "prefix" else [_name(label)], number)
+        except ValueError as problem:
+            raise ValueError(f"examples: row {number:,}: {problem}") from None
+        yield parts
 
 
 def _split(value: Any, separator: str) -> Sequence[str]:
     if _is_list(value):
+        if others := [item for item in value if isinstance(item, Mapping) or _is_list(item)]:
+            raise ValueError(f"expected symbols in a list, got {str(others[0])[:60]}; name them by text")
         names = [_name(item) for item in value]
         if "" in names:
-            raise ValueError(f"examples: expected a symbol in each place of a list, got {value[names.index('')]!r}")
+            raise ValueError(f"expected a symbol in each place of a list, got {value[names.index('')]!r}")
         return names
+    if isinstance(value, Mapping):
+        raise ValueError(f"expected a string, or a list of symbols, got an object of {len(value)} entries")
     text = value if isinstance(value, str) else _name(value)
     return [part for part in text.split(separator) if part] if separator else list(text)
 

@@ -61,6 +61,11 @@ class DFALanguage(RecognitionTask):
 
     @model_validator(mode="after")
     def _can_be_learned(self) -> "DFALanguage":
+        if words := [symbol for symbol in self.alphabet if len(symbol) > 1]:
+            raise ValueError(
+                f"alphabet: expected single characters, got {words[0][:40]!r}; the task of a machine that reads "
+                "words is `machine`"
+            )
         check_characters(self.alphabet)
         if len(self.transitions) > min(MAX_GIVEN_STATES, MAX_TRANSITIONS // len(self.alphabet or "a")):
             raise ValueError(

@@ -121,6 +121,13 @@ def test_numbers_are_in_order() -> None:
         ([("", "x")], "last", "got 1 rows and none of these"),
         ([("a", "x"), ("b", "x")], "last", "expected labels of two classes or more, got 'x' alone"),
         ([("a", "x"), (None, "y")], "last", "row 2: expected a string, got a missing one; write"),
+        (
+            [("a", "x"), ({"a": 1}, "y")],
+            "last",
+            "row 2: expected a string, or a list of symbols, got an object of 1",
+        ),
+        ([("a", "x"), (["a", {"b": 1}], "y")], "last", "row 2: expected symbols in a list, got {'b': 1}; name them by"),
+        ([("a", "x"), (["a", ["b"]], "y")], "last", "row 2: expected symbols in a list, got .'b'.; name them by text"),
         ([("a", "x"), (float("nan"), "y")], "last", "row 2: expected a string, got a missing one; write"),
         ([("a", "x"), ("b", None)], "last", "row 2: expected one label, got an empty one"),
         ([("a", "x"), ("b", ["x", "y"])], "last", "row 2: expected one label, got a list of 2; where there is one for"),
