@@ -67,6 +67,16 @@ _MARKUP = [
 """What is read as markup, and how it is written: underscores inside words are none, nor brackets with no link after."""
 
 
+def spelled(symbols: Sequence[str]) -> str:
+    """Symbols one after another, with spaces between them where some are words.
+
+    Example:
+        >>> spelled(("a", "b")), spelled(("login", "view"))
+        ('ab', 'login view')
+    """
+    return (" " if any(len(symbol) > 1 for symbol in symbols) else "").join(symbols)
+
+
 def counted(count: int, what: str) -> str:
     """A number of things.
 

@@ -14,7 +14,7 @@ from lengthwise.certification import checker
 from lengthwise.certification.certificate import Certificate, first_error, machine_from_json
 from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, answer_to, check_classes
 from lengthwise.conventions import IGNORE
-from lengthwise.display import counted
+from lengthwise.display import counted, spelled
 from lengthwise.validation import truncate
 
 MIN_STRINGS = 1_000
@@ -249,7 +249,7 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
         error = None if machine is None else first_error(machine, task)
         if error is None or len(error) != len(counterexample.string):
             raise ValueError("certificate: its counterexample is no shortest one of its machine; certify again")
-    string = truncate(" ".join(counterexample.string))
+    string = truncate(spelled(counterexample.string))
     return [
         f"the right answer to the counterexample ({counted(len(counterexample.string), 'symbol')}: {string}) is "
         f"{counterexample.expected}"

@@ -1,11 +1,16 @@
 """What a page shows of a certificate: its machine, whole where it is small."""
 
 import pytest
+import torch
+from torch import nn
 
 from lengthwise.certification.certify import certify
 from lengthwise.certification.class_names import class_names
+from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
+from lengthwise.models.wrapped import wrap
 from lengthwise.report.pages.certificate import certificate_section
+from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.tasks import make_task
 
 pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("fewer_strings")]
@@ -45,3 +50,12 @@ def test_states_of_a_single_symbol_have_names_and_some_have_numbers() -> None:
     names = class_names(certificate)
     assert len(names) == 72
     assert names[:3] == ["(start)", "a", "aa"]
+
+
+def test_a_counterexample_of_words_has_spaces_between_them() -> None:
+    task = make_task("machine", alphabet=("in", "out"), table=((0, 1), (0, 2), (0, 0)), outputs=(0, 0, 1))
+    says_no = nn.Linear(6, 2)
+    says_no.load_state_dict({"weight": torch.zeros(2, 6), "bias": torch.tensor([1.0, 0.0])})
+    certificate = certify(wrap(nn.Embedding(2, 4), nn.GRU(4, 6), says_no), task)
+    assert "out out: the model says no, right is yes" in dict(certificate_lines(certificate))["counterexample"]
+    assert "(2 symbols: out out) is yes" in " ".join(check(certificate).verified)

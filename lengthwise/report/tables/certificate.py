@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from lengthwise.certification.certificate import Certificate, Tested
 from lengthwise.certification.verify import Checked
+from lengthwise.display import spelled
 from lengthwise.report.tables.numbers import percent
 
 MAX_QUOTED_LENGTH = 60
@@ -17,7 +18,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
     if certificate.level in ("tested", "extracted"):
         yield "not higher, because", certificate.reason
     if counterexample := certificate.counterexample:
-        quoted = "".join(counterexample.string)
+        quoted = spelled(counterexample.string)
         if len(quoted) > MAX_QUOTED_LENGTH:
             quoted = f"{quoted[: MAX_QUOTED_LENGTH - 20]}... ({len(counterexample.string):,} symbols)"
         how = {
