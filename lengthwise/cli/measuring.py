@@ -1,6 +1,7 @@
 """Commands that look at a trained model: evaluate, predict, analyze."""
 
 import io
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -237,7 +238,7 @@ def predict(
         quoted = text if is_short else f"{text[:40]}... ({len(text)} symbols)"
         verdict = prediction.verdict
         if is_learned:  # what is right, nobody knows: the task is the machine that was learned
-            verdict = verdict.replace("right", "as its machine").replace("wrong, it is", "its machine says")
+            verdict = re.sub("^right", "as its machine", re.sub("^wrong, it is", "its machine says", verdict))
         sys.stdout.write(f"{quoted}\t{prediction.answer}\t{prediction.probability:.4f}\t{verdict}\n")
     return code if number else say("texts: expected strings, one in a line, got a blank input; write some", 2)
 
