@@ -43,7 +43,7 @@ class ModelConfig(Description):
     """A frozen, validated description of a model; unknown fields are refused, and fields that would do nothing.
 
     `used_with` names the fields that do something with some values of another field alone: each with that field and
-    these values. With others they stay at their default, so that no two descriptions differ in what makes no difference.
+    these values. With others they stay at their default: no two descriptions differ in what makes no difference.
     """
 
     used_with: ClassVar[Mapping[str, tuple[str, Sequence[object]]]] = {}
