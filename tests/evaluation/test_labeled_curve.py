@@ -43,7 +43,10 @@ def test_other_symbols_and_labels_are_refused() -> None:
     task = make_task("regex", pattern="(a|b)*abb")
     model = TransducerModel(task.transducer, task.classes)
     rows = [("a", "no"), ("", "no"), ("a", "no"), ("b", "yes"), ("bd", "no"), ("cb", "yes")]
-    sentence = r"examples: row 5: expected strings over the symbols of regex, got 'd'; leave the row out, or, where symb"
+    sentence = (
+        "examples: row 5: expected strings over the symbols of regex, got 'd'; leave the row out, or, where symbols "
+        "are words, give the separator between them"
+    )
     with pytest.raises(ValueError, match=sentence):
         labeled_curve(model, task, read_examples(rows))
     sentence = r"examples: row 3: expected labels that are answers of regex \(out, in\), got 'maybe'; rename it"
