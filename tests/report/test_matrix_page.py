@@ -1,5 +1,6 @@
 """The page of an experiment that is a matrix: one line for each column, and a heat map."""
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -8,6 +9,7 @@ from synthetic_runs import PLAN, synthetic_run
 from lengthwise.certification.certificate import Certificate, Counterexample, Level
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell, Printed
+from lengthwise.report.charts.heat_map import heat_map
 from lengthwise.report.pages.matrix import matrix_page
 from lengthwise.report.tables.matrix import column_tables, cost_table, entries_of, matrix_csv, missing, printed_tables
 from lengthwise.report.tables.numbers import percent
@@ -46,6 +48,13 @@ def test_a_line_has_the_strings_that_refute_the_nets_of_its_column() -> None:
     assert (cells["cells"], cells["runs"]) == ("1 of 1", "4")
     assert cells["overflow"] == "-"
     assert (cells["tested"], "proved" in cells) == ("1", False), "every run with a certificate is in a column"
+
+
+def test_a_cell_without_a_number_has_no_color() -> None:
+    experiment = matrix(REFUTED, "")
+    beyond = experiment._replace(cells=[cell._replace(window=(10**6, 10**6)) for cell in experiment.cells])
+    chart = json.dumps(heat_map(beyond, entries_of(beyond, REFUTED)).to_dict())
+    assert '"above": 0.0, "percent": "-"' in chart
 
 
 def test_of_an_even_number_of_strings_the_middle_one_is_one_of_them() -> None:
