@@ -1,7 +1,6 @@
 """Commands that look at a trained model: evaluate, predict, analyze."""
 
 import io
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -230,16 +229,13 @@ def predict(
     code, number, is_learned = 0, 0, (model / "learned.json").exists()
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
         try:
-            prediction = predict_text(stored.model, stored.task, text)
+            prediction = predict_text(stored.model, stored.task, text, is_learned=is_learned)
         except ValueError as error:
             code = say(f"string {number}: {error}", 2)
             continue
         is_short = len(text) <= MAX_QUOTED or not sys.stdout.isatty()
         quoted = text if is_short else f"{text[:40]}... ({len(text)} symbols)"
-        verdict = prediction.verdict
-        if is_learned:  # what is right, nobody knows: the task is the machine that was learned
-            verdict = re.sub("^right", "as its machine", re.sub("^wrong, it is", "its machine says", verdict))
-        sys.stdout.write(f"{quoted}\t{prediction.answer}\t{prediction.probability:.4f}\t{verdict}\n")
+        sys.stdout.write(f"{quoted}\t{prediction.answer}\t{prediction.probability:.4f}\t{prediction.verdict}\n")
     return code if number else say("texts: expected strings, one in a line, got a blank input; write some", 2)
 
 

@@ -71,7 +71,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
         raise ValueError(f"{folder}: expected the {what} of the certificate, got another; certify {folder} again")
     assert isinstance(task, MachineTask)  # others have no certificate
     if certificate.counterexample is not None:
-        string = task.encode(task.separator.join(certificate.counterexample.string))
+        string = task.encode(certificate.counterexample.string)
         with torch.no_grad():
             index = int(final_answers(model.eval(), string[None]))
         answer = task.classes[index] if index >= 0 else None

@@ -174,17 +174,17 @@ class RunFolder(NamedTuple):
         except ValueError:
             earlier = None
         is_own = earlier is not None and earlier.id == spec.id
-        content, begun = (self._read("run.json"), self._begun()) if is_own else ({}, {})
+        content, has_net = self._read("run.json") if is_own else {}, self._has_net()
         planned = content.get("plan") if plan is None else plan.model_dump(mode="json")
-        if begun and earlier is not None and earlier.until == spec.until and content.get("plan") == planned:
+        is_as_before = earlier is not None and is_own and earlier.until == spec.until and content.get("plan") == planned
+        if has_net and is_as_before:
             return
-        begun, more = begun or versions(device), {} if planned is None else {"plan": planned}
+        begun, more = (has_net and content.get("versions")) or versions(device), {"plan": planned} if planned else {}
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
 
     def _check_code(self, spec: RunSpec) -> None:
         """Reject a half-trained net whose model or task is written otherwise now: it would become neither."""
-        changed = [] if (self.path / "result.json").exists() else self.changed_files(spec)
-        for name in changed:
+        for name in [] if (self.path / "result.json").exists() else self.changed_files(spec):
             raise ValueError(
                 f"{self.path}: {name} has changed since this run began, which would go on with another model or task; "
                 "undo the change, or train again in another folder for runs"
@@ -195,15 +195,15 @@ class RunFolder(NamedTuple):
         known = file_digests(self._begun())
         return files_of_others(known, type(spec.task), MODELS[spec.model_name]) if known else []
 
+    def _has_net(self) -> bool:
+        return self.checkpoint.exists() or (self.path / "result.json").exists()
+
     def _begun(self) -> dict[str, str]:
         """The versions that a net was trained by; none where there is no net yet, as after a refusal."""
-        if not self.checkpoint.exists() and not (self.path / "result.json").exists():
-            return {}
         try:
-            versions_then: dict[str, str] = self._read("run.json").get("versions", {})
+            return dict(self._read("run.json").get("versions", {})) if self._has_net() else {}
         except ValueError:  # not begun, or damaged
             return {}
-        return versions_then
 
     def changes_of_extensions(self) -> list[str]:
         """A sentence for each of the user's own files that has changed since the run began."""

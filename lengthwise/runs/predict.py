@@ -25,8 +25,11 @@ class Prediction(NamedTuple):
     verdict: str
 
 
-def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
+def predict_text(model: SequenceModel, task: Task, text: str, *, is_learned: bool = False) -> Prediction:
     """The model's answer to `text`; a symbol outside the task's alphabet is a ValueError.
+
+    Where the task `is_learned`, it is a machine that was learned, and nobody knows what is right: the verdict is about
+    that machine.
 
     A language model's answer is the likeliest next token, one that is a string all symbols that are queried. Where
     a logit is not finite there is none, of no probability, which is wrong.
@@ -45,15 +48,16 @@ def predict_text(model: SequenceModel, task: Task, text: str) -> Prediction:
     if (answers < 0).any():
         return Prediction("none: a logit is not finite", math.nan, "" if targets is None else "wrong")
     likely = logits.float().cpu().softmax(-1).gather(1, answers[:, None])
-    verdict = "" if targets is None else _verdict(task, answers, targets[positions])
+    verdict = "" if targets is None else _verdict(task, answers, targets[positions], is_learned)
     return Prediction(_text(task, answers), float(likely.double().prod()), verdict)
 
 
-def _verdict(task: SymbolTask, answers: Int64[Tensor, " N"], targets: Int64[Tensor, " N"]) -> str:
+def _verdict(task: SymbolTask, answers: Int64[Tensor, " N"], targets: Int64[Tensor, " N"], is_learned: bool) -> str:
     known = targets != IGNORE
     if not known.any():
         return "the task has no answer here"
-    verdict = "right" if torch.equal(answers[known], targets[known]) else f"wrong, it is {_text(task, targets)}"
+    right, wrong = ("as its machine", "its machine says") if is_learned else ("right", "wrong, it is")
+    verdict = right if torch.equal(answers[known], targets[known]) else f"{wrong} {_text(task, targets)}"
     return verdict if known.all() else f"{verdict}; the task has no answer to {int((~known).sum())} of these queries"
 
 
