@@ -8,6 +8,7 @@ from lengthwise.certification import strings as drawn
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_error, shrunk_error
 from lengthwise.certification.examination import Candidate, Examination, supervised_only
+from lengthwise.certification.from_reference import error_of_suite
 from lengthwise.certification.preconditions import check_made_by_settings, check_model, check_unchanged, snapshot_of
 from lengthwise.certification.proofs.base import Prover, Unproved, provers_of
 from lengthwise.certification.ways import error_of_prefixes, error_when_alone
@@ -25,9 +26,10 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     In this order, and without ever looking at the task to build the machine:
 
     1. All strings up to a length at which there are 4,096, then 1,000 strings of each of 40, 500 and 10,000 symbols,
-       a part of them structured, are answered, a few of each length first. A wrong answer ends that, in level
-       ``refuted``. A model without a reader answers fewer of the longest, and one that reads strings up to a length
-       none beyond it. Some are read again, each alone, and all prefixes at once (`ways`).
+       a part of them structured, a part of rare answers, are answered, a few of each length first. A wrong answer ends
+       that, in level ``refuted``. A model without a reader answers fewer of the longest, and one that reads strings up
+       to a length none beyond it. Some are read again, each alone, and all prefixes at once (`ways`). Last come the
+       strings that tell the task's transducer from others (`automata.conformance`).
     2. The reader of the model's kind (`extraction.base.READERS`) closes its states into classes, from the largest of a
        few radii on, until the states at all nodes over these strings, and over powers of words where a tree shows
        them, are in the classes that the machine names.
@@ -80,6 +82,8 @@ def _certify(examination: Examination, seed: int) -> Certificate:
         wrong = error_when_alone(model, task, strings)
     if wrong is None:
         wrong = error_of_prefixes(model, task, strings)
+    if wrong is None:
+        wrong = error_of_suite(model, task)
     reasons = []
     if reader is not None:
         staged = drawn.stages(strings, reader)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lengthwise.certification.certificate import Tested, TraceAgreement
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, Graded, grade
+from lengthwise.certification.from_reference import of_rare_answers
 from lengthwise.certification.pairs import tested_pairs
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
@@ -18,7 +19,7 @@ from lengthwise.extraction.base import Extraction, Reader, TraceCount, Traces
 from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.algorithmic.two_strings import GridTask
-from lengthwise.tasks.base import OracleTask, SymbolTask
+from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask
 
 TESTED_LENGTHS = (40, 500, 10_000)
 NUM_STRINGS = 1_000
@@ -47,6 +48,7 @@ def tested_strings(
 ) -> Int64[Tensor, "B T"] | None:
     """Structured strings, each once, for two fifths or less, of all families alike, and for the rest samples.
 
+    The last samples make room for strings of answers that too few samples of a regular task have (`of_rare_answers`).
     Where the task has no strings of this length they have a symbol less or more, but no more than `longest`; None where
     these do not exist either.
     """
@@ -61,8 +63,11 @@ def tested_strings(
             for family, draw in STRUCTURED.items()
         ]
     ).unique(dim=0)
-    sampled = task.sample(num_strings - len(structured), legal[0], generator_for(seed, "tested", length))
-    return torch.cat([sampled.inputs, structured])
+    sampled = task.sample(num_strings - len(structured), legal[0], generator_for(seed, "tested", length)).inputs
+    if isinstance(task, RegularTask):
+        rare = of_rare_answers(task.transducer, sampled, generator_for(seed, "tested", "rare answers", length))
+        sampled = torch.cat([sampled[: len(sampled) - len(rare)], rare])
+    return torch.cat([sampled, structured])
 
 
 class TracedStrings(NamedTuple):

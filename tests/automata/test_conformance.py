@@ -1,0 +1,73 @@
+"""The strings of the W-method tell a machine from every other that has no more states."""
+
+import numpy as np
+from automaton_strategies import all_strings, checked_strategies, transducers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lengthwise.automata.conformance import conformance_strings
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+
+pytestmark = checked_strategies
+
+
+def num_states_of_strings(machine: Transducer) -> int:
+    """Those of the smallest machine, after strings of one symbol or more."""
+    smallest = machine.minimize()
+    table = smallest.semiautomaton.table[smallest.semiautomaton.reachable(0)]
+    return len(np.unique(table))
+
+
+def agrees(machine: Transducer, other: Transducer, strings: list[tuple[int, ...]]) -> bool:
+    return all(machine.run(np.array([one]))[0, -1] == other.run(np.array([one]))[0, -1] for one in strings)
+
+
+@st.composite
+def changed(draw: st.DrawFn, machine: Transducer) -> Transducer:
+    """The machine with another next state or another answer somewhere."""
+    table, outputs = machine.semiautomaton.table.copy(), machine.outputs.copy()
+    state = draw(st.integers(0, machine.num_states - 1))
+    if draw(st.booleans()):
+        outputs[state] = draw(st.integers(0, 2))
+    else:
+        table[state, draw(st.integers(0, len(machine.symbols) - 1))] = draw(st.integers(0, machine.num_states - 1))
+    return Transducer(Semiautomaton(table, machine.symbols), machine.start, outputs)
+
+
+@given(st.data())
+def test_one_that_passes_and_has_no_more_states_is_the_same(data: st.DataObject) -> None:
+    machine = data.draw(transducers(symbols=("a", "b"), max_states=5)).minimize()
+    other = data.draw(st.one_of(changed(machine), transducers(symbols=("a", "b"), max_states=5)))
+    strings = conformance_strings(machine, 10**6)
+    same = all(np.array_equal(machine.run(s), other.run(s)) for n in range(1, 11) for s in [all_strings(2, n)])
+    passes = agrees(machine, other, strings)
+    assert passes or not same
+    if num_states_of_strings(other) <= num_states_of_strings(machine):
+        assert passes == same
+
+
+@given(transducers(), st.integers(0, 60))
+def test_they_are_the_shortest_of_all_and_reach_every_state(machine: Transducer, max_symbols: int) -> None:
+    every, few = conformance_strings(machine, 10**6), conformance_strings(machine, max_symbols)
+    assert every == sorted(set(every), key=lambda one: (len(one), one))
+    assert all(every)
+    assert sum(map(len, few)) <= max_symbols
+    assert few == sorted(few, key=lambda one: (len(one), one))
+    reached = {int(machine.semiautomaton.final_states(np.array([one]), machine.start)[0]) for one in every}
+    after_a_symbol = {state for row in machine.semiautomaton.table.tolist() for state in row}
+    assert reached == {state for state in after_a_symbol if _is_reached(machine, state)}
+
+
+def _is_reached(machine: Transducer, state: int) -> bool:
+    starts = set(machine.semiautomaton.table[machine.start].tolist())
+    return any(state in machine.semiautomaton.reachable(one) for one in starts)
+
+
+def test_of_a_long_chain_no_more_is_kept_than_may_be() -> None:
+    """Strings to all 20,000 states would have 200 million symbols."""
+    size = 20_000
+    table = np.stack([np.minimum(np.arange(size) + 1, size - 1), np.zeros(size, dtype=np.int64)], axis=1)
+    chain = Transducer(Semiautomaton(table, ("a", "b")), 0, (np.arange(size) == size - 1).astype(np.int64))
+    strings = conformance_strings(chain, 100_000)
+    assert 50_000 < sum(map(len, strings)) <= 100_000
