@@ -38,6 +38,7 @@ from lengthwise.learning.search import (
     constant_message_length,
     count_errors,
     message_length,
+    rank,
     search,
 )
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
@@ -187,8 +188,8 @@ def learn(
     The longest examples, up to a fifth of them (none where all are of one length), and a tenth of the others are held
     out. On the rest small models are trained until several have become the same machine, the best by its description
     length (`search`); the `budget` is in CPU seconds. With `exact` labels, a machine that contradicts none of those
-    trained on is preferred to all others; where all models err, it is RPNI's, if AALpy is there and the machine is not
-    too large for a net.
+    trained on is preferred to all others. RPNI's machine, which contradicts none, is taken where it is the better one,
+    if AALpy is there and the machine is not too large for a net.
     `source` and the arguments up to `supervision` are those of `read_examples`.
 
     Raises:
@@ -211,7 +212,7 @@ def learn(
     parts = _parts(examples, seed)
     trained_on = parts["trained on"]
     result = search(trained_on, budget=budget, seed=seed, exact=exact, report=report)
-    result = _by_merging(trained_on, result) if exact and result.best.num_errors else result
+    result = _or_by_merging(trained_on, result, exact)
     machine, answers_empty = result.machine, examples.empty_label in examples.classes
     if answers_empty:
         machine = machine.with_empty_answer(examples.classes.index(examples.empty_label))
@@ -231,19 +232,22 @@ def learn(
     )
 
 
-def _by_merging(examples: Examples, result: SearchResult) -> SearchResult:
-    """RPNI's machine, which contradicts no example, written down as a net; the result as it is where that cannot be."""
+def _or_by_merging(examples: Examples, result: SearchResult, exact: bool) -> SearchResult:
+    """The result, or RPNI's machine written down as a net, where that ranks before it and can be a net."""
     if (merged := merged_states(examples)) is None:
         return result
     machine = merged.for_strings_that_are_not_empty()
+    num_errors = count_errors(machine, examples)
+    bits = message_length(machine, examples, num_errors)
+    best = Attempt(0, 0, machine.num_states, num_errors, bits, 0.0)
+    if rank(best, exact) >= rank(result.best, exact):
+        return result
     try:
         model = construct("block-linear-rnn", machine_task(LabeledMachine(machine, examples.classes))).model
     except ValueError:  # too many states and symbols
         return result
     assert isinstance(model, BlockLinearRNN)
-    num_errors = count_errors(machine, examples)
-    bits = message_length(machine, examples, num_errors)
-    best = Attempt(model.config.d_model, 0, machine.num_states, num_errors, bits, 0.0)
+    best = best._replace(size=model.config.d_model)
     return result._replace(model=model, machine=machine, best=best, num_alike=0)
 
 
@@ -330,7 +334,8 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
     if result.best.num_bits >= constant_message_length(trained_on):
         notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
     if result.num_alike == 0:
-        notes.append("no net became a machine without errors: this is RPNI's (AALpy), written down as a net")
+        lack = "without errors" if exact and min(attempt.num_errors for attempt in result.attempts) else "as short"
+        notes.append(f"no net became a machine {lack}: this is RPNI's (AALpy), written down as a net")
     if result.num_alike == 1:
         notes.append("no other model became this machine: give a larger budget, or more examples")
     if exact and result.best.num_errors:

@@ -122,12 +122,16 @@ def _cells(seed: int) -> Iterator[tuple[int, int]]:
             yield size, MAX_ROUNDS * seed + number
 
 
+def rank(attempt: Attempt, exact: bool) -> tuple[bool, float]:
+    """Least for the shortest message, with exact labels of those without errors, where there are any."""
+    return exact and attempt.num_errors > 0, attempt.num_bits
+
+
 _Candidate = tuple[Attempt, BlockLinearRNN, Transducer]
 
 
 def _best(candidates: list[_Candidate], exact: bool) -> _Candidate:
-    """The one of the shortest message, with exact labels of those without errors, where there are any."""
-    return min(candidates, key=lambda one: (exact and one[0].num_errors > 0, one[0].num_bits))
+    return min(candidates, key=lambda one: rank(one[0], exact))
 
 
 def _num_alike(candidates: list[_Candidate], best: _Candidate) -> int:

@@ -188,6 +188,24 @@ def test_with_exact_labels_merged_states_stand_in_for_nets_that_err(monkeypatch)
     assert any("no machine without errors came out" in note for note in kept.notes)
 
 
+@pytest.mark.parametrize("share_wrong", [0.0, 0.1])
+def test_merged_states_stand_in_for_nets_where_their_message_is_shorter(share_wrong: float, monkeypatch) -> None:
+    """Where labels are right; a machine that contradicts no label names every wrong one."""
+    machine, other = (random_machine(size, 1).for_strings_that_are_not_empty() for size in (4, 3))
+
+    def searched(examples: Examples, **_: object) -> SearchResult:
+        result = as_if_searched(other, examples)
+        bits = message_length(other, examples, result.best.num_errors)
+        return result._replace(best=result.best._replace(num_bits=bits))
+
+    monkeypatch.setattr(learned_module, "search", searched)
+    learned = learn(pairs_of(machine, 2_000, 20, 0, share_wrong))
+    assert same(learned, other if share_wrong else machine)
+    assert learned.certificate.level == "proved"
+    is_named = any("no net became a machine as short: this is RPNI's (AALpy)" in note for note in learned.notes)
+    assert is_named == (share_wrong == 0.0)
+
+
 def test_with_exact_labels_a_class_may_be_held_out_alone(monkeypatch) -> None:
     machine = random_machine(5, 1).for_strings_that_are_not_empty()
     monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
