@@ -16,7 +16,8 @@ _INVISIBLE = ("none", "point", "plaintext", "plain")
 class DOT(ReadableFormat):
     r"""DOT: ``__start0 -> s0`` marks the initial state.
 
-    An automaton has ``shape=doublecircle``, or two peripheries, where it accepts. A Moore machine has labels
+    An automaton has ``shape=doublecircle``, or two peripheries, where it accepts; other states need no declaration
+    where no such state has one, as in Graphviz's own examples. A Moore machine has labels
     ``{s0|answer}`` of shape record; LearnLib's ``s0 / answer`` of all states, where none accepts, are read, too. A
     Mealy machine (`write_mealy`) has edges ``symbol/output``; its answer to a string is the last output, so that
     the empty string has none. An edge of several symbols has commas or line breaks between them, outside of brackets:
@@ -78,7 +79,8 @@ class DOT(ReadableFormat):
         """The machine of a graph."""
         graph, draft = parse_dot(text), Draft()
         states = {name: attributes for name, attributes in graph.nodes.items() if not _marks_start(name, attributes)}
-        for name in [name for name in graph.declared if name in states] or states:
+        declared = [name for name in graph.declared if name in states]
+        for name in states if all(_accepts(states[name]) for name in declared) else declared:
             draft.add_state(name)
         edges = _edges_of_states(graph, states, draft)
         is_record = any("record" in attributes.get("shape", "").lower() for attributes in states.values())

@@ -12,7 +12,8 @@ from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.automata.answers import REJECT_ACCEPT
 from lengthwise.automata.formats.dot import DOT
 from lengthwise.automata.formats.files import write_machine
-from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.labeled import LabeledMachine, difference, labeled_dfa
+from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.conventions import IGNORE
 
 pytestmark = [checked_strategies, pytest.mark.unchecked]
@@ -203,6 +204,19 @@ def test_states_with_names_of_two_parts_are_no_moore_machine() -> None:
 def test_symbols_with_commas_come_back(symbols: tuple[str, str]) -> None:
     flip = Transducer(Semiautomaton(np.array([[0, 1], [1, 0]]), symbols), 0, np.array([0, 1]))
     assert DOT.read(DOT.write(LabeledMachine(flip, REJECT_ACCEPT))).symbols == symbols
+
+
+def test_states_that_do_not_accept_need_no_declaration_where_none_has_one() -> None:
+    """As in Graphviz's gallery, where defaults of nodes say which states accept."""
+    text = """digraph finite_state_machine {
+        rankdir=LR;
+        node [shape = point]; start;
+        node [shape = doublecircle]; q2;
+        node [shape = circle];
+        start -> q0;
+        q0 -> q1 [label = "a"]; q1 -> q2 [label = "b"]; q2 -> q1 [label = "a"];
+    }"""
+    assert difference(DOT.read(text), labeled_dfa(dfa_from_regex("(ab)+", "ab"))) is None
 
 
 def test_missing_edges_of_automata_lead_to_a_sink() -> None:
