@@ -4,7 +4,7 @@ from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate, Level, machine_from_json
 from lengthwise.conventions import IGNORE
-from lengthwise.display import card, percent
+from lengthwise.display import card, percent, spelled
 
 ACCENTS: dict[Level, str] = {
     "refuted": "#c84f4f",
@@ -27,11 +27,10 @@ def certificate_card(certificate: Certificate) -> str:
     pairs = [("task", task), ("model", model)]
     if counterexample := certificate.counterexample:
         symbols = counterexample.string
-        separator = "" if all(len(symbol) == 1 for symbol in symbols) else " "
         more = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
         got = "none: a logit is not finite" if counterexample.got is None else counterexample.got
         pairs += [
-            ("string", separator.join(symbols[:MAX_QUOTED]) + more),
+            ("string", spelled(symbols[:MAX_QUOTED]) + more),
             ("right answer", counterexample.expected),
             ("model's answer", got),
         ]

@@ -10,13 +10,13 @@ from torch import Tensor
 from lengthwise.automata.conformance import conformance_strings
 from lengthwise.automata.sampling import StringSampler
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.counterexample import MAX_PAIRS_READ, String, grade
+from lengthwise.certification.counterexample import String, grade
 from lengthwise.conventions import IGNORE
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask
 
 MAX_SYMBOLS_OF_SUITE = 100_000
-"""Strings that tell the task's machine from others have no more symbols together."""
+"""Strings that tell the task's machine from others have no more symbols together, and each a few hundred at most."""
 
 FEWEST = 10
 """Each of Y answers has as many strings as a third of the samples has for each, where these are no fewer."""
@@ -28,16 +28,14 @@ MAX_SAMPLED = 10**7
 def error_of_suite(model: SequenceModel, task: MachineTask) -> String | None:
     """The first wrongly answered of the strings that tell the task's machine from others (`conformance_strings`).
 
-    They lead to every state and through every transition, where they do not have too many symbols together: a model
-    that lacks one, as one that never gives an answer which long strings seldom have, is wrong on one of them.
+    Where they do not have too many symbols together they lead to every state and through every transition: a model
+    that never gives some answer is wrong on one of them, however rare that answer is.
     """
     if not isinstance(reference := task.reference, Transducer):
         return None
-    pairs_left = MAX_PAIRS_READ
     for length, strings in groupby(conformance_strings(reference, MAX_SYMBOLS_OF_SUITE), key=len):
         batch = torch.tensor(list(strings))
-        pairs_left -= batch.numel() * length
-        if length > (model.max_length or length) or pairs_left < 0:
+        if length > (model.max_length or length):
             return None
         wrong = grade(model, task, batch).wrong
         if bool(wrong.any()):
