@@ -67,14 +67,14 @@ _MARKUP = [
 """What is read as markup, and how it is written: underscores inside words are none, nor brackets with no link after."""
 
 
-def spelled(symbols: Sequence[str]) -> str:
-    """Symbols one after another, with spaces between them where some are words.
+def spelled(string: Sequence[str], symbols: Sequence[str] = ()) -> str:
+    """The symbols of a string one after another, with spaces between them where some, or others, are words.
 
     Example:
-        >>> spelled(("a", "b")), spelled(("login", "view"))
-        ('ab', 'login view')
+        >>> spelled(("a", "b")), spelled(("login", "view")), spelled(("a", "b"), symbols=("a", "b", "ab"))
+        ('ab', 'login view', 'a b')
     """
-    return (" " if any(len(symbol) > 1 for symbol in symbols) else "").join(symbols)
+    return (" " if any(len(symbol) > 1 for symbol in (*string, *symbols)) else "").join(string)
 
 
 def counted(count: int, what: str) -> str:

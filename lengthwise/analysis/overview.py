@@ -55,12 +55,17 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
     If only strings of `length` - 1 symbols can have every class as their answer, those are taken.
 
     Raises:
-        ValueError: the model is not a RegularGPT of thickness 1, the task is not regular or has no strings of that
-            length, or `length` is above 10,000.
+        ValueError: the model is not a RegularGPT of thickness 1, the task is not regular, has a single symbol, a single
+            answer, too many elements or no strings of that length, or `length` is above 10,000.
     """
     if not (isinstance(task, RegularTask) and isinstance(model, RegularGPT)):
         raise ValueError(
             f"model: expected a regular-gpt and a regular task, got {model.name} and {task.name}; choose another run"
+        )
+    if min(len(task.symbols), len(task.classes)) < 2:
+        raise ValueError(
+            f"task: expected two symbols and two answers or more, got {len(task.symbols)} and {len(task.classes)}; "
+            "there is nothing to change, or to depend on it"
         )
     if length > MAX_LENGTH:
         raise ValueError(f"length: expected at most {MAX_LENGTH:,} symbols, got {length:,}; take shorter strings")

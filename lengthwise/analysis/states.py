@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
 from lengthwise.conventions import PAD
+from lengthwise.display import spelled
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import last_state
 from lengthwise.tasks.base import RegularTask
@@ -34,7 +35,7 @@ class BlockStates(NamedTuple):
     @property
     def names(self) -> list[str]:
         """A name for every element of the monoid: its shortest string, ε for the identity."""
-        return ["".join(word) or "ε" for word in self.monoid.words]
+        return [spelled(word, self.monoid.symbols) or "ε" for word in self.monoid.words]
 
     def at_level(self, level: int) -> "BlockStates":
         """The rows of one level."""

@@ -1,7 +1,7 @@
 """Strings that tell a machine from others: what a model has to answer that is to be this machine."""
 
-from collections.abc import Iterable
-from itertools import takewhile
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, takewhile
 
 import numpy as np
 from jaxtyping import Int64
@@ -17,7 +17,8 @@ def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
     They are a shortest string to a state, one symbol or none, and a suffix of a set by which any two states differ in
     some answer; none is empty. Any machine that answers all of them as this one does, and has no more states after
     strings of one symbol or more, answers every such string as it does, if this one is minimal and has an answer in
-    every state. Of more than `max_symbols` together the shortest are kept.
+    every state. Where they have more than `max_symbols` together this is not said: the shortest of those without a
+    suffix are kept, and where these fit, the shortest of the others.
 
     Example:
         >>> from lengthwise.automata.semiautomaton import Semiautomaton
@@ -30,14 +31,25 @@ def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
     access = _access_strings(machine, max_symbols)
     symbols = [(symbol,) for symbol in range(len(machine.symbols))]
     cover = {*symbols, *access.values(), *(string + symbol for string in access.values() for symbol in symbols)}
-    suffixes = _separating_suffixes(machine, list(access), max(1, max_symbols // sum(map(len, cover))))
-    return _shortest({prefix + suffix for prefix in cover for suffix in suffixes}, max_symbols)
+    num_symbols, others = sum(map(len, cover)), set[String]()
+    for suffix in _separating_suffixes(machine, list(access)):
+        if num_symbols > max_symbols:
+            break
+        new = {string + suffix for string in cover} - cover - others
+        others |= new
+        num_symbols += sum(map(len, new))
+    kept = _shortest(cover, max_symbols)
+    return sorted([*kept, *_shortest(others, max_symbols - sum(map(len, kept)))], key=_by_length)
+
+
+def _by_length(string: String) -> tuple[int, String]:
+    return len(string), string
 
 
 def _shortest(strings: Iterable[String], max_symbols: int) -> list[String]:
     """As many as have no more symbols together."""
-    ordered = sorted(strings, key=lambda string: (len(string), string))
-    totals = np.cumsum([len(string) for string in ordered])
+    ordered = sorted(strings, key=_by_length)
+    totals = accumulate(map(len, ordered))
     return [string for string, _ in takewhile(lambda one: one[1] <= max_symbols, zip(ordered, totals, strict=True))]
 
 
@@ -56,8 +68,8 @@ def _access_strings(machine: Transducer, max_symbols: int) -> dict[int, String]:
     return access
 
 
-def _separating_suffixes(machine: Transducer, states: list[int], max_suffixes: int) -> list[String]:
-    """Suffixes, the empty one first, such that any two of the states answer one of them differently.
+def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[String]:
+    """Suffixes, the empty one first and none before a shorter one, by which any two of the states differ in an answer.
 
     Where none of those with one symbol before them tells more states apart, no suffix does.
     """
@@ -65,16 +77,14 @@ def _separating_suffixes(machine: Transducer, states: list[int], max_suffixes: i
     suffixes: list[String] = [()]
     answers, blocks = [outputs], outputs[states]
     for index, suffix in enumerate(suffixes):  # which grows
+        yield suffix
         for symbol in range(len(machine.symbols)):
-            if len(suffixes) == max_suffixes:
-                return suffixes
             after = answers[index][table[:, symbol]]
             finer = _numbered(blocks * len(outputs) + after[states])
             if len(np.unique(finer)) > len(np.unique(blocks)):
                 suffixes.append((symbol, *suffix))
                 answers.append(after)
                 blocks = finer
-    return suffixes
 
 
 def _numbered(labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:

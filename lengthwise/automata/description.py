@@ -22,7 +22,8 @@ def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENT
 class Description:
     """A machine, its smallest one, and the transition monoid of that: for a language the syntactic one.
 
-    Where it does not answer the empty string, as no net does, the shortest strings have one symbol or more.
+    Where it does not answer the empty string, as no net does, the smallest one answers all others alike, and the
+    shortest strings have one symbol or more.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
@@ -45,7 +46,8 @@ class Description:
     def __init__(self, labeled: LabeledMachine, *, answers_empty: bool = True) -> None:
         self.labeled = labeled
         self.answers_empty = answers_empty
-        self.smallest = labeled.machine.minimize()
+        machine = labeled.machine
+        self.smallest = machine.minimize() if answers_empty else machine.for_strings_that_are_not_empty()
         self.max_elements = max_elements(self.smallest.semiautomaton)
         self.monoid = monoid_up_to(self.smallest.semiautomaton, self.max_elements)
 

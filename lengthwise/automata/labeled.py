@@ -91,6 +91,12 @@ class LabeledMachine:
         """The name of the answer in each state; empty where there is none."""
         return ["" if output == IGNORE else self.classes[output] for output in self.machine.outputs.tolist()]
 
+    def answer_to(self, string: Sequence[str]) -> str:
+        """The name of the answer to a string; empty where there is none."""
+        ids = np.array([[self.symbols.index(symbol) for symbol in string]], dtype=np.int64)
+        state = int(self.machine.semiautomaton.final_states(ids, self.machine.start)[0])
+        return self.answer_names()[state]
+
     def _repr_svg_(self) -> str | None:
         """A drawing, for notebooks; None where there are too many states for one."""
         return machine_svg(self.machine, self.classes) if self.machine.num_states <= MAX_DRAWN else None
@@ -177,32 +183,25 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
         Difference(string=('b', 'b'), answers=('reject', 'accept'))
     """
     columns = _columns(first.symbols, second.symbols)
-    numbers = common_numbers(first.classes, second.classes)
-    tables = (first.machine.semiautomaton.table.tolist(), second.machine.semiautomaton.table[:, columns].tolist())
-    outputs = [machine.machine.outputs.tolist() for machine in (first, second)]
-    start = (first.machine.start, second.machine.start)
-    came_from: dict[tuple[int, int], tuple[tuple[int, int], str]] = {start: (start, "")}
-    order, num_compared = [start], 0
-    for p, q in order:
-        if (a := outputs[0][p]) != IGNORE and (b := outputs[1][q]) != IGNORE:
-            num_compared += 1
-            if numbers[0][a] != numbers[1][b]:
-                return Difference(_string_to((p, q), came_from), (first.classes[a], second.classes[b]))
-        for symbol, pair in zip(first.symbols, zip(tables[0][p], tables[1][q], strict=True), strict=True):
-            if pair not in came_from:
-                came_from[pair] = ((p, q), symbol)
-                order.append(pair)
+    numbers, others = common_numbers(first.classes, second.classes)
+    outputs, other_outputs = (one.machine.outputs.tolist() for one in (first, second))
+    num_compared = 0
+
+    def differ(p: int, q: int) -> bool:
+        nonlocal num_compared
+        if (a := outputs[p]) == IGNORE or (b := other_outputs[q]) == IGNORE:
+            return False
+        num_compared += 1
+        return bool(numbers[a] != others[b])
+
+    renamed = Semiautomaton(second.machine.semiautomaton.table[:, columns], first.symbols)
+    starts = (first.machine.start, second.machine.start)
+    string = first.machine.semiautomaton.shortest_string_to_pair(renamed, starts, differ)
+    if string is not None:
+        return Difference(string, (first.answer_to(string), second.answer_to(string)))
     if not num_compared:
         raise ValueError("machine: expected a string that both answer, got none; there is nothing to compare")
     return None
-
-
-def _string_to(pair: tuple[int, int], came_from: dict[tuple[int, int], tuple[tuple[int, int], str]]) -> tuple[str, ...]:
-    string = []
-    while came_from[pair][1]:
-        pair, symbol = came_from[pair]
-        string.append(symbol)
-    return tuple(reversed(string))
 
 
 def _columns(first: Sequence[str], second: Sequence[str]) -> list[int]:

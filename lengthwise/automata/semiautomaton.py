@@ -188,6 +188,33 @@ class Semiautomaton:
                 return tuple(reversed(string))
         return None
 
+    def shortest_string_to_pair(
+        self, other: "Semiautomaton", starts: tuple[int, int], is_target: Callable[[int, int], bool]
+    ) -> tuple[str, ...] | None:
+        """Shortest string (of several, the first in symbol order) that leads both machines to a target, or None.
+
+        Only pairs of states that strings lead to are looked at, each once, by length.
+
+        Raises:
+            ValueError: the machines read different symbols.
+        """
+        self.check_same_symbols(other)
+        rows, other_rows = self._rows, other._rows
+        came_from: dict[tuple[int, int], tuple[tuple[int, int], str]] = {starts: (starts, "")}
+        order = [starts]
+        for pair in order:  # which grows
+            if is_target(*pair):
+                string = []
+                while pair != starts:
+                    pair, symbol = came_from[pair]
+                    string.append(symbol)
+                return tuple(reversed(string))
+            for symbol, *after in zip(self.symbols, rows[pair[0]], other_rows[pair[1]], strict=True):
+                if (next_pair := (after[0], after[1])) not in came_from:
+                    came_from[next_pair] = (pair, symbol)
+                    order.append(next_pair)
+        return None
+
     def reachable(self, start: int) -> Int64[np.ndarray, " R"]:
         """States that some string leads to from `start`, in breadth-first order."""
         self.check_state(start)

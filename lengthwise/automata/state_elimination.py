@@ -1,13 +1,16 @@
 """From an automaton to a regular expression of its language."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import numpy as np
 
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.regex import (
     EMPTY,
+    MAX_GROUP_DEPTH,
     MAX_POSITIONS,
     SPECIAL,
     Choice,
@@ -35,7 +38,7 @@ def regex_from_dfa(dfa: DFA) -> str:
 
     Raises:
         ValueError: symbols are not single characters; more than 200 states are needed; the expression gets more than
-            2,000 symbols, or is larger than `dfa_from_regex` reads.
+            2,000 symbols or 50 groups in one another, or is larger than `dfa_from_regex` reads.
 
     Example:
         >>> regex_from_dfa(dfa_from_regex("(a|b)*abb"))
@@ -50,9 +53,20 @@ def regex_from_dfa(dfa: DFA) -> str:
         raise ValueError(f"symbols: expected characters, which expressions are made of, got {words[0]!r}; write DOT")
     check_characters(dfa.symbols)
     pattern = _pattern(dfa)
+    if _depth(pattern) > MAX_GROUP_DEPTH:
+        raise ValueError(
+            f"machine: expected a language whose expression nests at most {MAX_GROUP_DEPTH} groups, got one that needs "
+            "more; write the machine in another format"
+        )
     if not dfa_from_regex(pattern, dfa.symbols).equivalent(dfa):
         raise AssertionError(f"{pattern!r} is not the language of the automaton")
     return pattern
+
+
+def _depth(pattern: str) -> int:
+    """How many groups are open at once."""
+    marks = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern)
+    return max(accumulate((mark == "(") - (mark == ")") for mark in marks), default=0)
 
 
 def _pattern(dfa: DFA) -> str:

@@ -122,9 +122,10 @@ class Transducer:
         Raises:
             ValueError: the machines read different symbols.
         """
-        both = self.semiautomaton.product(other.semiautomaton)
-        start = self.start * other.num_states + other.start
-        return both.shortest_string(start, (self.outputs[:, None] != other.outputs[None, :]).ravel())
+        outputs, others = self.outputs.tolist(), other.outputs.tolist()
+        return self.semiautomaton.shortest_string_to_pair(
+            other.semiautomaton, (self.start, other.start), lambda p, q: bool(outputs[p] != others[q])
+        )
 
     def equivalent(self, other: "Transducer") -> bool:
         """Whether the two answer every string alike; errors as in `difference_string`."""

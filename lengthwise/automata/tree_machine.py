@@ -13,6 +13,7 @@ from lengthwise.automata.semiautomaton import Semiautomaton, whole_numbers
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.windows import window_blocks
 from lengthwise.conventions import IGNORE, PAD
+from lengthwise.display import spelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,7 +333,8 @@ class _Comparison:
         classes = self.machine.merged(of_parts)
         if len(classes) and classes.min() < 0:
             row = int(np.flatnonzero(classes < 0)[0])
-            string = "".join(self.machine.symbols[v] for v in self._string(parts[row], len(self.levels) - 1))
+            symbols = [self.machine.symbols[v] for v in self._string(parts[row], len(self.levels) - 1)]
+            string = spelled(symbols, self.machine.symbols)
             raise ValueError(
                 f"table: has no entry for the classes {of_parts[row].tolist()}, which {string[:40]!r} needs; extract "
                 "the machine from more strings"

@@ -9,6 +9,7 @@ from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate, machine_from_json
+from lengthwise.display import spelled
 
 MAX_TRIED = 4_096
 
@@ -33,7 +34,7 @@ def class_names(certificate: Certificate) -> list[str]:
         strings = np.array(list(product(range(num_symbols), repeat=length)))
         present, first = np.unique(_classes(machine, strings), return_index=True)
         for k, row in sorted(zip(present.tolist(), first.tolist(), strict=True), key=lambda pair: pair[1]):
-            names.setdefault(k, "".join(machine.symbols[v] for v in strings[row]))
+            names.setdefault(k, spelled([machine.symbols[v] for v in strings[row]], machine.symbols))
     if isinstance(machine, Transducer):
         names.setdefault(machine.start, "(start)")
     return [names.get(k, f"#{k}") for k in range(len(machine.outputs))]

@@ -22,14 +22,14 @@ FEWEST = 10
 """Each of Y answers has as many strings as a third of the samples has for each, where these are no fewer."""
 
 MAX_SAMPLED = 10**7
-"""Floats that are kept to draw strings of one answer, at most: 80 MB."""
+"""Floats that drawing strings of rare answers takes, at most: 80 MB, as of 1,000 states at 10,000 of two symbols."""
 
 
 def error_of_suite(model: SequenceModel, task: MachineTask) -> String | None:
     """The first wrongly answered of the strings that tell the task's machine from others (`conformance_strings`).
 
-    Where they do not have too many symbols together they lead to every state and through every transition: a model
-    that never gives some answer is wrong on one of them, however rare that answer is.
+    They lead to every state and through every transition, as far as `MAX_SYMBOLS_OF_SUITE` and the longest string that
+    the model reads go: up to there, one that never gives some answer is wrong on one of them.
     """
     if not isinstance(reference := task.reference, Transducer):
         return None
@@ -43,24 +43,32 @@ def error_of_suite(model: SequenceModel, task: MachineTask) -> String | None:
     return None
 
 
-def of_rare_answers(
+def with_rare_answers(
     machine: Transducer, samples: Int64[Tensor, "B T"], generator: torch.Generator
-) -> Int64[Tensor, "N T"]:
-    """Of each answer that too few samples have, as many strings as are missing, drawn uniformly; none if it has none.
+) -> Int64[Tensor, "B T"]:
+    """The samples, where some that have frequent answers give way to strings of answers that too few have.
 
-    Without them a model that never gives an answer which is rare among samples could be right on all of these.
+    These are drawn uniformly; of an answer that no string of this length has there are none. Without them a model that
+    never gives an answer which is rare among samples could be right on all of these.
     """
     length, semiautomaton = samples.shape[1], machine.semiautomaton
     answers = np.unique(machine.outputs[machine.outputs != IGNORE])
-    enough, drawn = len(samples) // (3 * len(answers)), [samples[:0]]
-    if enough < FEWEST or semiautomaton.table[:, 1:].size * length > MAX_SAMPLED:
-        return drawn[0]
+    enough = len(samples) // (3 * len(answers))
+    if enough < FEWEST or len(machine.symbols) == 1:
+        return samples
     last = machine.outputs[semiautomaton.final_states(samples.numpy(), machine.start)]
-    for answer in answers.tolist():
-        missing = enough - int((last == answer).sum())
-        weights = np.ones(semiautomaton.table.shape)
+    missing = {answer: enough - int((last == answer).sum()) for answer in answers.tolist()}
+    missing = {answer: count for answer, count in missing.items() if count > 0}
+    if semiautomaton.table[:, 1:].size * length * len(missing) > MAX_SAMPLED:
+        return samples
+    drawn, weights = [samples[:0]], np.ones(semiautomaton.table.shape)
+    for answer, count in missing.items():
         sampler = StringSampler(semiautomaton, np.array([machine.start]), machine.outputs == answer, weights)
-        if missing > 0 and sampler.possible(length)[0]:
-            uniforms = torch.rand(missing, length, generator=generator, dtype=torch.float64).numpy()
-            drawn.append(torch.from_numpy(sampler.sample(uniforms, np.zeros(missing, dtype=np.int64)).copy()))
-    return torch.cat(drawn)
+        if sampler.possible(length)[0]:
+            uniforms = torch.rand(count, length, generator=generator, dtype=torch.float64).numpy()
+            drawn.append(torch.from_numpy(sampler.sample(uniforms, np.zeros(count, dtype=np.int64)).copy()))
+    rank = sum(np.where(last == answer, np.cumsum(last == answer), 0) for answer in answers.tolist())
+    is_kept = (last != IGNORE) & (rank <= enough)
+    order = np.concatenate([np.flatnonzero(is_kept), np.flatnonzero(~is_kept)])
+    num_drawn = sum(map(len, drawn))
+    return torch.cat([samples[np.sort(order[: len(samples) - num_drawn])], *drawn])

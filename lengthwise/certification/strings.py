@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lengthwise.certification.certificate import Tested, TraceAgreement
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, Graded, grade
-from lengthwise.certification.from_reference import of_rare_answers
+from lengthwise.certification.from_reference import with_rare_answers
 from lengthwise.certification.pairs import tested_pairs
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
@@ -48,7 +48,7 @@ def tested_strings(
 ) -> Int64[Tensor, "B T"] | None:
     """Structured strings, each once, for two fifths or less, of all families alike, and for the rest samples.
 
-    The last samples make room for strings of answers that too few samples of a regular task have (`of_rare_answers`).
+    Samples of frequent answers make room for strings of answers that too few have (`with_rare_answers`).
     Where the task has no strings of this length they have a symbol less or more, but no more than `longest`; None where
     these do not exist either.
     """
@@ -65,8 +65,7 @@ def tested_strings(
     ).unique(dim=0)
     sampled = task.sample(num_strings - len(structured), legal[0], generator_for(seed, "tested", length)).inputs
     if isinstance(task, RegularTask):
-        rare = of_rare_answers(task.transducer, sampled, generator_for(seed, "tested", "rare answers", length))
-        sampled = torch.cat([sampled[: len(sampled) - len(rare)], rare])
+        sampled = with_rare_answers(task.transducer, sampled, generator_for(seed, "tested", "rare answers", length))
     return torch.cat([sampled, structured])
 
 

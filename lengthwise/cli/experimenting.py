@@ -1,11 +1,12 @@
 """Commands that run whole experiments: demo, reproduce."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
-from lengthwise.cli.devices import check_alone, workers_on
+from lengthwise.cli.devices import VARIABLE, check_alone, workers_on
 from lengthwise.cli.options import Device, Root, Workers, folder
 from lengthwise.cli.streams import Output
 
@@ -87,7 +88,8 @@ def reproduce(
     from lengthwise.runs.pools.outcome import finished
 
     options = PoolOptions(workers, scheduler)
-    _check_page_only(page_only, workers=workers, pool=pool, scheduler=scheduler, shard=shard, device=device)
+    told = None if device == os.environ.get(VARIABLE) else device
+    _check_page_only(page_only, workers=workers, pool=pool, scheduler=scheduler, shard=shard, device=told)
     console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
     _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
     records = pages / "records" / f"{file_stem(name, scale)}.jsonl.gz"

@@ -120,10 +120,10 @@ def _machines(sources: Sequence[str], alphabet: str) -> "list[Given]":
     """The machine of each source, with these symbols among its own; a net has none but those that it reads."""
     from lengthwise.runs.machines import given_machines
 
-    machines = given_machines(sources, "" if " " in alphabet else alphabet)
+    listed = alphabet.split() if " " in alphabet else list(alphabet)
+    machines = given_machines(sources, listed)
     for index, (source, one) in enumerate(zip(sources, machines, strict=True)):
-        are_words = " " in alphabet or one.labeled.separator
-        symbols = alphabet.split() if are_words else list(alphabet)
+        symbols = alphabet.split() if one.labeled.separator else listed
         new = [symbol for symbol in symbols if symbol not in one.labeled.symbols]
         if new and (not one.answers_empty or Path(source).is_dir()):
             raise ValueError(f"alphabet: expected symbols that the net of {source} reads, got {new[0]!r}; leave it out")

@@ -1,6 +1,7 @@
 """Commands that look at a trained model: evaluate, predict, analyze."""
 
 import io
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -121,8 +122,11 @@ def _evaluate_labeled(
 
     if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
         raise ValueError(f"labeled: expected a model that reads symbols, got one of {stored.task.name}; leave it out")
-    examples = read_examples(file, **columns, min_classes=1)  # type: ignore[arg-type]  # the separator is a text
-    curve = labeled_curve(stored.model, stored.task, examples)
+    try:
+        examples = read_examples(file, **columns, min_classes=1)  # type: ignore[arg-type]  # the separator is a text
+        curve = labeled_curve(stored.model, stored.task, examples)
+    except ValueError as error:
+        raise ValueError(re.sub("^examples: ", f"{file}: ", str(error))) from None
     console = Output()
     print_curve(console, curve, trained_to=stored.trained_to)
     right, count = (sum(getattr(p, field) for p in curve.points) for field in ("num_correct", "num_strings"))

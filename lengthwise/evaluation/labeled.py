@@ -31,7 +31,10 @@ def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) ->
     """
     check_is_model(model)
     symbols = torch.tensor(_numbers(task, examples))
-    ours, theirs = common_numbers(task.classes, examples.classes)
+    try:
+        ours, theirs = common_numbers(task.classes, examples.classes)
+    except ValueError:  # none of the labels is an answer
+        ours, theirs = [], list(range(len(examples.classes)))
     if unknown := [index for index, number in enumerate(theirs) if number not in ours]:
         at = int(np.flatnonzero(np.isin(examples.targets, unknown))[0])
         raise ValueError(

@@ -134,7 +134,7 @@ def _recovery(name: str, machine: Transducer, pairs: Pairs, share_wrong: float, 
         share_wrong,
         right.num_states,
         len(examples),
-        same_machine(learned.machine, right),
+        learned.num_alike > 0 and same_machine(learned.machine, right),  # not RPNI's, which stands next to it
         learned.machine.num_states,
         learned.certificate.level,
         len(learned.attempts),

@@ -85,6 +85,10 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
                 f"max_length: expected the longest strings that the graph of a {model.name} is for, as it grows with "
                 "them, got none; give a length"
             )
+        if max_length < 2:
+            raise ValueError(
+                f"max_length: expected strings of 2 symbols or more, as a graph is of several lengths, got {max_length}"
+            )
         return _strings_graph(_Bounded(fixed, max_length), max_length)
 
 

@@ -37,9 +37,10 @@ def extract_recurrent(
     while num_stepped < len(prototypes.states):
         new = prototypes.states[num_stepped:]
         num_stepped += len(new)
-        tokens = torch.arange(len(symbols)).repeat(len(new))
-        _, states = model.step(tokens, new.repeat_interleave(len(symbols), 0))
-        rows.append(prototypes.join(states).view(len(new), len(symbols)))
+        for part in new.split(max(1, MAX_STATES_PER_CHUNK // len(symbols))):
+            tokens = torch.arange(len(symbols)).repeat(len(part))
+            _, states = model.step(tokens, part.repeat_interleave(len(symbols), 0))
+            rows.append(prototypes.join(states).view(len(part), len(symbols)))
         num_steps += 1
     table = Semiautomaton(torch.cat(rows).numpy(), symbols)
     fine = Transducer(table, 0, prototypes.outputs)

@@ -335,11 +335,15 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
         notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
     if result.num_alike == 0:
         lack = "without errors" if exact and min(attempt.num_errors for attempt in result.attempts) else "as short"
-        notes.append(f"no net became a machine {lack}: this is RPNI's (AALpy), written down as a net")
+        bits = (
+            f"{result.best.num_bits:,.0f} bits, the nets' at best {min(one.num_bits for one in result.attempts):,.0f}"
+        )
+        notes.append(f"no net became a machine {lack}: this is RPNI's (AALpy), written down as a net ({bits})")
     if result.num_alike == 1:
         notes.append("no other model became this machine: give a larger budget, or more examples")
     if exact and result.best.num_errors:
-        notes.append("no machine without errors came out: give a larger budget, or install AALpy (extra lstar)")
+        also = "" if merged_states(trained_on) else ", or install AALpy (extra lstar)"
+        notes.append(f"no machine without errors came out: give a larger budget{also}")
     if contradicted := _contradictions(result.machine, trained_on, separator):
         notes.append(f"of the labels that were trained on, the machine contradicts {len(contradicted):,}")
     return tuple(notes)

@@ -15,6 +15,7 @@ from lengthwise.models.block_linear_rnn import BlockLinearRNN, BlockLinearRNNCon
 from lengthwise.presets.base import PRESETS
 from lengthwise.tasks.given.examples import Examples
 from lengthwise.tasks.given.task import ExamplesTask
+from lengthwise.tasks.regular.machine import MAX_TABLE
 from lengthwise.training.loop import train
 from lengthwise.training.recipe import MAX_LENGTH, Recipe
 
@@ -98,7 +99,7 @@ def search(
         began = time.process_time()
         model = _trained(task, size, own_seed, longest)
         machine = None if model is None else _machine_of(model, examples.symbols)
-        if model is None or machine is None:
+        if model is None or machine is None or (machine.num_states + 1) * len(examples.symbols) > MAX_TABLE:
             continue
         num_errors = count_errors(machine, examples)
         bits, seconds = message_length(machine, examples, num_errors), time.process_time() - began
@@ -108,7 +109,10 @@ def search(
         if _num_alike(candidates, best) >= NUM_ALIKE[not best[0].num_errors] and not (exact and best[0].num_errors):
             break
     if not candidates:
-        raise ValueError("examples: no model became a finite machine; raise the budget, or check the labels")
+        raise ValueError(
+            f"examples: no model became a machine of at most {MAX_TABLE:,} transitions; raise the budget, or check the "
+            "labels"
+        )
     best = _best(candidates, exact)
     attempt, model, machine = best
     attempts = tuple(attempt for attempt, _, _ in candidates)

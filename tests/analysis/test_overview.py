@@ -75,6 +75,19 @@ def test_other_models_and_lengths_are_refused() -> None:
         analyze(thick, task, length=10_001)
 
 
+@pytest.mark.parametrize(
+    ("fields", "got"),
+    [
+        ({"alphabet": ("a",), "table": ((1,), (0,)), "outputs": (0, 1)}, "1 and 2"),
+        ({"outputs": (0, 0, 0), "answers": ("no",)}, "2 and 1"),
+    ],
+)
+def test_tasks_with_nothing_to_change_are_refused_at_once(fields: dict, got: str) -> None:
+    task = make_task("machine", **fields)
+    with pytest.raises(ValueError, match=f"^task: expected two symbols and two answers or more, got {got}; there is"):
+        analyze(make_model("regular-gpt", task, d_model=8, num_heads=2), task, length=9)
+
+
 def test_strings_without_any_answer_are_named() -> None:
     table, outputs = ((1, 2), (1, 3), (4, 2), (5, 5), (5, 5), (5, 5)), (IGNORE, 0, 1, IGNORE, IGNORE, IGNORE)
     task = make_task("machine", alphabet=("a", "b"), table=table, outputs=outputs, answers=("no", "yes"))

@@ -47,6 +47,39 @@ def test_one_that_passes_and_has_no_more_states_is_the_same(data: st.DataObject)
         assert passes == same
 
 
+def trie(words: dict[str, int]) -> Transducer:
+    """Answers words by their number and all other strings by 0."""
+    prefixes = sorted({word[:end] for word in words for end in range(len(word) + 1)})
+    number = {prefix: state for state, prefix in enumerate(prefixes)}
+    table = np.array([[number.get(prefix + v, len(number)) for v in "abcd"] for prefix in prefixes])
+    table = np.vstack([table, np.full(4, len(number))])
+    outputs = np.array([*(words.get(prefix, 0) for prefix in prefixes), 0])
+    return Transducer(Semiautomaton(table, tuple("abcd")), 0, outputs).minimize()
+
+
+def test_every_state_is_reached_where_suffixes_do_not_fit() -> None:
+    """The word of 14 letters has an answer of its own, and would be the first to go among strings by length."""
+    chance = np.random.default_rng(0)
+    words = {"".join(chance.choice(list("abcd"), 8)): 1 for _ in range(20)}
+    machine = trie({**words, "abcdabcdabcdab": 2})
+    strings = conformance_strings(machine, 100_000)
+    assert sum(map(len, conformance_strings(machine, 10**6))) > 100_000 >= sum(map(len, strings)) > 90_000
+    assert max(machine.run(np.array([one]))[0, -1] for one in strings if len(one) == 14) == 2
+
+
+def test_a_ring_needs_all_that_fits() -> None:
+    """Strings of a prefix and a suffix that are equal count once: 439 of 220 times 220."""
+    table = ((np.arange(220) + 1) % 220)[:, None]
+    strings = conformance_strings(Transducer(Semiautomaton(table, ("a",)), 0, np.arange(220) // 219), 100_000)
+    assert strings == [(0,) * length for length in range(1, 440)]
+
+
+@given(transducers(max_states=4))
+def test_all_are_kept_where_all_fit(machine: Transducer) -> None:
+    every = conformance_strings(machine, 10**6)
+    assert conformance_strings(machine, sum(map(len, every))) == every
+
+
 @given(transducers(), st.integers(0, 60))
 def test_they_are_the_shortest_of_all_and_reach_every_state(machine: Transducer, max_symbols: int) -> None:
     every, few = conformance_strings(machine, 10**6), conformance_strings(machine, max_symbols)

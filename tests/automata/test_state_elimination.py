@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton
+from lengthwise.automata.library import bounded_dyck
 from lengthwise.automata.regex import EMPTY, Node, SymbolSet, dfa_from_regex
-from lengthwise.automata.state_elimination import choice, concatenation, pattern_text, regex_from_dfa, star
+from lengthwise.automata.state_elimination import _depth, choice, concatenation, pattern_text, regex_from_dfa, star
 
 pytestmark = [checked_strategies, pytest.mark.unchecked]
 
@@ -105,6 +106,16 @@ def test_what_is_too_large_is_refused() -> None:
     ring = Semiautomaton((np.arange(201)[:, None] + 1) % 201, ("a",))
     with pytest.raises(ValueError, match=r"^machine: expected a language of at most 200 states, got 201; write the"):
         regex_from_dfa(DFA(ring, 0, np.arange(201) == 0))
+    with pytest.raises(
+        ValueError, match=r"^machine: expected .* whose expression nests at most 50 groups, got one that"
+    ):
+        regex_from_dfa(bounded_dyck(60))
+
+
+@pytest.mark.parametrize("pattern", [r"\(\)", "[(]{3}", "a", "a(b(c|d))*(a)"])
+def test_groups_are_counted_and_brackets_that_are_symbols_are_not(pattern: str) -> None:
+    expected = {"a(b(c|d))*(a)": 2}.get(pattern, 0)
+    assert _depth(pattern) == expected
 
 
 def test_symbols_are_characters() -> None:

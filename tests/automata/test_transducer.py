@@ -49,6 +49,18 @@ def test_difference_string_is_the_first_of_the_shortest(first: Transducer, secon
     assert actual is None
 
 
+def test_large_machines_are_compared_by_the_pairs_that_strings_lead_to() -> None:
+    """The product of two rings of 20,000 states has 400 million pairs, of which strings lead to one in 20,000."""
+    size = 20_000
+    table = np.stack([(np.arange(size) + 1) % size, np.zeros(size, dtype=np.int64)], axis=1)
+    first, second = (
+        Transducer(Semiautomaton(table, BINARY), 0, (np.arange(size) >= size - count).astype(np.int64))
+        for count in (1, 2)
+    )
+    assert first.equivalent(first)
+    assert first.difference_string(second) == ("a",) * (size - 2)
+
+
 @given(transducers())
 def test_survives_json(transducer: Transducer) -> None:
     again = Transducer.from_json(json.loads(json.dumps(transducer.to_json())))

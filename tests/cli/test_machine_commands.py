@@ -107,6 +107,9 @@ def test_source_code_is_named_as_its_file_so_that_two_machines_stand_side_by_sid
 def test_expressions_have_more_symbols_where_these_are_given(capsys) -> None:
     assert "symbols: c b a\n" in printed(capsys, "describe", "a.b", "--alphabet", "cb")[1]
     assert "2 symbols" in printed(capsys, "convert", ".*", "any.dot", "--alphabet", "xy")[1]
+    for alphabet in ("ab", "a b"):
+        assert "length 10: 512 of 1,024\n" in printed(capsys, "describe", "a.*", "--alphabet", alphabet)[1]
+    assert "has the symbol 'ab', got an expression" in printed(capsys, "describe", "a*", "--alphabet", "ab ")[2]
     assert printed(capsys, "diff", "[^a]*", "b*", "--alphabet", "a")[0] == 0
     assert printed(capsys, "diff", "[^a]*", "b*", "--alphabet", "ac")[:2] == (
         1,

@@ -165,6 +165,7 @@ def test_others_are_refused(name: str) -> None:
     ("name", "options", "sentence"),
     [
         ("regular-gpt", {}, "max_length: expected the longest strings that the graph of a regular-gpt is for"),
+        ("regular-gpt", {"max_length": 1}, "max_length: expected strings of 2 symbols or more, as a graph is of sever"),
         ("regular-gpt", {"form": "step"}, "form: expected strings for regular-gpt"),
         ("regular-gpt", {"form": "parts"}, "form: expected step or strings, got parts, which ONNX has of recurrent"),
         ("gru", {"form": "parts"}, "form: expected step or strings, got parts, which ONNX has of recurrent"),

@@ -52,6 +52,8 @@ def test_other_symbols_and_labels_are_refused() -> None:
     sentence = r"examples: row 3: expected labels that are answers of regex \(out, in\), got 'maybe'; rename it"
     with pytest.raises(ValueError, match=sentence):
         labeled_curve(model, task, read_examples([("a", "in"), ("", "in"), ("b", "maybe")]))
+    with pytest.raises(ValueError, match=r"^examples: row 1: expected labels that are answers of regex .* got 'maybe'"):
+        labeled_curve(model, task, read_examples([("a", "maybe")], min_classes=1))
 
 
 def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsys) -> None:

@@ -4,8 +4,11 @@ import pytest
 import torch
 
 from lengthwise.certification.strings import NUM_FIRST_READ, TracedStrings, grade_all
+from lengthwise.constructions import construct
+from lengthwise.extraction import recurrent as recurrent_module
 from lengthwise.extraction.base import reader_of
 from lengthwise.extraction.readers import recurrent as recurrent_reader
+from lengthwise.extraction.recurrent import extract_recurrent
 from lengthwise.models import make_model
 from lengthwise.tasks import make_task
 
@@ -37,6 +40,28 @@ def test_states_that_are_kept_count_as_those_computed_again(model_name, monkeypa
         assert computed.max_distance == pytest.approx(count.max_distance, rel=1e-9, abs=1e-12)
     assert (kept._kept is None, again._kept is None) == (False, True)
     assert counts[0].num_nodes == strings.numel()
+
+
+def test_states_are_closed_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of many symbols: a matrix of all next states and all prototypes would not fit into memory."""
+    task = make_task("cycle-navigation")
+    model = construct("rnn", task).model
+    whole = extract_recurrent(model, task.symbols, radius=0.1)
+    monkeypatch.setattr(recurrent_module, "MAX_STATES_PER_CHUNK", 3)
+    stepped = []
+    monkeypatch.setattr(type(model), "step", _recorded(type(model).step, stepped))
+    again = extract_recurrent(model, task.symbols, radius=0.1)
+    assert max(stepped) == 3
+    assert again.machine.to_json() == whole.machine.to_json()
+    assert torch.equal(again.prototypes, whole.prototypes)
+
+
+def _recorded(step, sizes: list[int]):
+    def recorded(self, tokens, state):
+        sizes.append(len(tokens))
+        return step(self, tokens, state)
+
+    return recorded
 
 
 def test_a_state_in_another_class_counts_whether_states_are_kept_or_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Machines from examples: recovered, proved, compared with others, and honest about what contradicts them."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -202,8 +203,9 @@ def test_merged_states_stand_in_for_nets_where_their_message_is_shorter(share_wr
     learned = learn(pairs_of(machine, 2_000, 20, 0, share_wrong))
     assert same(learned, other if share_wrong else machine)
     assert learned.certificate.level == "proved"
-    is_named = any("no net became a machine as short: this is RPNI's (AALpy)" in note for note in learned.notes)
-    assert is_named == (share_wrong == 0.0)
+    named = [note for note in learned.notes if "no net became a machine as short: this is RPNI's (AALpy)" in note]
+    assert len(named) == (share_wrong == 0.0)
+    assert all(re.search(r"\(\d+ bits, the nets' at best [\d,]+\)$", note) for note in named)
 
 
 def test_with_exact_labels_a_class_may_be_held_out_alone(monkeypatch) -> None:
@@ -213,6 +215,16 @@ def test_with_exact_labels_a_class_may_be_held_out_alone(monkeypatch) -> None:
     rows = [("".join("ab"[v] for v in s), CLASSES[chance.integers(2)]) for s in all_strings(2, 6)]
     learned = learn([*rows, *((f"aaaaaaaa{end}", "zzz") for end in ("a", "b", "aa", "ab", "ba", "bb"))], exact=True)
     assert (learned.classes, learned.certificate.level, learned.num_alike) == ((*CLASSES, "zzz"), "proved", 0)
+
+
+@pytest.mark.unchecked
+@pytest.mark.usefixtures("fewer_steps")
+def test_machines_that_no_task_can_have_are_passed_over(monkeypatch) -> None:
+    """Of many symbols: a machine that training ends in, and nobody can use, is no result."""
+    monkeypatch.setattr(search_module, "MAX_TABLE", 3)
+    rows = [(f"{number:b}", str(number % 2)) for number in range(1, 64)]
+    with pytest.raises(ValueError, match=r"^examples: no model became a machine of at most 3 transitions; raise the"):
+        learn(rows, budget=0.0)
 
 
 def test_a_label_that_only_the_empty_string_has_is_left_out(monkeypatch) -> None:

@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from lengthwise.analysis.states import BlockStates
+from lengthwise.automata.monoid import transition_monoid
 from lengthwise.certification.certify import certify
 from lengthwise.certification.class_names import class_names
 from lengthwise.certification.verify import check
@@ -35,6 +37,15 @@ def test_a_start_that_nothing_leads_back_to_has_a_name() -> None:
     names = class_names(certificate)
     assert names[0] == "(start)"
     assert sorted(names[1:]) == ["0", "01", "1", "10"]
+
+
+def test_names_of_words_are_spelled_with_spaces() -> None:
+    """Without them aa would be one word and two."""
+    table, outputs = ((1, 2, 3), (2, 3, 0), (3, 0, 1), (0, 1, 2)), (0, 0, 1, 0)
+    task = make_task("machine", alphabet=("a", "aa", "go"), table=table, outputs=outputs)
+    names = class_names(certify(construct("block-linear-rnn", task).model, task))
+    assert sorted(names) == ["a", "a go", "aa", "go"]
+    assert len(set(BlockStates(*[torch.zeros(0)] * 3, transition_monoid(task.transducer.semiautomaton), 2).names)) == 4
 
 
 def test_a_large_machine_has_no_table() -> None:

@@ -1,7 +1,7 @@
 """DOT, in the dialect of automata.cs.ru.nl that AALpy and LearnLib write."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
 from lengthwise.automata.formats.dot_syntax import Graph, label_fields, label_items, parse_dot
@@ -16,8 +16,8 @@ _INVISIBLE = ("none", "point", "plaintext", "plain")
 class DOT(ReadableFormat):
     r"""DOT: ``__start0 -> s0`` marks the initial state.
 
-    An automaton has ``shape=doublecircle``, or two peripheries, where it accepts; other states need no declaration
-    where no such state has one, as in Graphviz's own examples. A Moore machine has labels
+    An automaton has ``shape=doublecircle``, or two peripheries, where it accepts; where only such states are declared,
+    and defaults of nodes give the others a shape, these need no declaration. A Moore machine has labels
     ``{s0|answer}`` of shape record; LearnLib's ``s0 / answer`` of all states, where none accepts, are read, too. A
     Mealy machine (`write_mealy`) has edges ``symbol/output``; its answer to a string is the last output, so that
     the empty string has none. An edge of several symbols has commas or line breaks between them, outside of brackets:
@@ -80,7 +80,7 @@ class DOT(ReadableFormat):
         graph, draft = parse_dot(text), Draft()
         states = {name: attributes for name, attributes in graph.nodes.items() if not _marks_start(name, attributes)}
         declared = [name for name in graph.declared if name in states]
-        for name in states if all(_accepts(states[name]) for name in declared) else declared:
+        for name in states if _are_told_apart_by_defaults(states, declared) else declared:
             draft.add_state(name)
         edges = _edges_of_states(graph, states, draft)
         is_record = any("record" in attributes.get("shape", "").lower() for attributes in states.values())
@@ -98,6 +98,12 @@ class DOT(ReadableFormat):
             return draft.moore({name: _moore_answer(name, attributes) for name, attributes in states.items()})
         if is_other and states and all(" / " in attributes.get("label", "") for attributes in states.values()):
             return draft.moore({name: label_fields(states[name]["label"], "/")[1] for name in states})
+        if is_other and any(_has_output(label) for _, _, label in edges):
+            source, _, label = next(edge for edge in edges if not _has_output(edge[2]))
+            raise ValueError(
+                f"expected an output on each edge of a Mealy machine, got none on {label!r} from state {source!r}; add "
+                "it, or write \\/ for a symbol's /"
+            )
         return draft.automaton(accepting)
 
 
@@ -132,6 +138,14 @@ def _marks_start(name: str, attributes: Mapping[str, str]) -> bool:
 def _accepts(attributes: Mapping[str, str]) -> bool:
     """Whether a state is drawn with two lines around it."""
     return attributes.get("shape") in ("doublecircle", "doubleoctagon") or attributes.get("peripheries") == "2"
+
+
+def _are_told_apart_by_defaults(states: Mapping[str, Mapping[str, str]], declared: Collection[str]) -> bool:
+    """Whether those that accept are declared, and all others have a shape without being declared; or none is."""
+    others = [name for name in states if name not in declared]
+    return all(_accepts(states[name]) for name in declared) and all(
+        not declared or ("shape" in states[name] and not _accepts(states[name])) for name in others
+    )
 
 
 def _has_output(label: str) -> bool:

@@ -14,6 +14,9 @@ END = "$"
 MAX_STEPS = 10_000_000
 """The largest number of steps within which all exponentials have to become small; up to there, logits are computed."""
 
+MAX_DIMENSION = 30
+"""No larger one is tried: rounding hides the read-outs of more exponentials than this."""
+
 MAX_LENGTH = 1_000
 """Longer strings are rejected."""
 
@@ -60,7 +63,7 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
     symbols = tuple(sorted(set(text) | {end}))
     letters = np.array([symbols.index(letter) for letter in (*text, end, end)])
     base = 0.5 ** (1 / len(text))
-    for d in range(1, len(text) + 1):
+    for d in range(1, min(len(text), MAX_DIMENSION) + 1):
         eigenvalues = base ** np.arange(1, d + 1)
         states = np.vander([*(base**i for i in range(len(text) + 1)), 0.0], d + 1, increasing=True)[:, 1:]
         try:

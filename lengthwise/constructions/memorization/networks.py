@@ -16,6 +16,12 @@ SCALE = 2.0**-20
 def as_linear_rnn(generator: LinearGenerator, dtype: torch.dtype = torch.float64) -> LinearRNNGenerator:
     """The model with these weights, whose START leads from h_0 = 0 to h_1; only for real generators of d >= 1.
 
+    Weights are rounded to `dtype`: a word that takes numbers of more digits, as of `digits` with many symbols, is then
+    another one.
+
+    Raises:
+        ValueError: the generator has complex numbers, no dimension, or numbers that float64 does not hold.
+
     Example:
         >>> from lengthwise.constructions.memorization.closed_form import rotation
         >>> as_linear_rnn(rotation(2, 1), torch.bfloat16).generate(6).tolist()
@@ -92,4 +98,10 @@ def _check(generator: LinearGenerator) -> None:
 
 @torch.no_grad()
 def _write(parameter: torch.Tensor, numbers: np.ndarray) -> None:
-    parameter.copy_(torch.from_numpy(np.asarray(numbers, np.float64)))
+    try:
+        rounded = np.asarray(numbers, np.float64)
+    except OverflowError:
+        raise ValueError(
+            "generator: expected numbers that float64 holds, got larger ones; let the generator itself make the word"
+        ) from None
+    parameter.copy_(torch.from_numpy(rounded))

@@ -206,8 +206,8 @@ def test_symbols_with_commas_come_back(symbols: tuple[str, str]) -> None:
     assert DOT.read(DOT.write(LabeledMachine(flip, REJECT_ACCEPT))).symbols == symbols
 
 
-def test_states_that_do_not_accept_need_no_declaration_where_none_has_one() -> None:
-    """As in Graphviz's gallery, where defaults of nodes say which states accept."""
+def test_states_that_do_not_accept_need_no_declaration_where_defaults_give_their_shape() -> None:
+    """As is customary in Graphviz; in other files a name that is used alone is a misspelled one."""
     text = """digraph finite_state_machine {
         rankdir=LR;
         node [shape = point]; start;
@@ -240,8 +240,16 @@ START = "__start0 -> a; "
             r"two of 'x' from state 'a'; only automata",
         ),
         (f'digraph {{ {START} a -> a [label="x,"] }}', r"^expected symbols between commas, got none in the label 'x,'"),
+        (
+            f'digraph {{ {START} a -> a [label="x/1"]; a -> a [label="y"] }}',
+            r"an output on each edge of a Mealy machine, got none on 'y' from state 'a'; add it, or write",
+        ),
         (f"digraph {{ {START} a -> b }}", r"^expected a symbol on each edge, got none from state 'a'; give it one$"),
         (f"digraph {{ {START} }}", r"^expected edges with symbols, got none; a machine has at least one symbol$"),
+        (
+            f'digraph {{ {START} a [shape=doublecircle]; a -> b [label="x"] }}',
+            r"^state 'b' is used and nowhere declared",
+        ),
         (f'digraph {{ {START} a; a -> b [label="x"] }}', r"^state 'b' is used and nowhere declared; declare it$"),
         (f'digraph {{ {START} a -> b [label="x/1"] }}', r"got none of 'x' from state 'b'; only automata are completed"),
         (f'digraph {{ {START} a [shape=record]; a -> a [label="x"] }}', r"label {state\|answer} of each state, got n"),

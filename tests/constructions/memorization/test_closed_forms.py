@@ -20,10 +20,11 @@ from lengthwise.constructions.memorization.closed_form import (
     simplex,
 )
 from lengthwise.constructions.memorization.cyclotomic import cyclotomic
-from lengthwise.constructions.memorization.feedback import counter, cycle
+from lengthwise.constructions.memorization.feedback import counter, cycle, digits
 from lengthwise.constructions.memorization.finite import end_by_period, end_indefinitely
 from lengthwise.constructions.memorization.frequencies import orbit
 from lengthwise.constructions.memorization.generator import LinearGenerator, strict_argmax
+from lengthwise.constructions.memorization.networks import as_linear_rnn
 from lengthwise.constructions.memorization.planar import planar
 from lengthwise.constructions.memorization.separation import read_out
 from lengthwise.constructions.memorization.words import binary_words, parse_word, units
@@ -258,6 +259,12 @@ def test_strings_that_cannot_end_are_refused(text: str, sentence: str) -> None:
 def test_a_text_that_changes_too_often_is_refused_in_a_sentence() -> None:
     with pytest.raises(ValueError, match=r"^text: expected one that float64 can read .*, got 10 symbols with too many"):
         end_indefinitely("ab" * 5)
+
+
+def test_numbers_that_float64_does_not_hold_are_no_weights() -> None:
+    word = parse_word("".join("0123456789"[v] for v in np.random.default_rng(0).integers(10, size=400)))
+    with pytest.raises(ValueError, match=r"^generator: expected numbers that float64 holds, got larger ones; let the"):
+        as_linear_rnn(digits(word))
 
 
 def test_feedback_needs_one_dimension_where_without_it_more_are_needed() -> None:
