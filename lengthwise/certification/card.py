@@ -2,7 +2,7 @@
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import Certificate, Level, machine_from_json
+from lengthwise.certification.certificate import Certificate, Level, Tested, machine_from_json
 from lengthwise.conventions import IGNORE
 from lengthwise.display import card, percent, spelled
 
@@ -40,14 +40,19 @@ def certificate_card(certificate: Certificate) -> str:
         size, size_of_task = certificate.num_classes
         pairs.append(("machine", f"{size} classes, the task's {size_of_task}"))
     if certificate.tested:
-        counts = (f"{t.num_correct:,} of {t.num_graded:,} at {t.length:,}" for t in certificate.tested)
-        lowest = min((t.interval[0] for t in certificate.tested if t.num_graded), default=0.0)
-        pairs.append(("answered rightly", f"{', '.join(counts)} (at least {percent(lowest)} of such strings)"))
+        pairs.append(("answered rightly", ", ".join(map(rightly, certificate.tested))))
     if certificate.evidence is not None:
         pairs.append((certificate.evidence.method, certificate.evidence.describe()))
     pairs.append(("CPU seconds", f"{certificate.seconds:.1f}"))
     claim = f"{certificate.level}. {certificate.claim}"
     return card(claim, pairs, _drawing(certificate), accent=ACCENTS[certificate.level])
+
+
+def rightly(tested: Tested) -> str:
+    """Counts, and where all answers are right what they bound; a wrong one ended the count, which bounds nothing."""
+    is_bound = tested.num_correct == tested.num_graded > 0
+    bound = f" (from {percent(tested.interval[0])})" if is_bound else ""
+    return f"{tested.num_correct:,} of {tested.num_graded:,} at {tested.length:,}{bound}"
 
 
 def _drawing(certificate: Certificate) -> str:

@@ -88,8 +88,7 @@ def reproduce(
     from lengthwise.runs.pools.outcome import finished
 
     options = PoolOptions(workers, scheduler)
-    told = None if device == os.environ.get(VARIABLE) else device
-    _check_page_only(page_only, workers=workers, pool=pool, scheduler=scheduler, shard=shard, device=told)
+    _check_page_only(page_only, workers=workers, pool=pool, scheduler=scheduler, shard=shard, device=device)
     console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
     _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
     records = pages / "records" / f"{file_stem(name, scale)}.jsonl.gz"
@@ -135,9 +134,10 @@ def _on_record(records: Path, runs: Path, console: Output, *, counts: bool) -> "
 
 
 def _check_page_only(page_only: bool, **given: object) -> None:
-    """Check that nothing says how runs are run where none are."""
+    """Check that nothing says how runs are run where none are, but for the device of the environment."""
+    defaults = (None, "local", "cpu", os.environ.get(VARIABLE))
     for option, value in given.items():
-        if page_only and value not in (None, "local", "cpu"):
+        if page_only and value not in defaults:
             raise ValueError(
                 f"{option}: expected none with --page-only, which runs nothing, got {value}; leave one out"
             )

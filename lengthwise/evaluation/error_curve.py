@@ -20,7 +20,7 @@ INTERVAL = (0.05, 0.95)
 """The quantiles of the means over such draws that an interval goes from and to."""
 
 MAX_PROMPTS = 100_000
-"""More are taken for a slip; the bootstrap keeps a thousand numbers for each."""
+"""More are taken for a slip."""
 
 MAX_PROMPTS_PER_CHUNK = 256
 
@@ -105,9 +105,9 @@ def error_curve(
 
 def bootstrap_interval(values: Float[Tensor, "N P"], generator: torch.Generator) -> Float[Tensor, "2 P"]:
     """Where the mean over rows lies in the middle 90 % of draws of N rows with replacement, column by column."""
-    draws = torch.randint(len(values), (RESAMPLES, len(values)), generator=generator)
-    counts = torch.zeros(RESAMPLES, len(values), dtype=values.dtype).scatter_add_(
-        1, draws, torch.ones(draws.shape, dtype=values.dtype)
-    )
+    means = []
+    for _ in range(RESAMPLES):
+        draw = torch.randint(len(values), (len(values),), generator=generator)
+        means.append(torch.bincount(draw, minlength=len(values)).to(values.dtype) @ values / len(values))
     quantiles = torch.tensor(INTERVAL, dtype=values.dtype)
-    return torch.quantile(counts @ values / len(values), quantiles, dim=0)
+    return torch.quantile(torch.stack(means), quantiles, dim=0)

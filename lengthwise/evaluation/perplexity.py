@@ -30,7 +30,10 @@ MAX_NLL = 100.0
 """In nats: what a token counts at most, and what it counts where the model's states overflow."""
 
 MAX_LOGITS_PER_CHUNK = 1 << 25
-"""Chunks are read some at a time, so that memory does not grow with their number."""
+"""There are no more logits at once: of more chunks or positions they are computed part by part."""
+
+MAX_RECURRENT = 256
+"""Chunks that a recurrent model reads at a time: it may give the states of a thousand positions at once."""
 
 MAX_CHUNKS = 1_000_000
 
@@ -156,7 +159,7 @@ def perplexity_curve(
     They never depend on the model. They depend on the longest of the lengths: only where that is the same, other curves
     are paired with this one. A text that has fewer last tokens than `num_chunks` gives a chunk for each.
 
-    Recurrent models read a chunk token by token and keep one state, so that memory does not grow with the length.
+    Recurrent models keep the states of a part of a chunk's positions, so that memory does not grow with the length.
 
     Raises:
         ValueError: no length, one below 2 or above the split's, or no chunk; the task is no text.
@@ -192,10 +195,9 @@ def perplexity_curve(
 def _point(
     model: SequenceModel, tokens: Tokens, ends: Int64[Tensor, " N"], length: int, num_classes: int
 ) -> PerplexityPoint:
-    chunks = moved(chunks_up_to(tokens, ends, length), device_of(model))
-    kept = 1 if isinstance(model, RecurrentModel) else length  # of the logits of a chunk, at a time
-    num_logits = kept * num_classes
-    parts = [token_nlls(model, part) for part in chunks.split(max(1, MAX_LOGITS_PER_CHUNK // num_logits))]
+    is_recurrent, device = isinstance(model, RecurrentModel), device_of(model)
+    num_read = MAX_RECURRENT if is_recurrent else max(1, MAX_LOGITS_PER_CHUNK // (length * num_classes))
+    parts = [token_nlls(model, moved(chunks_up_to(tokens, part, length), device)) for part in ends.split(num_read)]
     last, whole = (torch.cat(values) for values in zip(*parts, strict=True))
     rounded = tuple(round(nll, 5) for nll in last.tolist())
     return PerplexityPoint(length=length, last=rounded, whole=float(whole.double().mean()))
@@ -209,10 +211,12 @@ def token_nlls(model: SequenceModel, chunks: Int64[Tensor, "B T"]) -> tuple[Floa
         return nlls[:, -1], nlls.mean(1)
     total = torch.zeros(len(chunks), device=chunks.device)
     position = 0
+    num_logits = model.readout(model.initial_state(len(chunks))).numel()
     for states in model.states(inputs):
-        nlls = _nlls(model.readout(states), targets[:, position : position + states.shape[1]])
-        position += states.shape[1]
-        total += nlls.sum(1)
+        for part in states.split(max(1, MAX_LOGITS_PER_CHUNK // num_logits), dim=1):
+            nlls = _nlls(model.readout(part), targets[:, position : position + part.shape[1]])
+            position += part.shape[1]
+            total += nlls.sum(1)
     return nlls[:, -1], total / targets.shape[1]
 
 

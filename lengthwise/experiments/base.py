@@ -90,11 +90,12 @@ class Experiment(NamedTuple):
     headline: str = ""
     headline_scale: Scale = "small"
 
-    def introduction(self, scale: str) -> str:
-        """What a page begins with: what came out, where this is known, and what it shows."""
+    def introduction(self, scale: str, *, is_finished: bool = True) -> str:
+        """What a page begins with: what came out, where this is known and all runs are finished, and what it shows."""
         if scale == "smoke":
             return f"{_SMOKE} {self.about}"
-        return f"{self.headline} {self.about}" if self.headline and scale == self.headline_scale else self.about
+        is_known = self.headline and scale == self.headline_scale and is_finished
+        return f"{self.headline} {self.about}" if is_known else self.about
 
     @property
     def specs(self) -> list[RunSpec]:

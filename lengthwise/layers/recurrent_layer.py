@@ -134,7 +134,7 @@ def packed(state: Tensor) -> Float[Tensor, "B Z"]:
 
 def unpacked(state: Float[Tensor, "B Z"], *shape: int) -> Tensor:
     """The complex numbers that `packed` made these of, as [B, *shape]."""
-    return torch.view_as_complex(state.reshape(-1, *shape, 2))
+    return torch.view_as_complex(state.contiguous().reshape(-1, *shape, 2))  # of a part of a state, too
 
 
 class MixtureReadout(nn.Module):

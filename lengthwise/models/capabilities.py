@@ -210,7 +210,10 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
         on_device_assert((lowest <= inputs) & (inputs < num_symbols), expected)
     elif inputs.numel() and not lowest <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
         or_pad = f" or the pad {PAD}" if accepts_pads else ""
+        way_out = "encode strings with the model's own task"
+        if inputs.min() == PAD and not accepts_pads and inputs.max() < num_symbols:
+            way_out = f"{PAD} is the pad, in which shorter strings of a batch end; take a model that reads pads"
         raise ValueError(
             f"inputs: expected symbol ids in 0..{num_symbols - 1}{or_pad}, got ids in "
-            f"{int(inputs.min())}..{int(inputs.max())}; encode strings with the model's own task"
+            f"{int(inputs.min())}..{int(inputs.max())}; {way_out}"
         )

@@ -83,6 +83,6 @@ class OwnAnswers(SequenceModel):
         string = torch.stack([inputs, torch.zeros_like(inputs)], 2).flatten(1)  # an answer stands after each symbol
         num_read = self.num_positions_read or string.shape[1]
         for stop in range(1, string.shape[1], 2):
-            state = self.model.last_state(string[:, max(0, stop - num_read) : stop])
+            state = self.model.last_state(string[:, max(0, stop - num_read) : stop].clone())  # gradients keep it
             string[:, stop] = self.num_symbols + self.readout(state).argmax(1)
             yield state

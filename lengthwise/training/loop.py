@@ -24,7 +24,7 @@ from lengthwise.training.parallel import losses_of
 from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.ranks import ALONE, Ranks, check_ranks, one_sentence, whole
 from lengthwise.training.recipe import Recipe
-from lengthwise.training.requirements import check_memory, check_model, check_task, check_trainable
+from lengthwise.training.requirements import check_memory, check_model, check_pieces, check_task, check_trainable
 from lengthwise.training.state_supervision import make_state_head
 
 GROWTH_LOSS = 0.3
@@ -86,6 +86,7 @@ class TrainingState:
     def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None, ranks: Ranks = ALONE) -> None:
         check_model(type(model), recipe)
         check_trainable(model)
+        check_pieces(model, recipe)
         check_ranks(recipe, ranks)
         if task is not None:
             check_task(task, recipe)
@@ -93,6 +94,7 @@ class TrainingState:
             check_task_consistent(task)
             check_consistent(model, task)
             check_sizes(model, task)
+            _check_longest(model, task, recipe)
         self.model, self.ranks = model, ranks
         self.step = 0
         self.state_head = make_state_head(model, task).to(device_of(model)) if recipe.states else None
@@ -204,8 +206,26 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         yield record
 
 
+def _check_longest(model: SequenceModel, task: SymbolTask, recipe: Recipe) -> None:
+    """Raise a ValueError where the model cannot read the longest strings that are drawn."""
+    if model.max_length is None:
+        return
+    longest = max(map(max, filter(None, training_lengths(task, recipe))))
+    num_symbols = task.sample(1, longest, generator_for(0, "longest")).inputs.shape[1]
+    if num_symbols > model.max_length:
+        raise ValueError(
+            f"train.max_length: expected strings of at most {model.max_length:,} symbols, as {model.name} reads no "
+            f"longer ones, got {num_symbols:,} at length {longest:,}; lower it, or give the model more positions"
+        )
+
+
 def _note_loss(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: bool) -> None:
-    """Take in the loss of what a step is to learn, and note when the task is solved by it, at all lengths."""
+    """Take in the loss of what a step is to learn, and note when the task is solved by it, at all lengths.
+
+    Of many answers the first loss is above the one that means begin with, and the best one is measured from there.
+    """
+    if state.step == 1 and loss > state.loss:
+        state.loss = state.best_loss = loss
     state.loss += SHARE_OF_LATEST * (loss - state.loss)
     if state.loss < NOTABLY * state.best_loss:
         state.best_loss, state.best_at = state.loss, state.step

@@ -2,7 +2,7 @@
 
 import torch
 
-from lengthwise.models.base import MODELS, SequenceModel
+from lengthwise.models.base import MODELS, SequenceModel, TreeModel
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, BoundsSteps, HasHiddenMatrices, ShowsNodes
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
@@ -101,17 +101,27 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
         )
 
 
+def check_pieces(model: SequenceModel, recipe: Recipe) -> None:
+    """Raise a ValueError where pieces of strings would be merged otherwise than the model merges them."""
+    if recipe.states and recipe.states.rounds and isinstance(model, TreeModel) and len(model.tree.layers) > 1:
+        raise ValueError(
+            f"train.states.rounds: expected 0 where a level has {len(model.tree.layers)} layers, of which pieces are "
+            f"merged by one, got {recipe.states.rounds}; set it to 0, or the model's thickness to 1"
+        )
+
+
 def check_memory(model: SequenceModel, recipe: Recipe) -> None:
     """Raise a ValueError where a batch at the largest length is estimated to need more than `MAX_ACTIVATIONS` numbers.
 
     At every position, pads included, each weight matrix computes as many numbers as it has rows. Parameters may be on
-    the device "meta" (`lengthwise.models.base.outline`). Leading pads are merged, so that each counts once.
+    the device "meta" (`lengthwise.models.base.outline`). Trees merge leading pads, so that each counts once there.
     """
     augmentation = recipe.augmentation
     per_position = sum(matrix.shape[0] for matrix in model.parameters() if matrix.ndim > 1)
     length = recipe.max_length * (1 + (augmentation.pads_per_symbol if augmentation.padding else 0))
     pads = augmentation.leading_pads if augmentation.leading_padding else 0
-    count = round(recipe.batch_size * (length * per_position + pads))
+    per_pad = 1 if isinstance(model, TreeModel) else per_position
+    count = round(recipe.batch_size * (length * per_position + pads * per_pad))
     if count > MAX_ACTIVATIONS:
         raise ValueError(
             f"train: expected a step of at most {MAX_ACTIVATIONS:,} numbers, got {count:,} in a batch of "

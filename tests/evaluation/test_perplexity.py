@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lengthwise.evaluation import perplexity as perplexity_module
 from lengthwise.evaluation.perplexity import (
     MAX_NLL,
     chunk_ends,
@@ -35,6 +36,21 @@ def log_probability(model: SequenceModel, chunk: Tensor, position: int) -> float
     with torch.no_grad():
         logits = model.last(chunk[None, :position])[0].double()
     return float(logits.log_softmax(0)[chunk[position]])
+
+
+@pytest.mark.parametrize("name", ["rnn", "gru"])
+def test_logits_are_computed_a_few_positions_at_a_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of states that a model gives a thousand positions of at once, too."""
+    model = make_model(name, TASK, d_model=8)
+    chunks = torch.randint(len(TASK.symbols), (3, 40), generator=torch.Generator().manual_seed(0))
+    whole = token_nlls(model, chunks)
+    most = 3 * 7 * len(TASK.symbols)
+    monkeypatch.setattr(perplexity_module, "MAX_LOGITS_PER_CHUNK", most)
+    sizes: list[int] = []
+    model.readout.register_forward_hook(lambda module, states, logits: sizes.append(logits.numel()))
+    for actual, expected in zip(token_nlls(model, chunks), whole, strict=True):
+        torch.testing.assert_close(actual, expected)
+    assert max(sizes) <= most
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -36,6 +36,13 @@ def make(kind: str) -> OwnAnswers:
     return OwnAnswers(model, num_symbols=3)
 
 
+def test_gradients_reach_the_weights() -> None:
+    """The string that answers are written into is what embeddings keep for their gradients."""
+    model = make("gru")
+    model(draw(5)).sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
 def draw(length: int) -> Tensor:
     return torch.randint(3, (6, length), generator=torch.Generator().manual_seed(1))
 

@@ -14,10 +14,20 @@ MEMBERS += [("mamba", {"version": version, "learned_start": True, "conv": 4}) fo
 
 
 def make(name: str, settings: dict) -> StackedRNN:
-    config = MODELS[name].Config(num_layers=2, d_model=8, **settings)
+    config = MODELS[name].Config(**{"num_layers": 2, "d_model": 8, **settings})
     model = MODELS[name](config, vocab_size=3, num_classes=4, generator=torch.Generator().manual_seed(0))
     assert isinstance(model, StackedRNN)
     return model.double()
+
+
+@pytest.mark.parametrize("name", ["s4d", "s5", "diagonal-linear-rnn", "gru"])
+def test_widths_may_be_odd(name: str) -> None:
+    """Parts of a state of complex numbers are then at odd distances from string to string."""
+    model = make(name, {"d_model": 9})
+    inputs = torch.randint(3, (4, 7), generator=torch.Generator().manual_seed(1))
+    logits = model(inputs)
+    logits.sum().backward()
+    torch.testing.assert_close(logits[2:3], model(inputs[2:3]))
 
 
 @pytest.mark.parametrize(("name", "settings"), MEMBERS)

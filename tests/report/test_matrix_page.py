@@ -50,6 +50,18 @@ def test_a_line_has_the_strings_that_refute_the_nets_of_its_column() -> None:
     assert (cells["tested"], "proved" in cells) == ("1", False), "every run with a certificate is in a column"
 
 
+def test_lengths_of_a_paper_that_were_not_measured_have_no_mean() -> None:
+    """As at scale smoke, which is short of them."""
+    experiment = matrix(REFUTED, "")
+    printed = (
+        Printed("99.0", "Mean.", (10**6, 10**6)),
+        Printed("0.9", "Scaled.", (10**6, 10**6), is_above_chance=True),
+    )
+    cells = [cell._replace(printed=printed) for cell in experiment.cells]
+    (entry,) = entries_of(experiment._replace(cells=cells), REFUTED)
+    assert entry.at_printed == ("-", "-")
+
+
 def test_a_cell_without_a_number_has_no_color() -> None:
     experiment = matrix(REFUTED, "")
     beyond = experiment._replace(cells=[cell._replace(window=(10**6, 10**6)) for cell in experiment.cells])

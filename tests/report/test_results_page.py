@@ -12,7 +12,7 @@ from lengthwise.report.pages.results import markdown_page
 from lengthwise.report.tables.experiment import cell_table, detail_table, main_table
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.runs.journal import Probe
-from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
 from lengthwise.runs.spec import make_spec
 
 
@@ -43,6 +43,25 @@ def test_a_cell_shows_mean_extremes_and_how_many_seeds_are_solved() -> None:
     assert cells["structured"] == "100 % (50.00 %)"
     assert cells["chance"] == "50.00 %"
     assert cells["paper"] == "100.0 / 88.7"
+
+
+def test_a_page_says_what_came_out_once_all_runs_are_finished() -> None:
+    outcomes = [outcome(0), outcome(1)]
+    experiment = experiment_with(outcomes)._replace(headline="All is right.")
+    pending, lost = (outcomes[1]._replace(result=None, reason=reason) for reason in (NOT_RUN, "Diverged: NaN"))
+    for last, is_said in ((outcomes[1], True), (lost, True), (pending, False)):
+        page = markdown_page("a/b", "small", "command", experiment, [outcomes[0], last], date(2026, 1, 2))
+        assert ("All is right. About." in page) == is_said
+        assert "About." in page
+
+
+def test_chance_is_a_mean_over_runs() -> None:
+    first, second = outcome(0), outcome(1)
+    points = tuple(point.model_copy(update={"baseline": 0.9}) for point in second.result.dense.points)
+    easier = second.result.dense.model_copy(update={"points": points})
+    outcomes = [first, second._replace(result=second.result.model_copy(update={"dense": easier}))]
+    header, (line,), _ = cell_table(experiment_with(outcomes), outcomes)
+    assert dict(zip(header, line, strict=True))["chance"] == "70.00 %"
 
 
 def test_an_experiment_may_say_what_its_first_table_shows() -> None:

@@ -5,6 +5,7 @@ import re
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from automata.fa import dfa as automata_lib
@@ -20,6 +21,7 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.machine import TransducerModel
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
+from lengthwise.tasks.regular.machine import _is_positive, _row_after, _row_after_by_definition, _scaled
 
 MULTIPLES = {"alphabet": ["0", "1"], "transitions": [[0, 1], [2, 0], [1, 2]], "accepting": [0], "start": 0}
 
@@ -294,6 +296,24 @@ def test_tables_with_gaps_are_refused(table: tuple, outputs: tuple[int, ...]) ->
         ValueError, match=r"^task\.table: expected (a next state for each of the 2 symbols|a non-empty)"
     ):
         make_task("machine", alphabet=("a", "b"), table=table, outputs=outputs, answers=("no", "yes"))
+
+
+@pytest.mark.parametrize("keep", [_is_positive, _scaled])
+def test_odds_by_squaring_are_those_of_symbol_after_symbol(keep) -> None:
+    task = make_task("machine", table=((1, 2), (1, 3), (4, 2), (3, 3), (0, 4)), outputs=(0, 1, 0, IGNORE, 1))
+    for length in (0, 1, 2, 7, 63, 500):
+        expected = _row_after_by_definition(task.transducer, length, keep)
+        actual = _row_after(task.transducer, length, keep)
+        np.testing.assert_allclose(actual / actual.sum(), expected / expected.sum(), rtol=1e-5 if length else 0)
+
+
+def test_a_machine_of_as_many_states_as_may_be_is_no_matrix() -> None:
+    """Of all pairs of its 50,000 states there would be 20 GB of odds."""
+    size = 50_000
+    table = tuple((min(state + 1, size - 1), 0) for state in range(size))
+    task = make_task("machine", table=table, outputs=(0,) * 9 + (1,) * (size - 9))
+    assert [length for length in range(1, 20) if task.is_balanced_length(length)] == list(range(9, 20))
+    assert task.baseline(9) == pytest.approx(1 - 2**-9)
 
 
 def test_answers_to_rare_strings_have_their_odds() -> None:

@@ -9,7 +9,7 @@ from lengthwise.extraction.readers.one_hot import one_hot_columns
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.runs.spec import RunSpec, make_spec, merge
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
-from lengthwise.training.loop import TrainingState, training_steps
+from lengthwise.training.loop import TrainingState, _note_loss, training_steps
 from lengthwise.training.recipe import PaceRecipe, Recipe
 
 
@@ -52,6 +52,18 @@ def test_states_contract_once_the_loss_is_low() -> None:
     assert steps[-1] < 460, "it ended before its steps"
     assert isinstance(state.model, BlockLinearRNN)
     assert one_hot_columns(state.model) is not None
+
+
+def test_progress_above_the_first_mean_is_progress() -> None:
+    """Of 40 answers the loss begins near 3.7: it has to fall by a tenth, not below what means begin with."""
+    spec = make_spec("cycle-navigation", "block-linear-rnn", {"task": {"size": 40}}, preset="machine")
+    state = TrainingState(spec.make_model(), spec.recipe)
+    for step in range(1, 401):
+        state.step = step
+        _note_loss(state, spec.recipe, 3.7 * 0.999**step, has_grown=True)
+    assert state.loss > 2.4
+    assert state.best_at > 200
+    assert not state.is_over(spec.recipe)
 
 
 def test_a_loss_that_stays_up_ends_training_without_contraction() -> None:

@@ -36,7 +36,7 @@ from lengthwise.training.loop import (
 from lengthwise.training.losses import supervised_loss
 from lengthwise.training.muon import MIN_NORM, Muon, orthogonalized
 from lengthwise.training.recipe import Recipe
-from lengthwise.training.requirements import check_model
+from lengthwise.training.requirements import check_memory, check_model
 from lengthwise.validation import validated
 
 SMALL = {"d_model": 16, "num_heads": 2}
@@ -607,3 +607,25 @@ def test_a_recipe_written_in_python_is_refused_in_the_words_of_the_command_line(
         Recipe(**settings)
     assert str(caught.value).startswith(sentence)
     assert "\n" not in str(caught.value)
+
+
+def test_positions_that_a_model_lacks_are_named_before_training_comes_to_them() -> None:
+    spec = make_spec("parity", "transformer", {"model": {"learned_positions": 10, "positions": "learned"}})
+    recipe = spec.recipe.model_copy(update={"max_length": 40})
+    sentence = r"^train.max_length: expected strings of at most 10 symbols, .* got 40 at length 40; lower it, or give"
+    with pytest.raises(ValueError, match=sentence):
+        TrainingState(spec.make_model(), recipe, spec.task)
+
+
+def test_pads_that_a_model_does_not_read_are_named() -> None:
+    spec = make_spec("edit-distance", "gru", {"train": {"steps": 2}})
+    with pytest.raises(ValueError, match=r"-1 is the pad, in which shorter strings of a batch end; take a model that"):
+        train(spec.make_model(), spec.task, spec.recipe)
+
+
+def test_leading_pads_are_few_numbers_for_trees_alone() -> None:
+    recipe = Recipe(augmentation={"state_noise": 0, "late_state_noise": 0, "leading_pads": 1_000_000})
+    task = make_task("parity")
+    check_memory(make_model("regular-gpt", task, d_model=16, num_heads=2), recipe)
+    with pytest.raises(ValueError, match=r"^train: expected a step of at most 8,589,934,592 numbers"):
+        check_memory(make_model("transformer", task), recipe)

@@ -104,10 +104,10 @@ def recovery_chart(recoveries: Sequence[Recovery]) -> alt.Chart:
     values = []
     for group in _groups(recoveries):
         if not group[0].name.startswith("Tomita"):
-            ours, merged = (sum(flags) / len(group) for flags in _flags(group))
             values += [
-                {"wrong": f"{group[0].share_wrong:.0%}", "share": share, "learner": learner}
-                for learner, share in zip(LEARNERS, (ours, merged), strict=True)
+                {"wrong": f"{group[0].share_wrong:.0%}", "share": sum(flags) / len(flags), "learner": learner}
+                for learner, flags in zip(LEARNERS, _flags(group), strict=True)
+                if flags
             ]
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=values), width=420, height=240)
@@ -128,4 +128,5 @@ def recovery_chart(recoveries: Sequence[Recovery]) -> alt.Chart:
 
 
 def _flags(group: Sequence[Recovery]) -> tuple[list[bool], list[bool]]:
-    return [one.recovered for one in group], [bool(one.merged_recovered) for one in group]
+    merged = [one.merged_recovered for one in group if one.merged_recovered is not None]
+    return [one.recovered for one in group], merged

@@ -20,7 +20,7 @@ from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import with_shallow_baselines
 from lengthwise.runs.folder import RunResult
-from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
+from lengthwise.runs.pools.outcome import NOT_RUN, Outcome, diverged
 from lengthwise.runs.provenance import versions
 
 _SCORED = {
@@ -52,6 +52,9 @@ _MACHINE_COLUMNS = {
 }
 
 
+_NO_STUDY = "What is computed from all of these runs, with its pictures, is left out until each has a result."
+
+
 def file_stem(name: str, scale: str) -> str:
     """The name of an experiment's page, and of its records in the folder next to it."""
     return name.replace("/", "-") + ("" if scale == "small" else f"-{scale}")
@@ -67,8 +70,9 @@ def write_page(
     study = StudyPage([], {})
     if experiment.is_matrix:
         study = matrix_page(experiment, outcomes, page.stem)
-    elif experiment.study is not None and all(outcome.result is not None for outcome in outcomes):
-        study = STUDY_PAGES[name](experiment.study(runs), page.stem)
+    elif experiment.study is not None:
+        is_whole = all(outcome.result is not None for outcome in outcomes)
+        study = STUDY_PAGES[name](experiment.study(runs), page.stem) if is_whole else StudyPage([_NO_STUDY], {})
     charts = [(Path(file).suffix[1:], chart) for file, chart in study.pictures.items()]
     contents = (pictures(charts) if charts else None) or []
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +95,9 @@ def markdown_page(
     study: Sequence[str] = (),
 ) -> str:
     """The page of an experiment that was run: its main table, sections of its study, certificates; the rest folded."""
-    head = [f"# {experiment.title}", experiment.introduction(scale), *([_SMOKE] if scale == "smoke" else [])]
+    is_finished = all(outcome.result is not None or diverged(outcome) for outcome in outcomes)
+    introduction = experiment.introduction(scale, is_finished=is_finished)
+    head = [f"# {experiment.title}", introduction, *([_SMOKE] if scale == "smoke" else [])]
     listing = f"```console\n{command}\n```"
     if not experiment.cells:
         lines = [f"- date: {today}", *(f"- {what}: {value}" for what, value in versions().items())]

@@ -1,5 +1,6 @@
 """The page about the receptive fields of language models: Figure 4b of Chi et al. (2023)."""
 
+import math
 from collections.abc import Sequence
 
 import altair as alt
@@ -45,7 +46,8 @@ def _line(name: str, field: TextField) -> list[str]:
 
 def _mean(windows: list[int]) -> str:
     low, high = mean_interval(windows)
-    return f"{sum(windows) / len(windows):,.0f} ({low:,.0f} to {high:,.0f})"
+    interval = "" if math.isnan(low) else f" ({low:,.0f} to {high:,.0f})"
+    return f"{sum(windows) / len(windows):,.0f}{interval}"
 
 
 def text_field_chart(nets: Sequence[NetField]) -> alt.ConcatChart:

@@ -1,6 +1,7 @@
 """Accuracies of the cells of an experiment."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from lengthwise.evaluation.interval import are_equal, mean_interval, wilson_interval
 from lengthwise.evaluation.length_curve import LengthPoint
@@ -107,7 +108,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
         span([round(probe.cpu_seconds) for probe in solved_at]),
         *(_lowest([row.long[n] for row in rows if n in row.long]) for n, _ in experiment.plan.long),
         _lowest_and_chance([point for row in rows for point in row.structured]),
-        percent(max(curve.baseline() for curve in curves)),
+        percent(fmean(curve.baseline() for curve in curves)),
         *_over_tasks(cell, results, means),
         span([row.steps for row in rows]),
         span([round(result.training.cpu_seconds) for result in results]),

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from lengthwise.certification.certificate import Certificate, Tested
+from lengthwise.certification.card import rightly
+from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import Checked
 from lengthwise.display import spelled
-from lengthwise.report.tables.numbers import percent
 
 MAX_QUOTED_LENGTH = 60
 
@@ -30,7 +30,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
         yield "counterexample", f"{quoted}: the model {answer}, right is {counterexample.expected} ({how})"
     yield from _machine(certificate)
     if certificate.tested:
-        yield "answered rightly", ", ".join(map(_rightly, certificate.tested))
+        yield "answered rightly", ", ".join(map(rightly, certificate.tested))
     if certificate.trace_agreement:
         nodes = ", ".join(f"{seen.num_nodes:,} at {seen.length:,}" for seen in certificate.trace_agreement)
         missed = sum(seen.num_disagreements for seen in certificate.trace_agreement)
@@ -38,12 +38,6 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
         yield "states compared", f"{nodes}; {missed} outside their class, up to {farthest:.2f} from a prototype"
     if certificate.evidence is not None:
         yield certificate.evidence.method, certificate.evidence.describe()
-
-
-def _rightly(tested: Tested) -> str:
-    """Counts, and where all answers are right what they bound; a wrong one ended the count, which bounds nothing."""
-    bound = f" (from {percent(tested.interval[0])})" if tested.num_correct == tested.num_graded else ""
-    return f"{tested.num_correct:,} of {tested.num_graded:,} at {tested.length:,}{bound}"
 
 
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:

@@ -101,6 +101,8 @@ def _ours(printed: Printed, results: Sequence[RunResult], cell: Cell, experiment
     """Our mean at the lengths of what a paper prints, on its scale."""
     at_window = cell._replace(window=printed.window or cell.window)
     curves = [accuracies_scored(result, at_window, experiment) for result in results]
+    if not all(curve.points for curve in curves):  # at scale smoke, which is short of the paper's lengths
+        return NOTHING
     mean = fmean(curve.mean() for curve in curves)
     if not printed.is_above_chance:
         return percent(mean)

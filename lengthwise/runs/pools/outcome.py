@@ -34,5 +34,10 @@ def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
         return Outcome(spec, None, str(error))
     if result and has_all_of(result, spec, plan):
         return Outcome(spec, result)
-    diverged = result is None and status.status == "diverged"
-    return Outcome(spec, None, f"{Diverged.__name__}: {status.message}" if diverged else NOT_RUN)
+    is_lost = result is None and status.status == "diverged"
+    return Outcome(spec, None, f"{Diverged.__name__}: {status.message}" if is_lost else NOT_RUN)
+
+
+def diverged(outcome: Outcome) -> bool:
+    """Whether the run ended as its loss or its weights were no finite numbers any more."""
+    return outcome.reason.startswith(f"{Diverged.__name__}: ")

@@ -171,9 +171,10 @@ def _without_repetitions(
 ) -> tuple[list[Sequence[str]], list[list[str]], list[int], str, Counts]:
     """Each string once, its labels, each the most frequent one, its first row; the empty string's label; and counts.
 
-    Prefixes are numbered as nodes of their tree; those that have labels get a vote of each row.
+    Prefixes are numbered as nodes of their tree where they have labels; else strings are. Each gets a vote of each row.
     """
     nodes: dict[tuple[int, str], int] = {}
+    whole: dict[Sequence[str], int] = {}
     votes: defaultdict[int, Counter[str]] = defaultdict(Counter)
     empty_votes: Counter[str] = Counter()
     strings: dict[int, tuple[Sequence[str], list[int], int]] = {}
@@ -182,12 +183,15 @@ def _without_repetitions(
     for symbols, labels, number in rows:
         num_rows += 1
         _check_labels(symbols, labels, number, supervision)
-        prefixes = [0]
-        for symbol in symbols:
-            prefixes.append(nodes.setdefault((prefixes[-1], symbol), len(nodes) + 1))
         if symbols:
-            nodes_of = prefixes[-1:] if supervision == "last" else prefixes[1:]
-            strings.setdefault(prefixes[-1], (symbols, nodes_of, number))
+            nodes_of = []
+            if supervision == "last":
+                nodes_of.append(whole.setdefault(tuple(symbols), len(whole)))
+            else:
+                for symbol in symbols:
+                    before = nodes_of[-1] if nodes_of else -1
+                    nodes_of.append(nodes.setdefault((before, symbol), len(nodes)))
+            strings.setdefault(nodes_of[-1], (symbols, nodes_of, number))
             labeled.append((nodes_of, labels))
             for node, label in zip(nodes_of, labels, strict=True):
                 votes[node][label] += 1

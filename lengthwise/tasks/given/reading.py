@@ -66,7 +66,7 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 2:
             raise ValueError(f"examples: row {number:,}: expected a string and its label, got {str(row)[:80]!r}")
         string, label = row
-        if string is None or (isinstance(string, float) and string != string):  # NaN
+        if _is_missing(string):
             raise ValueError(
                 f'examples: row {number:,}: expected a string, got a missing one; write "" for the empty string, or '
                 "leave the row out"
@@ -102,11 +102,17 @@ def _is_list(value: object) -> bool:
     return isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
 
 
+def _is_missing(value: object) -> bool:
+    """Whether it is None, NaN, or what data frames have for a missing value."""
+    is_nan = isinstance(value, float) and value != value
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _name(value: Any) -> str:
     """A label or symbol as text; a missing one is empty."""
     if hasattr(value, "item"):  # a number of NumPy or torch
         value = value.item()
-    if value is None or value != value:  # NaN, in data frames
+    if _is_missing(value):
         return ""
     if isinstance(value, bool):
         return str(value).lower()

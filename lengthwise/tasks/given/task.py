@@ -97,12 +97,7 @@ class GivenExamples(ExamplesTask):
         try:
             digest = "" if self.file is None else self.examples.digest
         except ValueError as problem:
-            raise ValueError(f"file: {problem}") from None
-        if self.digest and self.digest != digest:
-            raise ValueError(
-                f"file: expected the examples of digest {self.digest}, got others in {self.file} ({digest}); bring the "
-                "file back as it was, or leave digest out for a task of these"
-            )
+            raise ValueError(f"file: {str(problem).removeprefix('file: ')}") from None
         self.__dict__["digest"] = digest
         return self
 
@@ -115,7 +110,13 @@ class GivenExamples(ExamplesTask):
             changed = self.file.stat().st_mtime_ns
         except OSError:  # what is wrong with it, its reader says
             changed = 0
-        return _read(self.file, changed, self.split, self.string, self.label, self.supervision)
+        examples = _read(self.file, changed, self.split, self.string, self.label, self.supervision)
+        if self.digest not in ("", examples.digest):
+            raise ValueError(
+                f"file: expected the examples of digest {self.digest}, got others in {self.file} ({examples.digest}); "
+                "bring the file back as it was, or leave digest out for a task of these"
+            )
+        return examples
 
 
 @lru_cache(maxsize=16)

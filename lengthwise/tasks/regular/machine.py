@@ -21,6 +21,9 @@ from lengthwise.tasks.regular.dfa import fields_of_file
 MAX_TABLE = 100_000
 """Entries of a machine's table, at most."""
 
+MAX_SQUARED = 256
+"""States of a machine, at most, of whose transitions a matrix is made: of 50,000 it would take 20 GB."""
+
 MAX_ATTEMPTS = 64
 """How often strings without an answer are drawn again; then those that remain are drawn among the others alone."""
 
@@ -151,8 +154,7 @@ class MachineTransduction(RegularTask):
 
     def _possible(self, length: int) -> Bool[np.ndarray, " Q"]:
         """Which states some string leads to: without probabilities, the least of which are no float64."""
-        step = _is_positive(_transitions(self.transducer))
-        return _row_of_power(step, self.transducer.start, length, _is_positive) > 0
+        return _row_after(self.transducer, length, _is_positive) > 0
 
     def _odds_of_answers(self, length: int) -> Float64[np.ndarray, " Y"]:
         """The odds of each last answer to a uniform string.
@@ -161,19 +163,35 @@ class MachineTransduction(RegularTask):
         probabilities of the others be no float64.
         """
         machine = _with_last_answers(self.transducer, len(self.classes))
-        odds, answered = _row_of_power(_transitions(machine), machine.start, length, _scaled), machine.outputs != IGNORE
+        odds, answered = _row_after(machine, length, _scaled), machine.outputs != IGNORE
         return np.bincount(machine.outputs[answered], odds[answered], len(self.classes))
 
 
-def _row_of_power(
-    step: np.ndarray, row: int, exponent: int, keep: Callable[[np.ndarray], np.ndarray]
-) -> Float[np.ndarray, " Q"]:
-    """A row of a matrix's power, by squaring; `keep` makes numbers of every product that neither vanish nor grow."""
-    power: np.ndarray = np.eye(len(step), dtype=step.dtype)[row]
-    while exponent > 0:
-        power = keep(power @ step) if exponent % 2 else power
-        exponent //= 2
-        step = keep(step @ step) if exponent else step
+Keep = Callable[[np.ndarray], np.ndarray]
+"""What makes numbers of odds that neither vanish nor grow."""
+
+
+def _row_after_by_definition(machine: Transducer, length: int, keep: Keep) -> Float[np.ndarray, " Q"]:
+    """The odds of each state after a string, kept by `keep`, symbol by symbol."""
+    table, leads_on = machine.semiautomaton.table, _leads_on(machine)
+    row = keep(np.arange(len(table)) == machine.start)
+    for _ in range(length):
+        odds = np.repeat(row / table.shape[1], table.shape[1])
+        row = keep(np.bincount(table.ravel(), odds, len(table)) * leads_on)
+    return row
+
+
+@lru_cache(maxsize=1024)
+def _row_after(machine: Transducer, length: int, keep: Keep) -> Float[np.ndarray, " Q"]:
+    """The same, where there are few states, by squaring of matrices."""
+    if machine.num_states > MAX_SQUARED:
+        return _row_after_by_definition(machine, length, keep)
+    step = keep(_transitions(machine))
+    power: np.ndarray = np.eye(len(step), dtype=step.dtype)[machine.start]
+    while length > 0:
+        power = keep(power @ step) if length % 2 else power
+        length //= 2
+        step = keep(step @ step) if length else step
     return power
 
 
@@ -244,11 +262,17 @@ def _with_last_answers(machine: Transducer, num_classes: int) -> Transducer:
 def _transitions(machine: Transducer) -> Float64[np.ndarray, "Q Q"]:
     """The probability of each next state after a uniform symbol; 0 where no string gets an answer from there on."""
     table = machine.semiautomaton.table
-    leads_on = machine.outputs != IGNORE
-    while (before := leads_on | leads_on[table].any(1)).sum() > leads_on.sum():
-        leads_on = before
     rows = np.arange(len(table))[:, None].repeat(table.shape[1], 1)
     odds = np.zeros((len(table), len(table)))
     np.add.at(odds, (rows, table), 1 / table.shape[1])
-    odds *= leads_on
+    odds *= _leads_on(machine)
     return odds
+
+
+@lru_cache(maxsize=64)
+def _leads_on(machine: Transducer) -> Bool[np.ndarray, " Q"]:
+    """The states from which some string gets an answer."""
+    leads_on: np.ndarray = machine.outputs != IGNORE
+    while (before := leads_on | leads_on[machine.semiautomaton.table].any(1)).sum() > leads_on.sum():
+        leads_on = before
+    return leads_on

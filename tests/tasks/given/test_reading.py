@@ -239,7 +239,29 @@ def test_a_file_with_other_examples_makes_another_task(tmp_path: Path) -> None:
     assert first.digest != other.digest
     with pytest.raises(ValueError, match=rf"file: expected the examples of digest {first.digest}, got others in .*csv"):
         make_task("examples", **first.model_dump(mode="json"))
+    with pytest.raises(ValueError, match=rf"file: expected the examples of digest {first.digest}, got others in .*csv"):
+        first.sample(2, 2, torch.Generator())
     assert make_task("examples").digest == "", "the examples that need no file"
+
+
+class NAType:
+    """As of pandas: nothing is known of it, not even whether it equals itself."""
+
+    def __ne__(self, other: object) -> "NAType":
+        return self
+
+    def __eq__(self, other: object) -> "NAType":
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+def test_what_data_frames_have_for_missing_values_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^examples: row 2: expected a string, got a missing one"):
+        read_examples([("ab", "x"), (NAType(), "y")])
+    with pytest.raises(ValueError, match=r"^examples: row 2: expected one label, got an empty one"):
+        read_examples([("ab", "x"), ("ba", NAType())])
 
 
 def test_the_name_of_a_file_is_no_part_of_a_run(tmp_path: Path) -> None:
