@@ -11,6 +11,7 @@ import pytest
 from command import exit_code
 
 from lengthwise import __version__
+from lengthwise.cli.experimenting import _check_page_only
 from lengthwise.report.tables.numbers import percent
 from lengthwise.runs.folder import RunFolder
 
@@ -429,3 +430,10 @@ def test_the_environment_names_the_device_where_no_option_does(monkeypatch: pyte
     monkeypatch.setenv("LENGTHWISE_DEVICE", "mps")
     assert exit_code("train", "parity", "gru") == 2
     assert "--device: expected a device of this machine, got 'mps'" in capsys.readouterr().err
+
+
+def test_the_device_of_the_environment_does_not_keep_a_page_from_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"^device: expected none with --page-only"):
+        _check_page_only(True, device="auto")
+    monkeypatch.setenv("LENGTHWISE_DEVICE", "auto")
+    _check_page_only(True, device="auto")

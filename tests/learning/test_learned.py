@@ -20,7 +20,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
 from lengthwise.conventions import IGNORE
-from lengthwise.experiments.learning import CLASSES, Pairs, Size, examples_of, random_machine, same_machine
+from lengthwise.experiments.learning import CLASSES, Pairs, Recovery, Size, examples_of, random_machine, same_machine
 from lengthwise.learning import learned as learned_module
 from lengthwise.learning import search as search_module
 from lengthwise.learning.baselines import (
@@ -32,6 +32,7 @@ from lengthwise.learning.baselines import (
     merged_states,
 )
 from lengthwise.learning.search import Attempt, SearchResult, count_errors, message_length, search
+from lengthwise.report.pages.learning import recovery_chart
 from lengthwise.runs.machines import given_machines
 from lengthwise.tasks.given.examples import Examples
 from lengthwise.tasks.given.reading import read_examples
@@ -421,3 +422,13 @@ def test_two_examples_are_too_few_whichever_is_held_out() -> None:
     for seed in range(130, 160):
         with pytest.raises(ValueError, match=r"examples: expected at least \d+ to train on, got [012]; give more"):
             learn([("a", "x"), ("b", "y")], seed=seed)
+
+
+def test_a_learner_that_was_not_run_has_no_bar() -> None:
+    """RPNI where AALpy is not installed."""
+    run, not_run = (
+        Recovery("machine 0", 0.05, 5, 9, True, 5, "proved", 1, 1.0, *merged) for merged in ((True, 5), (None,) * 2)
+    )
+    for recoveries, learners in (([run, not_run], ["lengthwise learn", "RPNI"]), ([not_run], ["lengthwise learn"])):
+        (values,) = recovery_chart(recoveries).to_dict()["datasets"].values()
+        assert [(value["learner"], value["share"]) for value in values] == [(learner, 1.0) for learner in learners]

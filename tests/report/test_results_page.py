@@ -1,14 +1,16 @@
 """The page of an experiment, from made-up results."""
 
 from datetime import date
+from pathlib import Path
 
+import pytest
 from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiments import Experiment
 from lengthwise.experiments.base import Cell
-from lengthwise.report.pages.results import markdown_page
+from lengthwise.report.pages.results import markdown_page, write_page
 from lengthwise.report.tables.experiment import cell_table, detail_table, main_table
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.runs.journal import Probe
@@ -53,6 +55,15 @@ def test_a_page_says_what_came_out_once_all_runs_are_finished() -> None:
         page = markdown_page("a/b", "small", "command", experiment, [outcomes[0], last], date(2026, 1, 2))
         assert ("All is right. About." in page) == is_said
         assert "About." in page
+
+
+def test_a_study_of_runs_without_a_result_is_left_out_in_a_sentence(tmp_path: Path) -> None:
+    outcomes = [outcome(0), outcome(1)._replace(result=None, reason="Diverged: NaN")]
+    experiment = experiment_with(outcomes)._replace(study=lambda runs: pytest.fail("it needs all runs"))
+    write_page("looped/figure-5", "smoke", "command", experiment, outcomes, tmp_path, tmp_path / "page.md")
+    assert "What is computed from all of these runs, with its pictures, is left out until each" in (
+        tmp_path / "page.md"
+    ).read_text(encoding="utf-8")
 
 
 def test_chance_is_a_mean_over_runs() -> None:
