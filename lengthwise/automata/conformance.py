@@ -75,13 +75,13 @@ def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[Str
     """
     table, outputs = machine.semiautomaton.table, _numbered(machine.outputs)
     suffixes: list[String] = [()]
-    answers, blocks = [outputs], outputs[states]
+    answers, blocks = [outputs], _numbered(outputs[states])
     for index, suffix in enumerate(suffixes):  # which grows
         yield suffix
         for symbol in range(len(machine.symbols)):
             after = answers[index][table[:, symbol]]
             finer = _numbered(blocks * len(outputs) + after[states])
-            if len(np.unique(finer)) > len(np.unique(blocks)):
+            if finer.max() > blocks.max():
                 suffixes.append((symbol, *suffix))
                 answers.append(after)
                 blocks = finer

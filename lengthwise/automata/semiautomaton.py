@@ -209,10 +209,10 @@ class Semiautomaton:
                     pair, symbol = came_from[pair]
                     string.append(symbol)
                 return tuple(reversed(string))
-            for symbol, *after in zip(self.symbols, rows[pair[0]], other_rows[pair[1]], strict=True):
-                if (next_pair := (after[0], after[1])) not in came_from:
-                    came_from[next_pair] = (pair, symbol)
-                    order.append(next_pair)
+            for symbol, after in zip(self.symbols, zip(rows[pair[0]], other_rows[pair[1]], strict=True), strict=True):
+                if after not in came_from:
+                    came_from[after] = (pair, symbol)
+                    order.append(after)
         return None
 
     def reachable(self, start: int) -> Int64[np.ndarray, " R"]:

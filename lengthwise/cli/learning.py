@@ -1,6 +1,5 @@
 """The command learn."""
 
-import re
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from lengthwise.cli.messages import named_by_file
 from lengthwise.cli.options import whole_number
 from lengthwise.cli.outputs import check_folder
 from lengthwise.cli.streams import say
@@ -51,7 +51,7 @@ def learn(
     if file.is_file() and budget > 0:
         say(f"{file}: reading, then training small nets for up to {budget:g} CPU s", 0)
 
-    try:
+    with named_by_file(file):
         learned = learn_machine(
             file,
             separator=separator,
@@ -63,8 +63,6 @@ def learn(
             exact=exact,
             report=partial(_say_attempt, count(1)),
         )
-    except ValueError as error:
-        raise ValueError(re.sub("^examples: ", f"{file}: ", str(error))) from None
     if (out / "learned.json").exists():
         say(f"{out}: replaces the machine that was learned there before", 0)
     learned.save(out)

@@ -1,7 +1,6 @@
 """Commands that look at a trained model: evaluate, predict, analyze."""
 
 import io
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.cli.messages import named_by_file
 from lengthwise.cli.options import Device, StoredPath, StringSeed, TrainedRun, whole_number
 from lengthwise.cli.outputs import check_writable, note_unfinished
 from lengthwise.cli.streams import Output, say
@@ -122,11 +122,9 @@ def _evaluate_labeled(
 
     if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
         raise ValueError(f"labeled: expected a model that reads symbols, got one of {stored.task.name}; leave it out")
-    try:
+    with named_by_file(file):
         examples = read_examples(file, **columns, min_classes=1)  # type: ignore[arg-type]  # the separator is a text
         curve = labeled_curve(stored.model, stored.task, examples)
-    except ValueError as error:
-        raise ValueError(re.sub("^examples: ", f"{file}: ", str(error))) from None
     console = Output()
     print_curve(console, curve, trained_to=stored.trained_to)
     right, count = (sum(getattr(p, field) for p in curve.points) for field in ("num_correct", "num_strings"))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from inspect import Parameter
+from pathlib import Path
 from typing import Any
 
 from cyclopts import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
@@ -110,6 +111,17 @@ def _section_of(name: str) -> str:
     if any(name in task.model_fields for task in TASKS.values()):
         return "task"
     return ""
+
+
+@contextmanager
+def named_by_file(file: Path) -> Iterator[None]:
+    """Errors about examples begin with the file that these come from."""
+    try:
+        yield
+    except ValueError as error:
+        about, examples = str(error), "examples: "
+        told = f"{file}: {about.removeprefix(examples)}" if about.startswith(examples) else about
+        raise ValueError(told) from None
 
 
 @contextmanager

@@ -335,9 +335,8 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
         notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
     if result.num_alike == 0:
         lack = "without errors" if exact and min(attempt.num_errors for attempt in result.attempts) else "as short"
-        bits = (
-            f"{result.best.num_bits:,.0f} bits, the nets' at best {min(one.num_bits for one in result.attempts):,.0f}"
-        )
+        theirs = min(attempt.num_bits for attempt in result.attempts)
+        bits = f"{result.best.num_bits:,.0f} bits, the nets' at best {theirs:,.0f}"
         notes.append(f"no net became a machine {lack}: this is RPNI's (AALpy), written down as a net ({bits})")
     if result.num_alike == 1:
         notes.append("no other model became this machine: give a larger budget, or more examples")

@@ -24,7 +24,14 @@ from lengthwise.training.parallel import losses_of
 from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.ranks import ALONE, Ranks, check_ranks, one_sentence, whole
 from lengthwise.training.recipe import Recipe
-from lengthwise.training.requirements import check_memory, check_model, check_pieces, check_task, check_trainable
+from lengthwise.training.requirements import (
+    check_longest,
+    check_memory,
+    check_model,
+    check_pieces,
+    check_task,
+    check_trainable,
+)
 from lengthwise.training.state_supervision import make_state_head
 
 GROWTH_LOSS = 0.3
@@ -94,7 +101,7 @@ class TrainingState:
             check_task_consistent(task)
             check_consistent(model, task)
             check_sizes(model, task)
-            _check_longest(model, task, recipe)
+            check_longest(model, task, recipe)
         self.model, self.ranks = model, ranks
         self.step = 0
         self.state_head = make_state_head(model, task).to(device_of(model)) if recipe.states else None
@@ -204,19 +211,6 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         if recipe.length_sampling == "growing" and length == lengths[state.growth.num_reached - 1] != lengths[-1]:
             state.growth = state.growth.after(learned)
         yield record
-
-
-def _check_longest(model: SequenceModel, task: SymbolTask, recipe: Recipe) -> None:
-    """Raise a ValueError where the model cannot read the longest strings that are drawn."""
-    if model.max_length is None:
-        return
-    longest = max(map(max, filter(None, training_lengths(task, recipe))))
-    num_symbols = task.sample(1, longest, generator_for(0, "longest")).inputs.shape[1]
-    if num_symbols > model.max_length:
-        raise ValueError(
-            f"train.max_length: expected strings of at most {model.max_length:,} symbols, as {model.name} reads no "
-            f"longer ones, got {num_symbols:,} at length {longest:,}; lower it, or give the model more positions"
-        )
 
 
 def _note_loss(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: bool) -> None:

@@ -4,8 +4,10 @@ import torch
 
 from lengthwise.models.base import MODELS, SequenceModel, TreeModel
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, BoundsSteps, HasHiddenMatrices, ShowsNodes
+from lengthwise.randomness import generator_for
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
+from lengthwise.training.batches import training_lengths
 from lengthwise.training.recipe import Recipe, TaskRiseRecipe
 from lengthwise.validation import quoted, validated
 
@@ -107,6 +109,19 @@ def check_pieces(model: SequenceModel, recipe: Recipe) -> None:
         raise ValueError(
             f"train.states.rounds: expected 0 where a level has {len(model.tree.layers)} layers, of which pieces are "
             f"merged by one, got {recipe.states.rounds}; set it to 0, or the model's thickness to 1"
+        )
+
+
+def check_longest(model: SequenceModel, task: SymbolTask, recipe: Recipe) -> None:
+    """Raise a ValueError where the model cannot read the longest strings that are drawn."""
+    if model.max_length is None:
+        return
+    longest = max(map(max, filter(None, training_lengths(task, recipe))))
+    num_symbols = task.sample(1, longest, generator_for(0, "longest")).inputs.shape[1]
+    if num_symbols > model.max_length:
+        raise ValueError(
+            f"train.max_length: expected strings of at most {model.max_length:,} symbols, as {model.name} reads no "
+            f"longer ones, got {num_symbols:,} at length {longest:,}; lower it, or give the model more positions"
         )
 
 

@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from numbers import Number
 from pathlib import Path
 from typing import Any, get_args
 
@@ -104,7 +105,7 @@ def _is_list(value: object) -> bool:
 
 def _is_missing(value: object) -> bool:
     """Whether it is None, NaN, or what data frames have for a missing value."""
-    is_nan = isinstance(value, float) and value != value
+    is_nan = isinstance(value, Number) and value != value
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 

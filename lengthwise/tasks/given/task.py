@@ -95,9 +95,10 @@ class GivenExamples(ExamplesTask):
     @model_validator(mode="after")
     def _has_the_examples_of_its_digest(self) -> "GivenExamples":
         try:
-            digest = "" if self.file is None else self.examples.digest
+            digest = "" if self.file is None else self._read_file(self.file).digest
         except ValueError as problem:
-            raise ValueError(f"file: {str(problem).removeprefix('file: ')}") from None
+            raise ValueError(f"file: {problem}") from None
+        self._check_digest(digest)
         self.__dict__["digest"] = digest
         return self
 
@@ -106,17 +107,23 @@ class GivenExamples(ExamplesTask):
         """What the file says."""
         if self.file is None:
             return _parity()
+        examples = self._read_file(self.file)
+        self._check_digest(examples.digest)
+        return examples
+
+    def _read_file(self, file: Path) -> Examples:
         try:
-            changed = self.file.stat().st_mtime_ns
+            changed = file.stat().st_mtime_ns
         except OSError:  # what is wrong with it, its reader says
             changed = 0
-        examples = _read(self.file, changed, self.split, self.string, self.label, self.supervision)
-        if self.digest not in ("", examples.digest):
+        return _read(file, changed, self.split, self.string, self.label, self.supervision)
+
+    def _check_digest(self, digest: str) -> None:
+        if self.digest not in ("", digest):
             raise ValueError(
-                f"file: expected the examples of digest {self.digest}, got others in {self.file} ({examples.digest}); "
-                "bring the file back as it was, or leave digest out for a task of these"
+                f"file: expected the examples of digest {self.digest}, got others in {self.file} ({digest}); bring the "
+                "file back as it was, or leave digest out for a task of these"
             )
-        return examples
 
 
 @lru_cache(maxsize=16)

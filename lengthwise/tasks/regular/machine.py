@@ -181,7 +181,7 @@ def _row_after_by_definition(machine: Transducer, length: int, keep: Keep) -> Fl
     return row
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)
 def _row_after(machine: Transducer, length: int, keep: Keep) -> Float[np.ndarray, " Q"]:
     """The same, where there are few states, by squaring of matrices."""
     if machine.num_states > MAX_SQUARED:

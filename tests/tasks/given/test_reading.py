@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -242,6 +243,8 @@ def test_a_file_with_other_examples_makes_another_task(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"file: expected the examples of digest {first.digest}, got others in .*csv"):
         first.sample(2, 2, torch.Generator())
     assert make_task("examples").digest == "", "the examples that need no file"
+    with pytest.raises(ValueError, match=r"file: expected the examples of digest 0{16}, got others in None"):
+        make_task("examples", digest="0" * 16)
 
 
 class NAType:
@@ -262,6 +265,8 @@ def test_what_data_frames_have_for_missing_values_is_named() -> None:
         read_examples([("ab", "x"), (NAType(), "y")])
     with pytest.raises(ValueError, match=r"^examples: row 2: expected one label, got an empty one"):
         read_examples([("ab", "x"), ("ba", NAType())])
+    with pytest.raises(ValueError, match=r"^examples: row 2: expected one label, got an empty one"):
+        read_examples([("ab", "x"), ("ba", Decimal("NaN"))])
 
 
 def test_the_name_of_a_file_is_no_part_of_a_run(tmp_path: Path) -> None:
