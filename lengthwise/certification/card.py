@@ -2,7 +2,8 @@
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import Certificate, Level, Tested, machine_from_json
+from lengthwise.certification.certificate import Certificate, Level, Tested
+from lengthwise.certification.machines import machine_from_json
 from lengthwise.conventions import IGNORE
 from lengthwise.display import card, percent, spelled
 
@@ -43,9 +44,17 @@ def certificate_card(certificate: Certificate) -> str:
         pairs.append(("answered rightly", ", ".join(map(rightly, certificate.tested))))
     if certificate.evidence is not None:
         pairs.append((certificate.evidence.method, certificate.evidence.describe()))
+        pairs.append(("independently checked", checked_in_words(certificate)))
     pairs.append(("CPU seconds", f"{certificate.seconds:.1f}"))
     claim = f"{certificate.level}. {certificate.claim}"
     return card(claim, pairs, _drawing(certificate), accent=ACCENTS[certificate.level])
+
+
+def checked_in_words(certificate: Certificate) -> str:
+    """Say whether the separate checker accepted the proof, and what to do about it."""
+    if certificate.independently_checked:
+        return "yes: a separate program, which needs NumPy alone, accepts this proof (`certify --proof` writes it)"
+    return "no: only the method that found this proof has seen it"
 
 
 def rightly(tested: Tested) -> str:

@@ -1,31 +1,33 @@
 """Certificates: what is claimed of a model, with all that is needed to check the claim; never imports torch."""
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, final
+from typing import Annotated, Any, Literal, cast
 
-import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Discriminator,
     Field,
     SerializeAsAny,
-    Tag,
     ValidationError,
     model_validator,
 )
-from typing_extensions import TypedDict  # pydantic requires it before Python 3.12
 
-from lengthwise.automata.grid_machine import GridMachine
-from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.automata.windows import MAX_MERGES
-from lengthwise.certification.grids import GridMachineFields, first_grid_error
-from lengthwise.conventions import IGNORE
+from lengthwise.certification.grids import GridMachineFields
+from lengthwise.certification.machines import (
+    GRID,
+    STRINGS,
+    TaskMachineFields,
+    TransducerFields,
+    TreeMachineFields,
+    first_ungraded,
+    machine_from_json,
+)
+from lengthwise.display import spelled
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.files import json_text, parse_json_text
 from lengthwise.registry import Registry, nearest
@@ -33,7 +35,7 @@ from lengthwise.registry import Registry, nearest
 CERTIFICATE = "certificate.json"
 """The name of the file, next to what it is about."""
 
-FORMAT = 2
+FORMAT: Literal[3] = 3
 
 Level = Literal["refuted", "tested", "extracted", "bounded", "proved"]
 
@@ -43,21 +45,19 @@ CLAIMS: Mapping[Level, str] = {
     "refuted": "The model answers a string wrongly.",
     "tested": "No wrong answer was confirmed; nothing is proved.",
     "extracted": (
-        "A finite machine read off the model answers every string of every length as the task does, and on all strings "
-        "traced every state of the model was nearest, among prototypes that give its answer, to one of the class that "
-        "the machine names."
+        "A finite machine read off the model gives the right answer to {scope}. On all traced strings, the nearest "
+        "prototype with the model's answer was of the class that the machine names. Nothing is proved of the model."
     ),
     "bounded": (
-        "A finite machine read off the model answers every string of every length as the task does, and up to a stated "
-        "length the model's own states, as it rounds them, cannot leave that machine's classes, so that the model "
-        "itself is right up to that length."
+        "The model itself, as it rounds, gives the right answer to {scope}, up to a length of {length} symbols: its "
+        "states cannot leave the classes of a machine that does."
     ),
     "proved": (
-        "A finite machine read off the model answers every string of every length as the task does, and the model's "
-        "own states, as it rounds them, cannot leave that machine's classes, so that the model itself is right at "
-        "every length."
+        "The model itself, as it rounds, gives the right answer to {scope}, of any length: its states cannot leave the "
+        "classes of a machine that does."
     ),
 }
+"""What each level claims. `{scope}` names the strings, and `{length}` the largest length of level ``bounded``."""
 
 
 def reaches(level: Level, other: Level) -> bool:
@@ -70,44 +70,13 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 PositiveCount = Annotated[int, Field(ge=1, lt=2**63)]
 
-Label = Annotated[int, Field(ge=IGNORE, lt=2**31)]
-"""A state, a class or an answer of a machine."""
-
-
 Distance = Annotated[float, Field(ge=0)]
 
 
 class Part(BaseModel):
-    """A part of a certificate: frozen, without unknown fields and without numbers that are not finite."""
+    """A part of a certificate: frozen, with known fields and finite numbers only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-@final
-class TransducerFields(TypedDict):
-    """What `Transducer.to_json` gives."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
-    symbols: list[str]
-    start: Label
-    table: list[list[Label]]
-    outputs: list[Label]
-
-
-MAX_CHUNK = 32
-"""Of a machine of a tree; arrays have at most 64 axes, and even two classes have 2^32 windows of 32 parts."""
-
-
-@final
-class TreeMachineFields(TypedDict):
-    """What `TreeMachine.to_json` gives."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
-    symbols: list[str]
-    chunk_size: Annotated[int, Field(ge=2, le=MAX_CHUNK)]
-    leaves: list[Label]
-    table: list[list[Label]]
-    outputs: list[Label]
 
 
 class Tested(Part):
@@ -207,7 +176,9 @@ def _as_variant(content: object) -> object:
     """The registered variant of a tagged mapping."""
     if not isinstance(content, Mapping):
         return content
-    return EVIDENCE[str(content.get("method"))].model_validate(dict(content))
+    if not isinstance(method := content.get("method"), str):
+        raise ValueError(f"method: expected the name of a method of proof, got {method!r}")
+    return EVIDENCE[method].model_validate(dict(content), strict=True)
 
 
 class Counterexample(Part):
@@ -223,30 +194,25 @@ class Counterexample(Part):
     shortest: Shortest
 
 
-_GRID, _STRINGS = "of a grid", "of strings"
-
-TaskMachineFields = Annotated[
-    Annotated[TransducerFields, Tag(_STRINGS)] | Annotated[GridMachineFields, Tag(_GRID)],
-    Discriminator(lambda content: _GRID if isinstance(content, Mapping) and "cells" in content else _STRINGS),
-]
-"""The machine of a task: problems are those of the kind that it is."""
-
-
 class Certificate(Part):
     """What is known about a model: a level, why it is not higher, and the evidence.
 
     `machine` is a `TreeMachine` or, for other kinds of models, a `Transducer`; `transducer` is the task's own,
-    minimized. Both name answers by their index in `classes`. Of tasks over the grid of two strings both are a
+    minimized. Both name answers by their index in `classes`. For tasks over the grid of two strings both are a
     `GridMachine`, and classes are the integers from 0. `max_length` is the N of level ``bounded``.
+    `weights` is a digest of the model's tensors, `net` of its settings and its tensors. Recorded certificates of format
+    2 lack `net`, and no file of that format is read. `independently_checked`: the separate checker, NumPy alone,
+    accepted the proof (`lengthwise.certification.checker`).
     """
 
-    format: Literal[2] = 2
+    format: Literal[2, 3] = FORMAT
     level: Level
     max_length: Count | None = None
     reason: str
     task: dict[str, Any]
     model: dict[str, Any]
     weights: str
+    net: str | None = None
     classes: tuple[str, ...]
     transducer: TaskMachineFields
     machine: TreeMachineFields | TransducerFields | GridMachineFields | None = None
@@ -255,6 +221,7 @@ class Certificate(Part):
     tested: tuple[Tested, ...] = ()
     trace_agreement: tuple[TraceAgreement, ...] = ()
     evidence: Annotated[SerializeAsAny[Evidence], BeforeValidator(_as_variant)] | None = None
+    independently_checked: bool = False
     counterexample: Counterexample | None = None
     seconds: float = 0.0
     versions: dict[str, str] = {}
@@ -280,8 +247,9 @@ class Certificate(Part):
 
     @property
     def claim(self) -> str:
-        """The level in words."""
-        return CLAIMS[self.level] + ("" if self.max_length is None else f" That length is {self.max_length:,}.")
+        """The level in words, with the strings that it is about."""
+        length = "" if self.max_length is None else f"{self.max_length:,}"
+        return CLAIMS[self.level].format(scope=scope(self.transducer, self.classes), length=length)
 
     def reaches(self, level: Level) -> bool:
         """Whether the level is this one or higher."""
@@ -294,8 +262,9 @@ class Certificate(Part):
         return certificate_card(self)
 
     def to_text(self) -> str:
-        """The certificate as JSON, with a digest of its content."""
-        return json_text(self.model_dump(mode="json"))
+        """The certificate as JSON, its claim in words among the fields, with a digest of its content."""
+        content = self.model_dump(mode="json")
+        return json_text({"level": content.pop("level"), "claim": self.claim, **content})
 
     @classmethod
     def read(cls, path: Path) -> "Certificate":
@@ -320,14 +289,42 @@ class Certificate(Part):
             raise ValueError(
                 f"certificate: expected format {FORMAT}, got format {given}, of another version; certify again"
             )
+        claim = content.pop("claim", None)
         try:
-            return cls.model_validate(content)
+            # Strictly, so that nothing is converted; as JSON, in which a tuple is a list.
+            certificate = cls.model_validate_json(json.dumps(content), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
-            index = ".".join(str(part) for part in first["loc"] if part not in (_GRID, _STRINGS))
+            index = ".".join(str(part) for part in first["loc"] if part not in (GRID, STRINGS))
             raise ValueError(
                 f"certificate: {index}: {first['msg']}; it was edited, or is not of this version, certify again"
             ) from None
+        if claim != certificate.claim:
+            raise ValueError(
+                f"certificate: expected the claim of level {certificate.level}, got another; it was edited, certify "
+                "again"
+            )
+        return certificate
+
+
+def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) -> str:
+    """The strings to which a task defines an answer, in words.
+
+    A task may grade some strings only: a count may end at its largest class, and malformed strings have no answer.
+
+    Example:
+        >>> machine = {"symbols": ["a", "b"], "start": 0, "table": [[1, 0], [1, 1]], "outputs": [0, -100]}
+        >>> scope(machine, ("no", "yes"))
+        "every string to which the task defines an answer (it defines none to 'a')"
+    """
+    if "cells" in task:
+        return f"every two strings whose right answer is at most {len(classes) - 1}, the task's largest"
+    machine = machine_from_json(task)
+    assert isinstance(machine, Transducer)  # as it has neither cells nor leaves
+    ungraded = first_ungraded(machine)
+    if ungraded is None:
+        return "every string"
+    return f"every string to which the task defines an answer (it defines none to {spelled(ungraded)!r:.80})"
 
 
 def parse_level(name: str) -> Level:
@@ -345,53 +342,6 @@ def describe_lead(logit_margin: float | None) -> str:
 def leads(logit_margin: float | None, certificate: Certificate) -> bool:
     """Whether the right logit leads all others; of a single answer (None) there is no other."""
     return len(certificate.classes) == 1 if logit_margin is None else logit_margin > 0
-
-
-def machine_from_json(
-    content: TreeMachineFields | TransducerFields | GridMachineFields,
-) -> TreeMachine | Transducer | GridMachine:
-    """A tree machine (it has leaves), a grid machine (it has cells) or a transducer.
-
-    A ragged table, or one of over 20,000,000 entries, is refused.
-    """
-    if "cells" in content:
-        return GridMachine.from_json(content)
-    width = content["chunk_size"] + 1 if "leaves" in content else len(content["symbols"])
-    if {len(row) for row in content["table"]} != {width}:
-        raise ValueError(f"table: expected one row or more, each of {width} numbers, got others; certify again")
-    if "leaves" not in content:
-        return Transducer.from_json(content)
-    size = len(content["outputs"]) ** content["chunk_size"]
-    if size > MAX_MERGES:
-        raise ValueError(f"machine: expected a table of at most {MAX_MERGES:,} entries, got {size:,}; certify again")
-    return TreeMachine.from_json(content)
-
-
-def first_error(
-    machine: TreeMachine | Transducer | GridMachine, task: Transducer | GridMachine
-) -> tuple[str, ...] | None:
-    """The shortest string that machine and task answer differently where the task supervises; None is a proof.
-
-    Of grid machines, which are searched, a string that is shorter than most where it is not the shortest.
-
-    Raises:
-        ValueError: they are too large to be compared, of different kinds, or neither string nor proof was found.
-    """
-    if isinstance(machine, GridMachine) and isinstance(task, GridMachine):
-        grid_error = first_grid_error(machine, task)
-        return None if grid_error is None else grid_error.symbols
-    if isinstance(machine, GridMachine) or isinstance(task, GridMachine):
-        raise ValueError("machine: expected one that reads what the task's reads, strings or pairs; certify again")
-    if isinstance(machine, TreeMachine):
-        return machine.difference_string(task)
-    if (size := machine.num_states * task.num_states) > MAX_MERGES:
-        raise ValueError(f"machine: expected at most {MAX_MERGES:,} pairs of states, got {size:,}; minimize it first")
-    both = machine.semiautomaton.product(task.semiautomaton)
-    wrong = (task.outputs != IGNORE)[None, :] & (machine.outputs[:, None] != task.outputs[None, :])
-    # The empty string is not supervised: the search begins in a state of its own, which answers nothing.
-    before = both.table[machine.start * task.num_states + task.start]
-    with_before = Semiautomaton(np.vstack([both.table, before]), both.symbols)
-    return with_before.shortest_string(both.num_states, np.append(wrong.ravel(), False))
 
 
 def certificate_file(path: Path) -> Path:

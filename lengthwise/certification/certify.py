@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from lengthwise.certification import strings as drawn
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, Level
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_error, shrunk_error
 from lengthwise.certification.examination import Candidate, Examination, supervised_only
 from lengthwise.certification.from_reference import error_of_suite
 from lengthwise.certification.preconditions import check_made_by_settings, check_model, check_unchanged, snapshot_of
+from lengthwise.certification.proof_file import checked
 from lengthwise.certification.proofs.base import Prover, Unproved, provers_of
 from lengthwise.certification.ways import error_of_prefixes, error_when_alone
 from lengthwise.conventions import Diverged
@@ -149,13 +150,15 @@ def _prove(
             try:
                 if is_new and (refuted := examination.refuted_by(candidate)):
                     return refuted
-                evidence = prover.prove(examination.model, supervised_only(extraction, examination.task.reference))
+                supervised = supervised_only(extraction, examination.task.reference)
+                evidence = prover.prove(examination.model, supervised)
                 if is_new:
                     candidate = candidate._replace(trace_agreement=drawn.compare(strings, extraction))
-                if (length := evidence.proved_up_to) is None:
-                    return examination.certificate("proved", "", candidate=candidate, evidence=evidence)
-                reason = f"nothing is proved of strings of more than {length:,} symbols"
-                return examination.certificate("bounded", reason, candidate=candidate, evidence=evidence)
+                level: Level = "proved" if evidence.proved_up_to is None else "bounded"
+                length = evidence.proved_up_to
+                reason = "" if length is None else f"nothing is proved of strings of more than {length:,} symbols"
+                proved = examination.certificate(level, reason, candidate=candidate, evidence=evidence)
+                return checked(proved, examination.model, prover, supervised)
             except Unproved as problem:
                 reasons.append(str(problem))
     except (ValueError, Diverged) as problem:

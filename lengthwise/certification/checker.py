@@ -1,12 +1,29 @@
-"""Check a proof that a net is right at every length: NumPy alone, and no other code of this package.
+"""Check a proof that a net is right at every length, with NumPy alone and no other code of this package.
 
     python checker.py CERTIFICATE PROOF
 
-A proof holds the weights, a machine, and a set of states for each of its classes. Shown is: the machine answers every
-string as the certificate's transducer does; from the set of a class each step leads, whatever float32 rounds, into that
-of the next; in the sets that strings end in, the answer is the machine's. By induction the net is right everywhere.
-Taken on trust: that formulas are the net's and the transducer is its task's, that a sum of n terms, in any order, is
-wrong by at most n + 2 units of 2^-24 of the sum of their sizes, and an elementwise function by at most `FUNCTION`.
+The proof file contains the net's weights and, for most methods, a finite machine with a set of states for each of its
+classes. The checker shows three things:
+
+1. The machine answers every string as the certificate's transducer does, wherever the transducer has an answer.
+2. From the set of a class, each step of the net leads into the set of the next class, whatever floating point rounds.
+3. In each set in which a string can end, the logit of the machine's answer is larger than all others.
+
+By induction on the length, the net answers every string as the transducer does. Methods `choices` and `rules` need no
+machine of their own: they follow the net and the task's machine side by side.
+
+The checker takes for granted:
+
+- The certificate's model settings and these weights are the net's, and its transducer is the task's. All settings are
+  printed, and `net` is a digest of settings and weights.
+- The net computes the formulas below in float32 or float64, rounded to nearest, in any order of summation.
+- An elementwise function (tanh, exp, erf, 1/sqrt) is off by at most `FUNCTION` units of its largest value. Certificates
+  contain a measurement of this on the processor that made them (`kernels`). Also, exp(0) is 1, and exp(x) is 0 for x
+  below `LOG_OF_ZERO`.
+
+Nothing in the two files is ignored or converted: unknown keys, settings, names, types and shapes are rejected.
+Every loop has a limit, and a message names the limit when it is reached.
+
 Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the images of sets.
 """
 
@@ -14,8 +31,9 @@ import hashlib
 import itertools
 import json
 import math
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, reduce
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,25 +43,559 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 Tensors = dict[str, Array]
 Content = dict[str, Any]
-Node = tuple[int, tuple[int, ...]]
+Shapes = dict[str, tuple[int, ...]]
 
-UNIT, FUNCTION, TINY, LARGEST, WINDOWS, IGNORE = 2.0**-24 * 1.01, 20, 1e-25, 1e15, 16, -100
-GRID, ERF = np.linspace(-1, 1, 17), np.frompyfunc(math.erf, 1, 1)
-TANH, SIGMOID = (np.tanh, 0.77), (lambda x: 1 / (1 + np.exp(-x)), 0.0963)
-SOFTPLUS, GELU = (lambda x: np.logaddexp(x, 0), 0.25), (lambda x: x * (1 + ERF(x / 2**0.5).astype(float)) / 2, 0.798)
+FORMAT = 3
+"""The format of certificates that this program reads."""
+
+IGNORE = -100
+"""The output of a state in which the task defines no answer."""
+
+UNIT = 2.0**-24 * 1.01
+"""One float32 operation is off by at most u = 2^-24, relative to its result.
+
+A sum of n products is off by at most (1 + u)^(n + 1) - 1 times the sum of their sizes, in any order of summation. For
+n up to `MAX_TERMS` this is at most 1.005 (n + 1) u. The rest of the one percent covers the float64 rounding of the
+bounds themselves: n operations of 2^-53 each, 2^29 times smaller.
+"""
+
+MAX_TERMS = 2**16
+"""The largest number of terms of a sum that has a bound."""
+
+FUNCTION = 20
+"""The error of an elementwise function, in units of its largest value over a set."""
+
+TINY = 1e-25
+"""What each size is increased by before it is multiplied by `UNIT`.
+
+Below 2^-126 float32 has fewer digits, and none if the processor flushes denormal numbers to zero: an operation loses up
+to 2^-126 = 1.2e-38 there. `UNIT` times `TINY` is 6e-33, which covers more than `MAX_TERMS` such operations.
+"""
+
+LARGEST = 1e15
+"""Larger numbers have no bound. The squares of smaller ones, summed `MAX_TERMS` times, stay in float32's range."""
+
+LOG_OF_ZERO = {"float32": -112.0, "float64": -770.0}
+"""exp of a smaller number is below half of the smallest number of the type (2^-149 or 2^-1074), and becomes 0."""
+
+MIN_PROBABILITY = 1e-30
+"""A mixture's smaller probabilities count as this before their logarithm."""
+
+MIN_NORM = 1e-6
+"""Directions of reflections have a larger norm, so that neither it nor its square underflows."""
+
+MAX_FILE = 2**30
+"""The largest proof or certificate, in bytes."""
+
+MAX_ELEMENTS = 2**22
+"""The largest array of bounds that is made at a time, in numbers; a method holds some tens of these at once."""
+
+MAX_SIZE = 2**18
+"""The largest width, number of symbols, of classes, or of rows of a machine."""
+
+MAX_PAIRS = 500_000
+"""The largest number of pairs of a class and a state of the task that are followed."""
+
+MAX_MOVES = 50_000_000
+"""The largest number of single moves of machines."""
+
+MAX_WORK = 4 * 10**12
+"""The largest number of multiplications, which take some minutes."""
+
+MAX_LENGTH = 2**40
+"""The largest length of a bounded proof."""
 
 
 class Rejected(Exception):
-    """What a proof does not show."""
+    """Why a proof was not accepted."""
 
 
 def demand(is_so: bool | np.bool_, sentence: str) -> None:
+    """Reject the proof unless a condition holds. No comparison with NaN holds, so that NaN always rejects."""
     if not is_so:
         raise Rejected(f"proof: {sentence}")
 
 
+def demand_at_most(number: int, limit: int, what: str) -> None:
+    demand(number <= limit, f"expected at most {limit:,} {what}, got {number:,}; this checker stops there")
+
+
+# --- Parsing -------------------------------------------------------------------------------------------------------
+# Files are not trusted: keys and types are exact, nothing is converted, and no key has a second value.
+
+
+def parse_json(text: bytes, what: str) -> Any:
+    """Return the value of a JSON text; repeated keys and numbers that are not finite are rejected."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> Content:
+        content: Content = {}
+        for name, value in pairs:
+            demand(name not in content, f"expected each key of {what} once, got {name[:60]!r} twice")
+            content[name] = value
+        return content
+
+    def finite(digits: str) -> float:
+        number = float(digits)
+        demand(math.isfinite(number), f"expected finite numbers in {what}, got {digits[:40]}")
+        return number
+
+    try:
+        # Python would read NaN and Infinity, which are not JSON.
+        return json.loads(text.decode(), object_pairs_hook=unique, parse_constant=finite, parse_float=finite)
+    except (ValueError, RecursionError) as problem:
+        raise Rejected(f"proof: damaged, expected JSON in {what} ({type(problem).__name__})") from None
+
+
+def mapping(value: Any, what: str, required: Iterable[str], optional: Iterable[str] = ()) -> Content:
+    """Return an object that has all required keys, and no others but optional ones."""
+    demand(type(value) is dict and all(type(name) is str for name in value), f"expected an object as {what}")
+    known, needed = {*required, *optional}, [*required]
+    for name in value:
+        demand(name in known, f"{what}: unknown key {name[:60]!r}")
+    for name in needed:
+        demand(name in value, f"{what}: expected a key {name!r}, got none")
+    return dict(value)
+
+
+def whole(value: Any, what: str, low: int, high: int) -> int:
+    """Return an integer in a range; neither True nor 1.0 is an integer."""
+    demand(type(value) is int and low <= value <= high, f"expected {what} in {low}..{high}, got {value!r:.60}")
+    return int(value)
+
+
+def texts(value: Any, what: str) -> list[str]:
+    """Return a list of texts that differ from each other and are not empty."""
+    are_texts = type(value) is list and all(type(one) is str and one for one in value)
+    demand(are_texts and 0 < len(value) <= MAX_SIZE, f"expected a list of names as {what}")
+    demand(len(set(value)) == len(value), f"expected {what} that differ, got one twice")
+    return list(value)
+
+
+class Task(NamedTuple):
+    """The task's machine: ``table[state][symbol]`` is the next state, an output is an answer or `IGNORE`."""
+
+    symbols: list[str]
+    start: int
+    table: list[list[int]]
+    outputs: list[int]
+
+
+def parse_transducer(value: Any, num_classes: int) -> Task:
+    content = mapping(value, "transducer", ("symbols", "start", "table", "outputs"))
+    symbols = texts(content["symbols"], "symbols of the transducer")
+    table, outputs = content["table"], content["outputs"]
+    are_lists = type(table) is list and type(outputs) is list and len(outputs) == len(table) > 0
+    demand(are_lists, "expected an output of the transducer for each row of its table")
+    demand_at_most(len(table), MAX_SIZE, "states of the transducer")
+    for row in table:
+        is_full = type(row) is list and len(row) == len(symbols)
+        demand(is_full, "expected a step of the transducer, and of the net, for each symbol")
+        for state in row:
+            whole(state, "a state of the transducer", 0, len(table) - 1)
+    for output in outputs:
+        is_answer = type(output) is int and (output == IGNORE or 0 <= output < num_classes)
+        demand(is_answer, f"expected outputs of the transducer among its {num_classes} classes, got {output!r:.60}")
+    start = whole(content["start"], "the start of the transducer", 0, len(table) - 1)
+    return Task(symbols, start, table, outputs)
+
+
+class GridTask(NamedTuple):
+    """A rule over the grid of two strings: ``cells[p, q, a, b]`` is the class that goes down, and to the right."""
+
+    symbols: list[str]
+    cells: Array
+    top: int
+    left: int
+    numbers: Array
+    per_row: int
+
+
+def parse_grid(value: Any) -> GridTask:
+    content = mapping(value, "rule", ("letters", "cells", "top", "left", "numbers", "per_row"))
+    letters = texts(content["letters"], "letters of the rule")
+    cells, numbers = (
+        integers(content[name], f"{name} of the rule", axes) for name, axes in (("cells", 5), ("numbers", 1))
+    )
+    (down, right), size = cells.shape[:2], len(letters)
+    demand(cells.shape == (down, right, size, size, 2), "expected cells of the rule for each class and letter")
+    demand(numbers.shape == (down,), "expected a number of the rule for each class that goes down")
+    are_classes = (cells >= 0).all() and (cells[..., 0] < down).all() and (cells[..., 1] < right).all()
+    demand(are_classes, "expected classes of the rule in its cells")
+    top, left = (
+        whole(content[name], f"{name} of the rule", 0, last - 1) for name, last in (("top", down), ("left", right))
+    )
+    return GridTask(
+        letters, cells, top, left, numbers, whole(content["per_row"], "per_row of the rule", -(2**31), 2**31)
+    )
+
+
+def integers(value: Any, what: str, num_axes: int) -> Array:
+    """Return nested lists of integers as an array; lists that are ragged or of another depth are rejected."""
+    level, shape = [value], []
+    for _ in range(num_axes):
+        are_lists = all(type(part) is list for part in level)
+        demand(are_lists and len({*map(len, level)}) == 1 and level[0], f"expected lists of equal lengths as {what}")
+        shape.append(len(level[0]))
+        demand_at_most(math.prod(shape), MAX_ELEMENTS, f"numbers as {what}")
+        level = [one for part in level for one in part]
+    numbers = [whole(one, f"a number of {what}", -(2**31), 2**31) for one in level]
+    return np.array(numbers, np.int64).reshape(shape)
+
+
+class Proof(NamedTuple):
+    """The content of a proof file: the net's tensors, in the order of its state dict, and the tensors of the sets."""
+
+    weights: Tensors
+    sets: Tensors
+
+
+def read(content: bytes) -> Proof:
+    """Return the tensors of a safetensors file, whose header must account for every byte."""
+    demand_at_most(len(content), MAX_FILE, "bytes of a proof")
+    start = 8 + int.from_bytes(content[:8], "little")
+    demand(len(content) >= start > 8, "damaged: it ends within its header")
+    header = parse_json(content[8:start], "the header")
+    demand(type(header) is dict and "__metadata__" in header, "damaged: it lacks the names of its weights")
+    metadata = mapping(header.pop("__metadata__"), "metadata", ("weights",))
+    demand(type(metadata["weights"]) is str, "expected a text as the names of weights")
+    names = texts(parse_json(metadata["weights"].encode(), "the names of weights"), "names of weights")
+    # The digest separates a name from a shape by spaces and lines; a name with these could pass for both.
+    demand(all(re.fullmatch(r"[\w.]+", name) for name in names), "expected names of weights without spaces")
+    tensors, spans = {}, []
+    for name, entry in header.items():
+        tensors[name], span = tensor_of(f"tensor {name[:60]!r}", entry, content[start:])
+        spans.append(span)
+    ends = [0, *(last for _, last in sorted(spans))]
+    is_whole = ends == [*(first for first, _ in sorted(spans)), len(content) - start]
+    demand(is_whole, "damaged: its tensors overlap, or some of its bytes belong to none")
+    weights = {f"weights.{name}" for name in names}
+    are_known = all(name in weights or name.startswith("sets.") for name in tensors)
+    demand(weights <= tensors.keys() and are_known, "expected each weight by its name, and sets, and nothing else")
+    sets = {name.removeprefix("sets."): array for name, array in tensors.items() if name.startswith("sets.")}
+    return Proof({name: tensors[f"weights.{name}"] for name in names}, sets)
+
+
+DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
+
+
+def tensor_of(what: str, entry: Any, body: bytes) -> tuple[Array, tuple[int, int]]:
+    """Return a tensor and where it lies; its type, shape and number of bytes must agree."""
+    fields = mapping(entry, what, ("dtype", "shape", "data_offsets"))
+    dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
+    demand(type(dtype) is str and dtype in DTYPES, f"{what}: expected type {', '.join(DTYPES)}, got {dtype!r:.20}")
+    is_shape = type(shape) is list and len(shape) <= 64 and all(type(one) is int and one > 0 for one in shape)
+    demand(is_shape, f"{what}: expected a shape of whole numbers above 0")
+    demand(type(offsets) is list and len(offsets) == 2, f"{what}: expected two offsets")
+    first, last = (whole(offset, f"an offset of {what}", 0, len(body)) for offset in offsets)
+    demand(
+        last - first == math.prod(shape) * DTYPES[dtype].itemsize, f"{what}: damaged, its bytes do not fit its shape"
+    )
+    array = np.frombuffer(body[first:last], DTYPES[dtype]).reshape(shape)
+    demand(dtype == "I64" or np.isfinite(array).all(), f"{what}: expected finite numbers")
+    return array, (first, last)
+
+
+def net_digest(model: Mapping[str, Any], weights: Tensors) -> str:
+    """Return the digest by which a certificate names its net: of all its settings and all its tensors."""
+    digest = hashlib.blake2b(json.dumps(model, sort_keys=True).encode() + b"\n", digest_size=16)
+    for name, array in weights.items():
+        digest.update(f"{name} {array.dtype.name} {list(array.shape)}\n".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+# --- Settings and shapes ---------------------------------------------------------------------------------------------
+# Each kind of net has exact settings. They imply the name and the shape of every tensor, and which formula is checked.
+
+
+class Setting(NamedTuple):
+    """The values that a setting may have; an optional one is absent from a certificate at its default."""
+
+    expected: str
+    allows: Callable[[Any], bool]
+    is_optional: bool = False
+
+
+def one_of(*values: Any, is_optional: bool = False) -> Setting:
+    """A setting with one of these values, of the same type: 1 is neither True nor 1.0."""
+    expected = ", ".join(map(repr, values))
+    return Setting(expected, lambda given: any(type(given) is type(v) and given == v for v in values), is_optional)
+
+
+def integer(low: int, high: int = MAX_SIZE, *, is_optional: bool = False) -> Setting:
+    expected = f"a whole number in {low}..{high}"
+    return Setting(expected, lambda given: type(given) is int and low <= given <= high, is_optional)
+
+
+def real(low: float, high: float) -> Setting:
+    """A setting that shapes training alone; it is checked, printed and digested all the same."""
+    return Setting(f"a number in {low:g}..{high:g}", lambda given: type(given) in (int, float) and low <= given <= high)
+
+
+class Net(NamedTuple):
+    """A net whose settings and tensors fit each other."""
+
+    name: str
+    settings: Content
+    weights: Tensors
+    num_symbols: int
+    num_classes: int
+
+    @property
+    def dtype(self) -> str:
+        return next(array.dtype.name for array in self.weights.values() if array.dtype.kind == "f")
+
+
+class Kind(NamedTuple):
+    """A kind of net: its settings, and the shapes of its tensors."""
+
+    settings: dict[str, Setting]
+    shapes: Callable[[Net], Shapes]
+
+
+def linear_shapes(name: str, num_out: int, num_in: int, *, bias: bool = True) -> Shapes:
+    return {f"{name}.weight": (num_out, num_in)} | ({f"{name}.bias": (num_out,)} if bias else {})
+
+
+def norm_shapes(name: str, width: int) -> Shapes:
+    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
+
+
+def tree_shapes(net: Net) -> Shapes:
+    """RegularGPT of variant merge or bare; row 0 of the embedding is the pad."""
+    width, heads = net.settings["d_model"], net.settings["num_heads"]
+    demand(width % heads == 0, f"model: expected num_heads that divides {width}, got {heads}")
+    is_merge = net.settings["variant"] == "merge"
+    num_blocks = 2 if is_merge else 1
+    hidden = net.settings.get("hidden", 4 * width) // num_blocks
+    shapes: Shapes = {"embedding.weight": (net.num_symbols + 1, width)}
+    shapes["layers.0.bias"] = (heads, net.settings["chunk_size"])
+    shapes |= {"layers.0.gain": (width,)} if is_merge else {}
+    for part, size in (("to_query", width), ("to_key_value", 2 * width), ("to_output", width)):
+        shapes |= linear_shapes(f"layers.0.{part}", size, width, bias=not is_merge)
+    for i in range(num_blocks):
+        shapes |= linear_shapes(f"layers.0.feed_forwards.{i}.widen", hidden, width)
+        shapes |= linear_shapes(f"layers.0.feed_forwards.{i}.narrow", width, hidden)
+        shapes |= norm_shapes(f"layers.0.norms.{i}", width) if is_merge else {}
+    shapes |= norm_shapes("readout.0", width) if is_merge else {}
+    if net.name == "codebook-gpt":
+        shapes |= {"codebook.codes": (net.settings["max_codes"], width), "codebook.count": ()}
+    return shapes | linear_shapes("readout.1", net.num_classes, width)
+
+
+def rnn_shapes(net: Net) -> Shapes:
+    width = net.settings["d_model"]
+    shapes: Shapes = {"first_state": (width,), "recurrence.weight_ih_l0": (width, net.num_symbols)}
+    shapes["recurrence.weight_hh_l0"] = (width, width)
+    return shapes | linear_shapes("readout", net.num_classes, width)
+
+
+def hidden_readout_shapes(net: Net) -> Shapes:
+    """A norm, a hidden layer of ReLU, and the logits."""
+    width = net.settings["d_model"]
+    shapes = norm_shapes("readout.1", width) | linear_shapes("readout.2", width, width)
+    return shapes | linear_shapes("readout.4", net.num_classes, width)
+
+
+NUM_GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+
+
+def stacked_shapes(net: Net) -> Shapes:
+    width, rows = net.settings["d_model"], NUM_GATES[net.name] * net.settings["d_model"]
+    shapes: Shapes = {"embedding.weight": (net.num_symbols, width)}
+    for i in range(net.settings["num_layers"]):
+        shapes |= norm_shapes(f"norms.{i}", width)
+        for part in ("ih", "hh"):
+            shapes[f"layers.{i}.cell.weight_{part}_l0"] = (rows, width)
+            shapes[f"layers.{i}.cell.bias_{part}_l0"] = (rows,)
+    return shapes | hidden_readout_shapes(net)
+
+
+def block_linear_shapes(net: Net) -> Shapes:
+    """One layer of blocks; without hidden units a symbol's embedding is its own transition."""
+    width, size, hidden = (net.settings[name] for name in ("d_model", "block_dim", "hidden"))
+    demand(width % size == 0, f"model: expected block_dim that divides {width}, got {size}")
+    is_reflected = net.settings["columns"] == "reflected"
+    numbers = width + width // size if is_reflected else width * size
+    shapes: Shapes = {"embedding.weight": (net.num_symbols, width if hidden else numbers)}
+    shapes |= {"layers.0.first_state": (width // size, size), "layers.0.temperature": ()}
+    if hidden:
+        shapes |= norm_shapes("norms.0", width)
+        shapes |= linear_shapes("layers.0.transition_map.0", hidden, width)
+        shapes |= linear_shapes("layers.0.transition_map.2", numbers, hidden)
+    if net.settings["read"] != "mixture":
+        return shapes | hidden_readout_shapes(net)
+    is_one_block = size == width and not is_reflected
+    demand(is_one_block, "model: expected one block of columns 'stochastic' with read='mixture'")
+    return shapes | {"readout.weight": (width, net.num_classes)}
+
+
+def pd_ssm_shapes(net: Net) -> Shapes:
+    width, states, matrices = (net.settings[name] for name in ("d_model", "d_state", "num_matrices"))
+    shapes: Shapes = {"embedding.weight": (net.num_symbols, width), "layers.0.dictionary": (matrices, states, states)}
+    shapes |= linear_shapes("layers.0.mixture_map", matrices, width, bias=False) | {"layers.0.d": (width,)}
+    shapes |= linear_shapes("layers.0.w", width, states) | norm_shapes("norms.0", width)
+    return shapes | hidden_readout_shapes(net)
+
+
+def grid_shapes(net: Net) -> Shapes:
+    """The rule of a grid recurrence: relations of two letters, cells, borders and numbers."""
+    size, relations = net.settings["num_messages"], net.settings["num_relations"]
+    shapes: Shapes = {"cell.relations": (net.num_symbols, net.num_symbols, relations)}
+    shapes["cell.table"] = (size, size, relations, 2, size)
+    shapes |= {f"cell.{name}": (size,) for name in ("top", "left", "per_class")}
+    return shapes | {f"cell.{name}": () for name in ("per_row", "temperature", "rounding")}
+
+
+def wrapped_shapes(net: Net) -> Shapes:
+    """A user's net of torch's parts, with biases or without: what its settings leave open, its tensors decide."""
+    core, size, layers = (net.settings[name] for name in ("core", "hidden_size", "num_layers"))
+    demand(core == "rnn" or "nonlinearity" not in net.settings, "model.nonlinearity: expected none of a gru or lstm")
+    rows = NUM_GATES[core] * size
+    width = net.weights["embedding.weight"].shape[-1] if "embedding.weight" in net.weights else 0
+    shapes: Shapes = {"embedding.weight": (net.num_symbols, width)}
+    for i in range(layers):
+        shapes |= {f"core.weight_ih_l{i}": (rows, size if i else width), f"core.weight_hh_l{i}": (rows, size)}
+        if "core.bias_ih_l0" in net.weights:
+            shapes |= {f"core.bias_{part}_l{i}": (rows,) for part in ("ih", "hh")}
+    width = size
+    for part, prefix in head_parts(net):
+        if part == "Linear":
+            matrix, has_bias = net.weights[f"{prefix}.weight"], f"{prefix}.bias" in net.weights
+            shapes |= linear_shapes(prefix, matrix.shape[0], width, bias=has_bias)
+            width = matrix.shape[0]
+        elif prefix:
+            shapes |= norm_shapes(prefix, width)
+    demand(width == net.num_classes, "model: expected a head that ends in a logit for each class")
+    return shapes
+
+
+def head_parts(net: Net) -> list[tuple[str, str]]:
+    """The parts of a wrapped net's head in order, each with the prefix of its tensors, if it has any."""
+    prefixes: dict[str, None] = {}  # in the order of the state dict, which is that of the chain
+    for name in net.weights:
+        if name.startswith("readout.1"):
+            prefixes[name.rpartition(".")[0]] = None
+    parts, left = net.settings["head"].split(", "), list(prefixes)
+    own = [part for part in parts if part == "Linear" or part.startswith("LayerNorm")]
+    demand(len(own) == len(left) and parts[-1] == "Linear", "model: expected a head with tensors for each of its parts")
+    return [(part, left.pop(0) if part in own else "") for part in parts]
+
+
+EPSILON = 1e-5
+HEAD = r"(Linear|LayerNorm(\(eps=\d+(\.\d+)?(e-\d\d?)?\))?|ReLU|Tanh|Sigmoid|Dropout|Identity)"
+
+
+def epsilon_of(part: str) -> float:
+    """Return the epsilon of a norm in a head; its name contains it unless it is torch's own."""
+    return float(part.partition("eps=")[2].rstrip(")") or EPSILON)
+
+
+def is_head(given: Any) -> bool:
+    """Whether a text lists parts of known kinds; the epsilon of a norm must be one that bounds hold for."""
+    if type(given) is not str or not re.fullmatch(f"({HEAD}, )*{HEAD}", given):
+        return False
+    return all(1e-12 <= epsilon_of(part) <= 1 for part in given.split(", "))
+
+
+TREE = {"d_model": integer(1), "num_heads": integer(1), "chunk_size": integer(2, 32), "thickness": one_of(1)}
+HIDDEN = {"hidden": integer(2, is_optional=True)}
+STACKED = {"d_model": integer(1), "num_layers": integer(1, 128)}
+
+KINDS: dict[str, Kind] = {
+    "regular-gpt": Kind(TREE | {"variant": one_of("merge", "bare")} | HIDDEN, tree_shapes),
+    "codebook-gpt": Kind(
+        TREE
+        | {"variant": one_of("merge"), "max_codes": integer(1), "quantize_after": real(0.0, 1 - 2.0**-53)}
+        | HIDDEN,
+        tree_shapes,
+    ),
+    "rnn": Kind({"d_model": integer(1), "activation": one_of("tanh", "relu")}, rnn_shapes),
+    "gru": Kind(STACKED, stacked_shapes),
+    "lstm": Kind(STACKED, stacked_shapes),
+    "block-linear-rnn": Kind(
+        {
+            "d_model": integer(1),
+            "block_dim": integer(1),
+            "num_layers": one_of(1),
+            "columns": one_of("stochastic", "reflected"),
+            "p": one_of(1.2),  # does nothing with these columns, and must be its default
+            "hidden": integer(0),
+            "read": one_of("all", "last", "mixture"),
+            "end_temperature": real(1e-30, 1.0),
+        },
+        block_linear_shapes,
+    ),
+    "pd-ssm": Kind(
+        {
+            "d_model": integer(1),
+            "num_layers": one_of(1),
+            "d_state": integer(1),
+            "num_matrices": integer(1),
+            "diagonal": one_of("none"),
+            "driven": one_of(False),
+            "form": one_of("scatter"),
+        },
+        pd_ssm_shapes,
+    ),
+    "grid-recurrence": Kind(
+        {
+            "messages": one_of("categorical"),
+            "num_messages": integer(2, 64),
+            "num_relations": integer(1, 64),
+            "end_temperature": real(5e-324, 1.0),
+            "d_model": one_of(16),  # these two do nothing with such messages
+            "hidden": one_of(64),
+            "sharpness": real(0.5, 1e6),
+        },
+        grid_shapes,
+    ),
+    "wrapped": Kind(
+        {
+            "core": one_of("rnn", "gru", "lstm"),
+            "hidden_size": integer(1),
+            "num_layers": integer(1, 128),
+            "head": Setting("the parts of a head", is_head),
+            "nonlinearity": one_of("relu", is_optional=True),
+        },
+        wrapped_shapes,
+    ),
+}
+
+
+def parse_net(model: Any, weights: Tensors, num_symbols: int, num_classes: int) -> Net:
+    """Return a net whose settings are known, and whose tensors are exactly those that its settings imply."""
+    demand(type(model) is dict and type(model.get("name")) is str, "expected a name as model.name")
+    name = model["name"]
+    demand(name in KINDS, f"expected a model among {', '.join(KINDS)}, got {name[:60]!r}")
+    settings = {key: setting for key, setting in KINDS[name].settings.items() if not setting.is_optional}
+    given = mapping(model, "model", ("name", *settings), KINDS[name].settings)
+    for key, setting in KINDS[name].settings.items():
+        if key in given:
+            demand(setting.allows(given[key]), f"model.{key}: expected {setting.expected}, got {given[key]!r:.60}")
+    net = Net(name, given, weights, num_symbols, num_classes)
+    shapes = KINDS[name].shapes(net)
+    for key in sorted(shapes.keys() | weights.keys()):
+        shape = weights[key].shape if key in weights else None
+        demand(shape == shapes.get(key), f"weights: expected {key[:60]} of shape {shapes.get(key)}, got {shape}")
+    types = {array.dtype.name for key, array in weights.items() if key != "codebook.count"}
+    demand(
+        len(types) == 1 and types <= LOG_OF_ZERO.keys(), f"weights: expected float32 or float64, got {sorted(types)}"
+    )
+    if name == "codebook-gpt":
+        demand(weights["codebook.count"].dtype.kind == "i", "weights: expected a whole number as codebook.count")
+    return net
+
+
+# --- Bounds ----------------------------------------------------------------------------------------------------------
+# Real numbers are bounded by float64 arithmetic; what float32 rounds is added operation by operation (`rounded`).
+
+
 class Form(NamedTuple):
-    """All ``center + sum_p d_p slope[p] + e`` with |d_p| <= 1 and |e| <= rest, number by number: slope is [P, ...]."""
+    """Affine forms: all ``center + sum_p d_p slope[p] + e`` with |d_p| <= 1 and |e| <= rest, number by number.
+
+    The inputs d_p are shared by all numbers of one computation, so that what cancels is known to cancel. Shapes are
+    center [..., D], slope [P, ..., D], rest [..., D].
+    """
 
     center: Array
     slope: Array
@@ -55,6 +607,7 @@ class Form(NamedTuple):
 
     @property
     def size(self) -> Array:
+        """The largest absolute value of each number."""
         return np.abs(self.center) + self.radius
 
     @property
@@ -62,6 +615,7 @@ class Form(NamedTuple):
         return self.center - self.radius, self.center + self.radius
 
     def each(self, change: Callable[[Array], Array]) -> "Form":
+        """Change the three arrays alike; only for changes of shape, of which each number is a copy."""
         return Form(*map(change, self))
 
     def part(self, start: int | None, stop: int | None) -> "Form":
@@ -71,122 +625,270 @@ class Form(NamedTuple):
         return self.each(lambda a: a.reshape(*a.shape[:-1], heads, -1))
 
     @property
-    def is_whole(self) -> bool:
-        return not (self.radius.any() or (self.center % 1).any())  # below 2^24 float32 does not round known integers
+    def digits(self) -> float:
+        """The number of binary digits after the point; infinity if the numbers are not known exactly."""
+        return math.inf if self.radius.any() else binary_digits(self.center)
 
-    def rounded(self, size: Array, units: int, is_whole: bool = False) -> "Form":
+    def rounded(self, size: Array, units: int, digits: float = math.inf) -> "Form":
+        """Add the rounding errors of float32: `units` times `UNIT` times the size of what is rounded.
+
+        Sizes above `LARGEST` get an infinite rest, with which no later comparison holds. A sum of known multiples of
+        2^-digits is exact if the sizes of its terms add up to no more than 2^24 of these: so is every partial sum, in
+        any order.
+        """
+        demand_at_most(units, 4 * MAX_TERMS, "terms of a sum")
         slack = np.where(size < LARGEST, units * UNIT * (size + TINY), np.inf)
-        return self._replace(rest=self.rest + np.where(is_whole & (size < 2**24), 0, slack))
+        return self._replace(rest=self.rest + np.where(size <= 2.0 ** (24 - digits), 0, slack))
 
     def plus(self, other: "Form", sign: int = 1) -> "Form":
+        """One addition: |fl(x + y) - (x + y)| <= u |x + y| <= u (|x| + |y|)."""
         slope = self.padded(len(other.slope)) + sign * other.padded(len(self.slope))
         total = Form(self.center + sign * other.center, slope, self.rest + other.rest)
-        return total.rounded(self.size + other.size, 1, self.is_whole and other.is_whole)
+        return total.rounded(self.size + other.size, 1, max(self.digits, other.digits))
 
     def times(self, other: "Form") -> "Form":
-        if not len(self.slope) + len(other.slope):
+        """One product: |fl(x y) - x y| <= u |x| |y|.
+
+        With x = c + s + e and y = c' + s' + e', the form keeps c c' + c s' + c' s. The remaining terms are c e' + c' e
+        and (s + e)(s' + e'), of size |c| rest' + |c'| rest + radius radius'.
+        """
+        if not len(self.slope) + len(other.slope):  # intervals: the extremes of a product are at corners
             corners = np.stack([x * y for x in self.ends for y in other.ends])
             return between(corners.min(0), corners.max(0)).rounded(self.size * other.size, 1)
         slope = other.center * self.padded(len(other.slope)) + self.center * other.padded(len(self.slope))
         rest = np.abs(self.center) * other.rest + np.abs(other.center) * self.rest + self.radius * other.radius
         return Form(self.center * other.center, slope, rest).rounded(self.size * other.size, 1)
 
-    def scaled(self, factor: Any, by: Any = 0.0) -> "Form":
-        """Times a factor, plus another number, both known exactly."""
-        form = Form(self.center * factor + by, self.slope * factor, self.rest * np.abs(factor))
+    def scaled(self, factor: Any, shift: Any = 0.0) -> "Form":
+        """Times a known factor, plus a known number: two roundings, of the product and of the sum."""
+        form = Form(self.center * factor + shift, self.slope * factor, self.rest * np.abs(factor))
         return form.rounded(self.size * np.abs(factor) + form.size, 2)
 
     def sum(self, axis: int) -> "Form":
+        """The sum along an axis of the center, which is kept with length 1: n terms in any order."""
         size = self.size.sum(axis, keepdims=True)
         return self.each(lambda a: a.sum(axis, keepdims=True)).rounded(size, self.center.shape[axis] + 1)
 
+    def monotone(self, f: Callable[[Array], Array]) -> "Form":
+        """An elementwise function that rises everywhere, or falls everywhere: its extremes are at the ends.
+
+        Without a finite bound float32 may have computed inf - inf, whose image is NaN, and no end is known.
+        """
+        images = np.stack([np.where(np.isfinite(self.radius), f(end), np.nan) for end in self.ends])
+        return between(images.min(0), images.max(0)).rounded(np.abs(images).max(0), FUNCTION)
+
     def smooth(self, f: Callable[[Array], Array], curvature: Any) -> "Form":
-        """f, where |f''| is at most `curvature`: seen at 17 points, between which it bends little, about its chord."""
+        """An elementwise function with |f''| <= curvature on the set.
+
+        f is evaluated at 17 points. Between two of them, h = radius / 8 apart, it leaves the chord through both by at
+        most curvature h^2 / 8 = curvature radius^2 / 512. So f(x) - chord x is between the least and the largest of
+        its values at the points, give or take that, for whatever slope `chord` has. The form is chord x plus the middle
+        of these two; chord e and half of their distance are in its rest.
+        """
         radius = self.radius
         points = self.center + radius * GRID.reshape(-1, *[1] * radius.ndim)
         values = f(points)
-        if not len(self.slope):  # f is one that rises, or falls, wherever it is used here
-            return between(values.min(0), values.max(0)).rounded(np.abs(values).max(0), FUNCTION)
         chord = np.where(radius > 0, (values[-1] - values[0]) / (2 * radius), 0.0)
         off = values - chord * points
+        # NumPy's functions and these differences are off by some units of 2^-53 = 1.1e-16; 1e-14 is 90 of them.
         bent = curvature * radius**2 / 512 + 1e-14 * (np.abs(values) + np.abs(off)).max(0)
         rest = np.abs(chord) * self.rest + (off.max(0) - off.min(0)) / 2 + bent
         image = Form(chord * self.center + (off.max(0) + off.min(0)) / 2, chord * self.slope, rest)
-        return image.rounded(np.abs(values).max(0), FUNCTION)
+        return image.rounded(np.abs(values).max(0) + bent, FUNCTION)
 
     def relu(self) -> "Form":
+        """max(x, 0), which float32 does not round."""
         return between(*(np.maximum(end, 0) for end in self.ends))
 
-    def normed(self, weights: Tensors, name: str = "") -> "Form":
-        """LayerNorm over the last axis, with the weight and bias of that name, if any."""
-        count, largest = self.center.shape[-1], self.size.max(-1, keepdims=True)
-        deviation = self.plus(self.sum(-1).scaled(1 / count), -1).rounded(largest, FUNCTION)
+    def normed(self, weights: Tensors, name: str = "", epsilon: float = EPSILON) -> "Form":
+        """LayerNorm over the last axis, with the weight and the bias of that name, if there is one."""
+        count = self.center.shape[-1]
+        mean = self.sum(-1).scaled(1 / count)
+        # A kernel may compute x s - mean s in place of (x - mean) s: its error is one of x, not of x - mean.
+        deviation = self.plus(mean, -1).rounded(self.size.max(-1, keepdims=True), FUNCTION)
         c = deviation.center
-        half = (deviation.radius**2).sum(-1, keepdims=True) / 2  # |c + v|^2 - |c|^2 - 2 c.v is between 0 and twice that
-        square = Form(c**2, 2 * c * deviation.slope, 2 * np.abs(c) * deviation.rest).sum(-1)
+        # |c + v|^2 = |c|^2 + 2 c.v + |v|^2, and the last term is between 0 and the sum of the squares of the radii.
+        half = (deviation.radius**2).sum(-1, keepdims=True) / 2
+        square = Form(c**2, 2 * c * deviation.slope, 2 * np.abs(c) * deviation.rest).each(
+            lambda a: a.sum(-1, keepdims=True)
+        )
         square = Form(square.center + half, square.slope, square.rest + half)
-        square = square.rounded((deviation.size**2).sum(-1, keepdims=True), 2 * count + 4).scaled(1 / count, 1e-5)
-        scale = square.smooth(lambda x: 1 / np.sqrt(x), 0.75 * np.maximum(square.ends[0], 0) ** -2.5)
-        form = deviation.times(scale)
-        return form.scaled(*(weights[name.format(part)] for part in ("weight", "bias"))) if name else form
+        # n squares and n - 1 sums; twice as many, since kernels with running means update each term once more.
+        square = square.rounded((deviation.size**2).sum(-1, keepdims=True), 2 * count + 4)
+        variance = square.scaled(1 / count, epsilon)
+        # (x^-1/2)'' = 3/4 x^-5/2 is largest at the lower end. If that is not positive, the bound is infinite.
+        scale = variance.smooth(lambda x: 1 / np.sqrt(x), 0.75 * np.maximum(variance.ends[0], 0) ** -2.5)
+        normed = deviation.times(scale).or_narrower(deviation.normed_box(epsilon))
+        return normed.scaled(weights[f"{name}.weight"], weights[f"{name}.bias"]) if name else normed
+
+    def normed_box(self, epsilon: float) -> "Form":
+        """Deviations x - mean divided by their root mean square, by intervals: narrower than forms for wide sets."""
+        count, (low, high) = self.center.shape[-1], self.ends
+        most = np.maximum(np.abs(low), np.abs(high)) ** 2
+        least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)) ** 2)
+        square = between(least.sum(-1, keepdims=True), most.sum(-1, keepdims=True))
+        variance = square.rounded(square.size, 2 * count + 4).scaled(1 / count, epsilon)
+        # A sum of squares is not negative, whatever is rounded, so that at least epsilon is left, up to its rounding.
+        lowest, highest = variance.ends
+        return box(self).times(between(np.maximum(lowest, epsilon / 2), highest).monotone(lambda x: 1 / np.sqrt(x)))
+
+    def or_narrower(self, other: "Form") -> "Form":
+        """Two bounds on the same numbers, each of them sound: for each number the one of smaller radius."""
+        count = max(len(self.slope), len(other.slope))
+        is_other = (other.radius < self.radius) | np.isnan(self.radius)
+        slope = np.where(is_other, other.padded(count), self.padded(count))
+        pairs = ((other.center, self.center), (other.rest, self.rest))
+        center, rest = (np.where(is_other, new, old) for new, old in pairs)
+        return Form(center, slope, rest)
 
     def owned(self, start: int) -> "Form":
-        """The same set, with an input for what is left of each number of the last axis, from input `start` on."""
+        """The same set, with an input of its own, from number `start` on, for the rest of each number of the last axis.
+
+        The rest is at most |d| rest for one d each, which all windows may share: no two windows are compared.
+        """
         width = self.center.shape[-1]
         own = np.eye(width).reshape(width, *[1] * (self.rest.ndim - 1), width) * self.rest
         return Form(self.center, np.concatenate([self.padded(start), own]), np.zeros_like(self.rest))
 
     def padded(self, count: int) -> Array:
-        """Its slope for that number of inputs or more."""
-        return np.concatenate([self.slope, np.zeros((max(0, count - len(self.slope)), *self.center.shape))])
+        """The slope for at least that number of inputs."""
+        if count <= len(self.slope):
+            return self.slope
+        return np.concatenate([self.slope, np.zeros((count - len(self.slope), *self.center.shape))])
+
+
+MAX_DIGITS = 24
+
+
+def binary_digits(numbers: Array) -> float:
+    """Return how many binary digits the numbers have after the point; above `MAX_DIGITS` that is infinity."""
+    if (numbers * 2.0**MAX_DIGITS % 1).any():
+        return math.inf
+    return float(next(digits for digits in range(MAX_DIGITS + 1) if not (numbers * 2.0**digits % 1).any()))
+
+
+GRID, ERF = np.linspace(-1, 1, 17), np.frompyfunc(math.erf, 1, 1)
+
+
+def sigmoid(x: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def softplus(x: Array) -> Array:
+    return np.asarray(np.logaddexp(x, 0))
+
+
+def gelu(x: Array) -> Array:
+    return np.asarray(x * (1 + np.asarray(ERF(x / 2**0.5), np.float64)) / 2)
+
+
+# The largest |f''|: 4 / (3 sqrt 3) = 0.7698, 1 / (6 sqrt 3) = 0.0962, 1/4 at 0, and 2 / sqrt(2 pi) = 0.7979 at 0.
+TANH, SIGMOID, SOFTPLUS, GELU = (np.tanh, 0.77), (sigmoid, 0.0963), (softplus, 0.25), (gelu, 0.798)
 
 
 def between(low: Array, high: Array | None = None) -> Form:
+    """All numbers from `low` to `high`, or the numbers `low` themselves."""
     low, high = low.astype(np.float64), (low if high is None else high).astype(np.float64)
-    return Form((low + high) / 2, np.zeros((0, *low.shape)), (high - low) / 2 * (1 + 1e-14))
+    # Half of the sum of two float64 numbers and half of their difference are each off by 2^-53, relative to their size.
+    radius = np.where(low == high, 0.0, (high - low) / 2 + 1e-14 * np.maximum(np.abs(low), np.abs(high)))
+    return Form(np.where(low == high, low, (low + high) / 2), np.zeros((0, *low.shape)), radius)
 
 
-def total(weights: Tensors, *products: tuple[Form, str], rows: slice = slice(None)) -> Form:
-    """The sum of forms times these rows of matrices, plus biases, in any order; without a name a form as it is."""
-    parts, size, count, is_whole = [], np.zeros(1), 2, True
+def box(form: Form) -> Form:
+    """The same numbers, each for itself."""
+    return between(*form.ends) if len(form.slope) else form
+
+
+def total(
+    weights: Tensors,
+    *products: tuple[Form, str],
+    rows: slice = slice(None),
+    shapes: Callable[[Form], Form] = lambda f: f,
+) -> Form:
+    """The sum of matrices times forms, plus biases, whose terms may all be added in any order.
+
+    A product is a form and a name with a gap, as "readout.{}" for "readout.weight" and, if there is one,
+    "readout.bias"; without a name it is the form itself. `rows` selects rows of all matrices, and `shapes` may simplify
+    each product before they are added.
+    """
+    parts, size, count, digits = list[Form](), np.zeros(1), 2, 0.0
     for form, name in products:
         matrix = weights[name.format("weight")][rows].astype(np.float64).T if name else np.eye(form.center.shape[-1])
-        shift = weights[bias][rows].astype(np.float64) if (bias := name.format("bias")) in weights else np.zeros(1)
-        parts.append(Form(form.center @ matrix + shift, form.slope @ matrix, form.rest @ np.abs(matrix)))
+        has_bias = bool(name) and name.format("bias") in weights
+        shift = weights[name.format("bias")][rows].astype(np.float64) if has_bias else np.zeros(1)
+        part = Form(form.center @ matrix + shift, form.slope @ matrix, form.rest @ np.abs(matrix))
+        parts.append(shapes(part))
+        # The sum of the sizes of all terms, of which `count` are added to one number.
         size, count = size + form.size @ np.abs(matrix) + np.abs(shift), count + len(matrix)
-        is_whole &= form.is_whole and between(matrix).is_whole and between(shift).is_whole
-    return reduce(Form.plus, parts).rounded(size, count, is_whole)
+        digits = max(digits, form.digits)
+        if digits < math.inf:  # otherwise there is no need to look at the digits of large matrices
+            digits = max(digits, form.digits + binary_digits(matrix), binary_digits(shift))
+    return reduce(Form.plus, parts).rounded(size, count, digits)
 
 
 def demand_lead(weights: Tensors, name: str, features: Form, answers: Array) -> None:
-    """The logit of each one's answer is ahead of every other."""
-    logits, rows = total(weights, (features, name)), np.arange(len(answers))
-    lead = logits.each(lambda a: a[..., rows, answers][..., None] - a)
-    slack = np.abs(lead.slope).sum(0) + logits.rest + logits.rest[rows, answers][:, None]
-    is_ahead = (np.arange(logits.center.shape[1]) == answers[:, None]) | (lead.center > slack)
+    """Each answer must have the largest logit of a linear map of its features.
+
+    All logits are made of the same features, whose rests are inputs here: what two logits share is not counted twice.
+    """
+    demand_ahead(total(weights, (features.owned(len(features.slope)), name)), answers)
+
+
+def demand_ahead(logits: Form, answers: Array) -> None:
+    """Each answer's logit must be ahead of all others, by more than their difference can change.
+
+    A difference keeps what both logits share: its slope is the difference of their slopes.
+    """
+    rows = np.arange(len(answers))
+    own = logits.center[rows, answers][:, None] - logits.center
+    slack = logits.rest + logits.rest[rows, answers][:, None]
+    for slope in logits.slope:  # one input at a time: all at once are as many numbers as inputs, rows and classes
+        slack = slack + np.abs(slope[rows, answers][:, None] - slope)
+    is_ahead = (np.arange(logits.center.shape[1]) == answers[:, None]) | (own > slack)
     demand((is_ahead & np.isfinite(slack)).all(), "a set of its holds states of several answers")
 
 
-def ends_after_symbols(sets: Tensors, task: Content) -> set[tuple[int, int]]:
-    """Of all strings, for a machine that reads them symbol by symbol."""
-    table = sets["table"]
-    demand(0 <= table.min() <= table.max() < len(table), "expected one class for each class and symbol")
-    seen, queue = set[tuple[int, int]](), [(int(sets["start"]), task["start"])]
+def in_parts(count: int, numbers_each: int) -> list[Array]:
+    """Indices 0..count-1 in parts, so that arrays with so many numbers for each index stay below `MAX_ELEMENTS`."""
+    demand_at_most(numbers_each, MAX_ELEMENTS, "numbers in the bounds of one state")
+    return np.array_split(np.arange(count), -(-count // max(1, MAX_ELEMENTS // numbers_each)))
+
+
+# --- Machines --------------------------------------------------------------------------------------------------------
+
+
+def ends_after_symbols(sets: Tensors, task: Task) -> set[tuple[int, int]]:
+    """Return the pairs of a class and a state of the task in which the strings of at least one symbol end."""
+    table, start = sets["table"].tolist(), int(sets["start"])
+    seen, queue = set[tuple[int, int]](), [(start, task.start)]
     for klass, state in queue:
-        new = set(zip(table[klass].tolist(), task["table"][state], strict=True)) - seen
+        new = set(zip(table[klass], task.table[state], strict=True)) - seen
         seen |= new
         queue += new
+        demand_at_most(len(seen), MAX_PAIRS, "pairs of a class and a state of the task")
+        demand_at_most(len(queue) * len(task.symbols), MAX_MOVES, "steps of pairs of a class and a state of the task")
     return seen
 
 
-def ends_at_roots(sets: Tensors, task: Content) -> Iterator[tuple[int, int]]:
-    """Of all strings, for a machine that merges windows, oldest part first: class 0 is a pad, class 1 + v symbol v.
+Node = tuple[int, tuple[int, ...]]
+"""A class, and where the symbols below lead the task's machine from each of its states."""
 
-    A node is its class and where its symbols lead from each state of the task; nodes of a level are a pad, those that
-    begin with pads (mixed) and those of symbols alone (full), until levels repeat.
+
+def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of a class and a state of the task in which strings end, for a machine that merges windows.
+
+    Class 0 is a pad, class 1 + v is symbol v. A string of T symbols is filled up with pads in front to chunk^L symbols,
+    for the least L >= 1 with chunk^L >= T. The nodes of a level are the pad, nodes that begin with pads (mixed), and
+    nodes of symbols alone (full). Each level follows from the one below, so that nothing is new once a level repeats.
     """
-    table, chunk, moves = sets["table"], sets["table"].ndim, np.array(task["table"])
-    demand(-1 <= table.min() <= table.max() < len(table), "expected a class for each window")
+    table, chunk, moves = sets["table"], sets["table"].ndim, np.array(task.table)
+    num_moves = 0
+
+    def spend(num_windows: int) -> None:
+        """Count moves before they are made: a few symbols can have more products than any computer enumerates."""
+        nonlocal num_moves
+        num_moves += num_windows * chunk * len(moves)
+        demand_at_most(num_moves, MAX_MOVES, "moves of the task's machine along windows")
 
     @cache
     def merge(window: tuple[Node, ...]) -> Node:
@@ -194,207 +896,800 @@ def ends_at_roots(sets: Tensors, task: Content) -> Iterator[tuple[int, int]]:
         demand(target >= 0, "its table lacks a window that some string shows")
         return target, tuple(reduce(lambda state, node: node[1][state], window, state) for state in range(len(moves)))
 
+    def windows(parts: list[frozenset[Node]]) -> set[Node]:
+        spend(math.prod(map(len, parts)))
+        return set(map(merge, itertools.product(*parts)))
+
     pad: Node = (0, tuple(range(len(moves))))
     full = frozenset((1 + v, tuple(after)) for v, after in enumerate(moves.T.tolist()))
     mixed, levels = frozenset[Node](), set[Any]()
     while (level := (pad, mixed, full)) not in levels:
-        padded_nodes = set()
-        for pads in range(chunk):
-            parts = [[pad]] * pads + [mixed | full if pads else mixed] + [full] * (chunk - 1 - pads)
-            nodes = set(map(merge, itertools.product(*parts)))
-            if pads < chunk - 1 or not levels:  # else the roots of these strings are below
-                yield from ((klass, states[task["start"]]) for klass, states in nodes)
-            padded_nodes |= nodes
+        is_first = not levels
         levels.add(level)
-        full = frozenset(map(merge, itertools.product(full, repeat=chunk)))
-        yield from ((klass, states[task["start"]]) for klass, states in full)
-        pad, mixed = merge((pad,) * chunk), frozenset(padded_nodes)
+        now_mixed = set[Node]()
+        for pads in range(chunk):
+            first = mixed | full if pads else mixed
+            nodes = windows([*[frozenset([pad])] * pads, first, *[full] * (chunk - 1 - pads)])
+            if pads < chunk - 1 or is_first:  # otherwise a string with this root has fewer levels
+                yield from ((klass, states[task.start]) for klass, states in nodes)
+            now_mixed |= nodes
+        full = frozenset(windows([full] * chunk))
+        yield from ((klass, states[task.start]) for klass, states in full)
+        (pad,), mixed = windows([frozenset([pad])] * chunk), frozenset(now_mixed)
 
 
-def merged(weights: Tensors, heads: int, parts: list[Form]) -> Form:
-    """The states of windows [M, D] from those of their parts, oldest first: RegularGPT's layer of variant merge."""
-    layer = {name.removeprefix("layers.0."): values for name, values in weights.items()}
-    width = parts[0].center.shape[-1]
+def supervised_ends(ends: Iterable[tuple[int, int]], sets: Tensors, task: Task) -> Array:
+    """Return the classes in which supervised strings end; the machine must answer each as the task does."""
+    pairs = {(klass, task.outputs[state]) for klass, state in ends}
+    supervised = [(klass, answer) for klass, answer in pairs if answer != IGNORE]
+    demand(bool(supervised), "expected a task with an answer to some string")
+    demand(all(sets["outputs"][klass] == answer for klass, answer in supervised), "its machine gives other answers")
+    return np.array(sorted({klass for klass, _ in supervised}))
+
+
+def machine_shapes(net: Net, count: int) -> Shapes:
+    """The tensors of a machine that reads symbol by symbol."""
+    return {"table": (count, net.num_symbols), "start": (), "outputs": (count,)}
+
+
+def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
+    """Demand the sets that a method has, of these shapes; a machine's entries must be classes and answers."""
+    demand(
+        sets.keys() == shapes.keys(), f"expected sets {', '.join(sorted(shapes))}, got {', '.join(sorted(sets))[:200]}"
+    )
+    for name, shape in shapes.items():
+        is_machine = name in ("table", "start", "outputs", "states", "codes")
+        expected = ("int64" if is_machine else "float64", shape)
+        got = (sets[name].dtype.name, sets[name].shape)
+        demand(got == expected, f"sets: expected {name} of type and shape {expected}, got {got}")
+    count, table, outputs = len(sets["outputs"]), sets["table"], sets["outputs"]
+    demand_at_most(count, MAX_SIZE, "classes")
+    least = -1 if "start" not in sets else 0  # a tree's machine may lack windows that no string shows
+    demand(least <= table.min() and table.max() < count, "expected classes of the machine in its table")
+    demand(0 <= int(sets.get("start", np.array(0))) < count, "expected a class as the start")
+    are_answers = (outputs == IGNORE) | ((outputs >= 0) & (outputs < net.num_classes))
+    demand(are_answers.all(), "expected answers among its classes as outputs")
+
+
+def check_tree(net: Net, sets: Tensors, shapes: Shapes) -> int:
+    """Demand the sets of a machine that merges windows, its leaves first; return its number of classes."""
+    count = len(sets.get("outputs", ()))
+    table = {"table": (count,) * net.settings["chunk_size"], "outputs": (count,)}
+    check_machine(net, sets, table | shapes)
+    demand(count > net.num_symbols, "expected a class for the pad and each symbol")
+    return count
+
+
+# --- Methods ---------------------------------------------------------------------------------------------------------
+
+
+def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
+    """RegularGPT of variant merge: each window of enclosures is merged into the enclosure of its class.
+
+    An enclosure is ``center + axes @ (radius * d)`` with |d_i| <= 1, whose axes are orthonormal up to rounding.
+    """
+    demand(net.settings.get("variant") == "merge", "expected a net of variant 'merge'")
+    demand(int(net.weights.get("codebook.count", np.array(0))) == 0, "expected a net without codes")
+    weights, width, chunk = net.weights, net.settings["d_model"], net.settings["chunk_size"]
+    count = len(sets.get("outputs", ()))
+    check_tree(net, sets, {"center": (count, width), "axes": (count, width, width), "radius": (count, width)})
+    center, axes, radius = (sets[name] for name in ("center", "axes", "radius"))
+    demand(
+        np.array_equal(center[: 1 + net.num_symbols], weights["embedding.weight"]), "expected leaves as first classes"
+    )
+    is_orthonormal = all(
+        np.abs(axes[part].swapaxes(1, 2) @ axes[part] - np.eye(width)).max() < 1e-12
+        for part in in_parts(count, width * width)
+    )
+    demand((radius >= 0).all() and is_orthonormal, "expected radii and orthonormal axes")
+    supervised = supervised_ends(ends_at_roots(sets, task), sets, task)
+    num_windows = demand_windows_inside(net, sets)
+    for part in in_parts(len(supervised), chunk * width * max(width, net.num_classes)):
+        states = enclosures_of(sets, supervised[part], 0).normed(weights, "readout.0")
+        demand_lead(weights, "readout.1.{}", states, sets["outputs"][supervised[part]])
+    return f"{num_windows:,} windows of {count:,} enclosures lead into one another"
+
+
+def slack_of(sets: Tensors, classes: Array) -> Array:
+    """Return what enclosures are widened by: their axes are off by up to 1e-12, and float64 rounds.
+
+    A number of an enclosure of width D is a sum of D products of an axis and a radius. It is off by 1e-12 + D 2^-53 of
+    the sum of the radii, which is at most the root of D times their norm: less than 1e-9 of the norm for D up to 2,000,
+    more than `MAX_ELEMENTS` allows.
+    """
+    radius, center = sets["radius"][classes], sets["center"][classes]
+    return np.asarray(1e-9 * (1 + np.linalg.norm(radius, axis=1) + np.abs(center).max(1))[:, None])
+
+
+def enclosures_of(sets: Tensors, classes: Array, index: int) -> Form:
+    """The enclosures of the index-th parts of windows; each side of each part is an input of its own."""
+    (_, width), chunk = sets["center"].shape, sets["table"].ndim
+    slope = np.zeros((chunk * width, len(classes), width))
+    sides = sets["axes"][classes] * sets["radius"][classes][:, None]
+    slope[index * width : (index + 1) * width] = np.moveaxis(sides, -1, 0)
+    return Form(sets["center"][classes], slope, np.broadcast_to(slack_of(sets, classes), (len(classes), width)))
+
+
+def demand_windows_inside(net: Net, sets: Tensors) -> int:
+    """Each window of enclosures must be merged into the enclosure that the table names; return their number."""
+    table, (_, width) = sets["table"], sets["center"].shape
+    windows = np.argwhere(table >= 0)
+    num_inputs, hidden = inputs_of_merges(net)
+    demand_at_most(len(windows) * num_inputs * num_parameters(net), MAX_WORK, "multiplications")
+    for part in in_parts(len(windows), num_inputs * max(2 * width, hidden)):
+        targets = table[tuple(windows[part].T)]
+        image = merged(net, [enclosures_of(sets, windows[part, i], i) for i in range(table.ndim)])
+        # Along the axes of the target: where the image's center is, and how far its numbers are from that.
+        turned, slope = sets["axes"][targets].swapaxes(1, 2), np.moveaxis(image.slope, 0, -1)
+        offset = (turned @ (image.center - sets["center"][targets])[..., None])[..., 0]
+        reach = np.abs(turned @ slope).sum(-1) + (np.abs(turned) @ image.rest[..., None])[..., 0]
+        is_inside = np.abs(offset) + reach + slack_of(sets, targets) <= sets["radius"][targets]
+        demand(is_inside.all(), "a window leads out of its set")
+    return len(windows)
+
+
+def num_parameters(net: Net) -> int:
+    return sum(array.size for array in net.weights.values())
+
+
+def inputs_of_merges(net: Net) -> tuple[int, int]:
+    """Return how many inputs the forms of `merged` have in the end, and the hidden units of one block.
+
+    The sides of the parts, what the first function leaves of each part, and what attention, norms and blocks leave.
+    """
+    width, chunk = net.settings["d_model"], net.settings["chunk_size"]
+    hidden = net.settings.get("hidden", 4 * width) // 2
+    return (2 * chunk + 3) * width + 2 * hidden, hidden
+
+
+def merged(net: Net, parts: list[Form]) -> Form:
+    """The states of windows [M, D] from their parts, oldest first: RegularGPT's layer of variant merge."""
+    layer = {name.removeprefix("layers.0."): values for name, values in net.weights.items()}
+    width, heads = parts[0].center.shape[-1], net.settings["num_heads"]
     starts = itertools.count(len(parts[0].slope), width)
     states = [part.scaled(layer["gain"]).smooth(*TANH).owned(next(starts)) for part in reversed(parts)]
     query = total(layer, (states[0], "to_query.{}")).by_head(heads)
     both = [total(layer, (state, "to_key_value.{}")) for state in states]
     keys, values = ([form.part(*half).by_head(heads) for form in both] for half in ((0, width), (width, None)))
-    size = (width // heads) ** -0.5
-    scores = [query.times(key).sum(-1).scaled(size, by[:, None]) for key, by in zip(keys, layer["bias"].T, strict=True)]
-    mixed, score = values[0], scores[0]
+    scale = (width // heads) ** -0.5
+    scores = [query.times(key).sum(-1).scaled(scale, r[:, None]) for key, r in zip(keys, layer["bias"].T, strict=True)]
+    # Softmax, one part at a time. For a and b with scores s and t the mixture is b + sigmoid(s - t) (a - b), and its
+    # score towards the next part is log(e^s + e^t) = t + softplus(s - t).
+    mixture, score = values[0], scores[0]
     for value, other in zip(values[1:], scores[1:], strict=True):
         ahead = score.plus(other, -1)
-        share, apart = ahead.smooth(*SIGMOID), mixed.plus(value, -1)  # weights are rounded each for itself
-        mixed = value.plus(share.times(apart)).rounded(value.size + mixed.size, FUNCTION)
+        step = ahead.smooth(*SIGMOID).times(mixture.plus(value, -1))
+        # The net rounds each weight of the softmax for itself: its error is one of a and b, not of a - b. A weight has an
+        # exponential's error and, by its denominator, a unit for each part; so has the sum of the products.
+        mixture = value.plus(step).rounded(value.size + mixture.size, FUNCTION + 2 * len(parts))
         score = other.plus(ahead.smooth(*SOFTPLUS))
-    mixed = mixed.each(lambda a: a.reshape(*a.shape[:-2], width)).owned(len(mixed.slope))
+    mixed = mixture.each(lambda a: a.reshape(*a.shape[:-2], width)).owned(len(mixture.slope))
     state = total(layer, (mixed, "to_output.{}"))
     for i in range(2):
-        normed = state.normed(layer, f"norms.{i}.{{}}").owned(len(state.slope))
+        normed = state.normed(layer, f"norms.{i}").owned(len(state.slope))
         wide = total(layer, (normed, f"feed_forwards.{i}.widen.{{}}"))
-        hidden = wide.smooth(*GELU).rounded(wide.size, FUNCTION).owned(len(normed.slope))  # 1 + erf cancels for x < 0
+        # x (1 + erf(x / sqrt 2)) / 2: 1 + erf cancels for x < 0, so that the error is one of x, not of the result.
+        hidden = wide.smooth(*GELU).rounded(wide.size, FUNCTION).owned(len(normed.slope))
         state = state.plus(total(layer, (hidden, f"feed_forwards.{i}.narrow.{{}}")))
     return state.normed(layer)
 
 
-def check_enclosures(weights: Tensors, sets: Tensors, model: Content, supervised: Array) -> None:
-    """Sets ``center + axes @ (radius * d)`` with |d| <= 1, whose axes are orthonormal up to rounding."""
-    expected = {"name": "regular-gpt", "variant": "merge", "thickness": 1, "chunk_size": sets["table"].ndim}
-    demand(expected.items() <= model.items() and not model.get("lower_chunk_sizes"), "expected merges as in its table")
-    center, axes, radius = (sets[name].astype(np.float64) for name in ("center", "axes", "radius"))
-    width, chunk, table, leaves = center.shape[1], sets["table"].ndim, sets["table"], weights["embedding.weight"]
-    demand(np.array_equal(center[: 1 + model["num_symbols"]], leaves), "expected the leaves as its first classes")
-    is_orthonormal = np.abs(axes.swapaxes(1, 2) @ axes - np.eye(width)).max() < 1e-12
-    demand((radius >= 0).all() and is_orthonormal, "expected radii and orthonormal axes")
-    slack = 1e-9 * (1 + np.linalg.norm(radius, axis=1, keepdims=True))  # of axes, and of float64
+def check_codes(net: Net, sets: Tensors, task: Task) -> str:
+    """A CodebookGPT with codes: each window of leaves and codes is merged closer to its code than to any other.
 
-    def part_of(classes: Array, index: int) -> Form:
-        slope = np.zeros((chunk * width, len(classes), width))
-        slope[index * width : (index + 1) * width] = np.moveaxis(axes[classes] * radius[classes][:, None], -1, 0)
-        return Form(center[classes], slope, np.broadcast_to(slack[classes], (len(classes), width)))
-
-    for windows in np.array_split(np.argwhere(table >= 0), -(-(table >= 0).sum() // WINDOWS)):
-        targets = table[tuple(windows.T)]
-        image = merged(weights, model["num_heads"], [part_of(windows[:, i], i) for i in range(chunk)])
-        turned, slope = axes[targets].swapaxes(1, 2), np.moveaxis(image.slope, 0, -1)
-        offset = (turned @ (image.center - center[targets])[..., None])[..., 0]
-        reach = np.abs(turned @ slope).sum(-1) + (np.abs(turned) @ image.rest[..., None])[..., 0]
-        demand((np.abs(offset) + reach + slack[targets] <= radius[targets]).all(), "a window leads out of its set")
-    states = part_of(supervised, 0).normed(weights, "readout.0.{}")
+    The net replaces a merged state by the nearest code, to the last bit, so that its states are leaves and codes. The
+    nearest code is the one with the largest c.y - |c|^2 / 2.
+    """
+    demand(net.name == "codebook-gpt", "expected a net with codes")
+    weights, num_leaves = net.weights, 1 + net.num_symbols
+    num_codes = whole(int(weights["codebook.count"]), "the number of codes", 1, net.settings["max_codes"])
+    count = len(sets.get("outputs", ()))
+    demand(count > num_leaves, "expected a class for some code")
+    check_tree(net, sets, {"codes": (count - num_leaves,)})
+    codes, chosen, table = weights["codebook.codes"][:num_codes].astype(np.float64), sets["codes"], sets["table"]
+    demand((chosen >= 0).all() and (chosen < num_codes).all(), "expected codes of the net as its classes")
+    points = np.concatenate([weights["embedding.weight"].astype(np.float64), codes[chosen]])
+    supervised = supervised_ends(ends_at_roots(sets, task), sets, task)
+    windows = np.argwhere(table >= 0)
+    num_inputs, hidden = inputs_of_merges(net)
+    demand_at_most(len(windows) * num_inputs * num_parameters(net), MAX_WORK, "multiplications")
+    half_squares = (codes**2).sum(1) / 2
+    for part in in_parts(len(windows), num_inputs * max(2 * net.settings["d_model"], hidden, num_codes)):
+        targets = table[tuple(windows[part].T)] - num_leaves
+        demand((targets >= 0).all(), "a window is merged into a leaf")
+        image = merged(net, [between(points[windows[part, i]]) for i in range(table.ndim)])
+        scores = total({"weight": codes, "bias": -half_squares}, (image, "{}"))
+        # The net computes the half squares in float32: a sum of as many squares as a code has numbers.
+        scores = scores.rounded(half_squares, codes.shape[1] + 2)
+        demand_ahead(scores, chosen[targets])
+    demand((supervised >= num_leaves).all(), "expected merged states at the ends of strings")
+    states = between(points[supervised]).normed(weights, "readout.0")
     demand_lead(weights, "readout.1.{}", states, sets["outputs"][supervised])
+    return f"{len(windows):,} windows of {num_leaves:,} leaves and {len(chosen):,} codes are merged into one code each"
 
 
-def step(weights: Tensors, model: Content, states: Form, symbol: int) -> Form:
-    """The states [K, Z] of torch's rnn, gru or lstm after a symbol."""
-    if model["name"] == "rnn":
-        entered = between(weights["recurrence.weight_ih_l0"][None, :, symbol])
-        after = total(weights, (states, "recurrence.{}_hh_l0"), (entered, ""))
-        return after.smooth(*TANH) if model["activation"] == "tanh" else after.relu()
-    width, is_lstm = model["d_model"], model["name"] == "lstm"
-    features, parts = between(weights["embedding.weight"][symbol][None]), []
-    for i, start in enumerate(range(0, states.center.shape[-1] - width, (1 + is_lstm) * width)):
-        hidden, before = (states.part(start + k * width, start + (k + 1) * width) for k in (0, 1))
-        entering = features.owned(0).normed(weights, f"norms.{i}.{{}}"), f"layers.{i}.cell.{{}}_ih_l0"
-        both = between(*total(weights, entering, of_hidden := (hidden, f"layers.{i}.cell.{{}}_hh_l0")).ends)
-        gates = [both.part(k * width, (k + 1) * width) for k in range(3 + is_lstm)]
+def exact_map(weights: Tensors, name: str, columns: Array) -> Array:
+    """W x + b for columns x, where float32 makes no error.
+
+    All entries are multiples of powers of two, and so are all products and partial sums: multiples of 2^-digits. In any
+    order of summation they are at most |W| |x| + |b|. Up to 2^24 multiples of 2^-digits, float32 has all of their
+    digits, and so has float64, by which they are computed here.
+    """
+    matrix = weights[f"{name}.weight"].astype(np.float64)
+    shift = weights[f"{name}.bias"].astype(np.float64)[:, None]
+    digits = max(binary_digits(matrix) + binary_digits(columns), binary_digits(shift))
+    size = np.abs(matrix) @ np.abs(columns).max(1, keepdims=True) + np.abs(shift)
+    demand((size <= 2.0 ** (24 - digits)).all(), "float32 rounds a merge, which this method does not bound")
+    return np.asarray(matrix @ columns + shift)
+
+
+def check_exact(net: Net, sets: Tensors, task: Task) -> str:
+    """RegularGPT of variant bare: float32 computes each merge without an error.
+
+    Keys are 0, so that a head's score for a position is its bias alone. If one position leads by more than the
+    exponential can show, its weight is 1 and all others are 0. The head then passes on that part's value, and the other
+    operations are `exact_map` and ReLU.
+    """
+    demand(net.settings.get("variant") == "bare", "expected a net of variant 'bare'")
+    weights, width, chunk = net.weights, net.settings["d_model"], net.settings["chunk_size"]
+    count = len(sets.get("outputs", ()))
+    check_tree(net, sets, {"points": (count, width)})
+    points, table = sets["points"], sets["table"]
+    demand(
+        np.array_equal(points[: 1 + net.num_symbols], weights["embedding.weight"]), "expected leaves as first classes"
+    )
+    supervised = supervised_ends(ends_at_roots(sets, task), sets, task)
+    layer, heads = "layers.0", net.settings["num_heads"]
+    keys = {part: weights[f"{layer}.to_key_value.{part}"] for part in ("weight", "bias")}
+    demand(
+        not any(array[:width].any() for array in keys.values()), "expected keys of 0, by which a head looks at one part"
+    )
+    scores = weights[f"{layer}.bias"].astype(np.float64)
+    first = scores.argmax(1)
+    others = np.where(np.arange(chunk) == first[:, None], -np.inf, scores).max(1)
+    is_alone = others - scores[np.arange(heads), first] < LOG_OF_ZERO[net.dtype]
+    demand(is_alone.all(), "a head does not look at one part alone")
+    queries = total(weights, (between(points), f"{layer}.to_query.{{}}"))
+    demand((queries.size < LARGEST).all(), "expected queries that are finite numbers")  # 0 times infinity is NaN
+    values = exact_map({f"v.{part}": array[width:] for part, array in keys.items()}, "v", points.T)
+    values = values.reshape(heads, width // heads, count)
+    windows = np.argwhere(table >= 0)
+    demand_at_most(len(windows) * num_parameters(net), MAX_WORK, "multiplications")
+    for part in in_parts(len(windows), max(width, len(weights[f"{layer}.feed_forwards.0.widen.bias"]))):
+        # Scores are of the newest part first, windows of the oldest.
+        seen = [values[head][:, windows[part, chunk - 1 - int(first[head])]] for head in range(heads)]
+        hidden = exact_map(weights, f"{layer}.to_output", np.concatenate(seen))
+        hidden = np.maximum(exact_map(weights, f"{layer}.feed_forwards.0.widen", hidden), 0)
+        image = exact_map(weights, f"{layer}.feed_forwards.0.narrow", hidden)
+        targets = table[tuple(windows[part].T)]
+        demand(np.array_equal(image, points[targets].T), "a window is merged into another state")
+    demand_lead(weights, "readout.1.{}", between(points[supervised]), sets["outputs"][supervised])
+    return f"{len(windows):,} windows of {count:,} states are merged without rounding"
+
+
+def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
+    """An rnn, gru, lstm or wrapped net: a step from the box of a class leads into the box of the next class."""
+    count, width = len(sets.get("outputs", ())), state_width(net)
+    check_machine(net, sets, machine_shapes(net, count) | {"low": (count, width), "high": (count, width)})
+    low, high, start = sets["low"], sets["high"], int(sets["start"])
+    demand((low <= high).all(), "expected boxes whose ends are in order")
+    first = net.weights.get("first_state", np.zeros(width))
+    demand(((low[start] <= first) & (first <= high[start])).all(), "its set of the start lacks the first state")
+    supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
+    demand_at_most(count * net.num_symbols * num_parameters(net), MAX_WORK, "multiplications")
+    for symbol in range(net.num_symbols):
+        for part in in_parts(count, 8 * width):
+            targets = sets["table"][part, symbol]
+            lowest, highest = step(net, between(low[part], high[part]), symbol).ends
+            demand(((lowest >= low[targets]) & (highest <= high[targets])).all(), "a step leads out of its set")
+    for part in in_parts(len(supervised), readout_numbers(net)):
+        boxes = between(low[supervised[part]], high[supervised[part]])
+        demand_answers(net, boxes, sets["outputs"][supervised[part]])
+    return f"{count * net.num_symbols:,} steps lead from {count:,} boxes of states into one another"
+
+
+def readout_numbers(net: Net) -> int:
+    """Return how many numbers the bounds of a read-out have for each state."""
+    width = int(net.settings["hidden_size" if net.name == "wrapped" else "d_model"])
+    return width * max(width, net.num_classes)
+
+
+def state_width(net: Net) -> int:
+    """Return how many numbers a state has."""
+    if net.name == "wrapped":
+        return int(net.settings["hidden_size"] * net.settings["num_layers"] * (1 + (net.settings["core"] == "lstm")))
+    demand(net.name in NUM_GATES, "expected boxes of an rnn, gru, lstm or wrapped net")
+    if net.name == "rnn":
+        return int(net.settings["d_model"])
+    # After the states of all layers, gru and lstm keep what the last layer made of the latest symbol.
+    num_parts = net.settings["num_layers"] * (1 + (net.name == "lstm")) + 1
+    return int(num_parts * net.settings["d_model"])
+
+
+def step(net: Net, states: Form, symbol: int) -> Form:
+    """The states [K, Z] after a symbol."""
+    if net.name == "rnn":
+        entered = between(net.weights["recurrence.weight_ih_l0"][None, :, symbol])
+        after = total(net.weights, (states, "recurrence.{}_hh_l0"), (entered, ""))
+        return after.monotone(np.tanh) if net.settings["activation"] == "tanh" else after.relu()
+    return (wrapped_step if net.name == "wrapped" else stacked_step)(net, states, symbol)
+
+
+def stacked_step(net: Net, states: Form, symbol: int) -> Form:
+    """Layers of `gru` or `lstm`, each with a norm in front and a residual around it."""
+    width, is_lstm = net.settings["d_model"], net.name == "lstm"
+    features, after = between(net.weights["embedding.weight"][symbol][None]), []
+    for i in range(net.settings["num_layers"]):
+        first = i * (1 + is_lstm) * width
+        hidden = states.part(first, first + width)
+        cell = f"layers.{i}.cell.{{}}_{{}}_l0"
+        entering = features.owned(0).normed(net.weights, f"norms.{i}")
         if is_lstm:
-            enter, forget, content, leave = gates
-            kept = forget.smooth(*SIGMOID).times(before).plus(enter.smooth(*SIGMOID).times(content.smooth(*TANH)))
-            output = leave.smooth(*SIGMOID).times(kept.smooth(*TANH))
-            parts += [output, kept]
+            content = states.part(first + width, first + 2 * width)
+            output, kept = lstm_cell(net.weights, cell, entering, hidden, content)
+            after += [output, kept]
         else:
-            reset, update = (gate.smooth(*SIGMOID) for gate in gates[:2])
-            scaled = reset.times(total(weights, of_hidden, rows=slice(2 * width, None)))
-            new = total(weights, entering, (scaled, ""), rows=slice(2 * width, None))
-            new = between(*new.ends).smooth(*TANH)
-            shares = [np.clip(end, 0, 1) for end in update.ends]  # (1 - s) n + s h is linear in s, rises in n and h
-            low, high = ([(1 - s) * n + s * h for s in shares] for n, h in zip(new.ends, hidden.ends, strict=True))
-            output = between(np.minimum(*low), np.maximum(*high)).rounded(new.size + hidden.size, FUNCTION)
-            parts.append(output)
-        features = features.plus(output)
-    return Form(*(np.concatenate(alike, -1) for alike in zip(*parts, features, strict=True)))
+            output = gru_cell(net.weights, cell, entering, hidden)
+            after.append(output)
+        features = box(features.plus(output))
+    return joined([*after, features])
 
 
-def demand_answers(weights: Tensors, width: int, states: Form, answers: Array) -> None:
-    """Of a read-out with a norm and a hidden layer of ReLU, or of one linear map."""
-    if "readout.weight" in weights:
+def wrapped_step(net: Net, states: Form, symbol: int) -> Form:
+    """Layers of torch's own; of an lstm the state has the contents of all layers first, then the outputs."""
+    core, size, layers = (net.settings[name] for name in ("core", "hidden_size", "num_layers"))
+    features = between(net.weights["embedding.weight"][symbol][None])
+    parts = [states.part(first, first + size) for first in range(0, states.center.shape[-1], size)]
+    contents, outputs = parts[:-layers], []
+    for i, hidden in enumerate(parts[-layers:]):
+        cell = f"core.{{}}_{{}}_l{i}"
+        if core == "lstm":
+            features, contents[i] = lstm_cell(net.weights, cell, features, hidden, contents[i])
+        elif core == "gru":
+            features = gru_cell(net.weights, cell, features, hidden)
+        else:
+            entered = total(net.weights, *cell_terms(cell, features, hidden), shapes=box)
+            features = entered.relu() if "nonlinearity" in net.settings else entered.monotone(np.tanh)
+        outputs.append(features)
+    return joined([*contents, *outputs])
+
+
+def joined(parts: list[Form]) -> Form:
+    """Forms without inputs, side by side."""
+    rows = max(len(part.center) for part in parts)
+    wide = [part.each(lambda a: np.broadcast_to(a, (*a.shape[:-2], rows, a.shape[-1]))) for part in map(box, parts)]
+    return Form(*(np.concatenate(alike, -1) for alike in zip(*wide, strict=True)))
+
+
+def cell_terms(cell: str, entering: Form, hidden: Form) -> list[tuple[Form, str]]:
+    """W x and U h with their biases; a kernel may add all their terms in any order."""
+    return [(entering, cell.format("{}", "ih")), (hidden, cell.format("{}", "hh"))]
+
+
+def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content: Form) -> tuple[Form, Form]:
+    """i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b); c' = f c + i g, h' = o tanh(c'); return h' and c'."""
+    size = hidden.center.shape[-1]
+    both = total(weights, *cell_terms(cell, entering, hidden), shapes=box)
+    enter, forget, update, leave = (both.part(k * size, (k + 1) * size) for k in range(4))
+    added = enter.monotone(sigmoid).times(update.monotone(np.tanh))
+    kept = forget.monotone(sigmoid).times(content).plus(added)
+    return leave.monotone(sigmoid).times(kept.monotone(np.tanh)), kept
+
+
+def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
+    """r, z = sigmoid(W x + U h + b); n = tanh(W x + b + r (U h + b)); h' = (1 - z) n + z h."""
+    size = hidden.center.shape[-1]
+    gates, last = slice(0, 2 * size), slice(2 * size, None)
+    of_input, of_state = cell_terms(cell, entering, hidden)
+    both = total(weights, of_input, of_state, rows=gates, shapes=box).monotone(sigmoid)
+    reset, share = both.part(0, size), both.part(size, None)
+    scaled = reset.times(total(weights, of_state, rows=last))
+    new = total(weights, of_input, (scaled, ""), rows=last, shapes=box).monotone(np.tanh)
+    # (1 - z) n + z h is linear in z, and for z in 0..1 it rises in n and h: its extremes are at ends of all three.
+    shares = [np.clip(end, 0, 1) for end in share.ends]
+    low, high = ([(1 - z) * n + z * h for z in shares] for n, h in zip(new.ends, hidden.ends, strict=True))
+    # Kernels differ in the order, as in n + z (h - n), and a rounded z may leave 0..1 by some units.
+    return between(np.minimum(*low), np.maximum(*high)).rounded(new.size + hidden.size, FUNCTION)
+
+
+def demand_answers(net: Net, states: Form, answers: Array) -> None:
+    """The net's read-out of states must give these answers."""
+    weights = net.weights
+    if net.name == "wrapped":
+        features = states.part(-net.settings["hidden_size"], None)
+        *parts, (_, last) = head_parts(net)
+        for part, prefix in parts:
+            if part == "Linear":
+                features = total(weights, (features, f"{prefix}.{{}}"))
+            elif prefix:
+                features = box(features).owned(0).normed(weights, prefix, epsilon_of(part))
+            elif part == "ReLU":
+                features = features.relu()
+            elif part in ("Tanh", "Sigmoid"):
+                features = features.monotone(np.tanh if part == "Tanh" else sigmoid)
+        return demand_lead(weights, f"{last}.{{}}", features, answers)
+    if net.name == "rnn":
         return demand_lead(weights, "readout.{}", states, answers)
-    normed = states.part(-width, None).owned(0).normed(weights, "readout.1.{}")
+    normed = states.part(-net.settings["d_model"], None).owned(0).normed(weights, "readout.1")
     return demand_lead(weights, "readout.4.{}", total(weights, (normed, "readout.2.{}")).relu(), answers)
 
 
-def check_intervals(weights: Tensors, sets: Tensors, model: Content, supervised: Array) -> None:
-    """Sets of states between `low` and `high`."""
-    low, high, start = sets["low"], sets["high"], int(sets["start"])
-    count = {"rnn": 0, "gru": 1, "lstm": 2}.get(model["name"], math.nan) * model.get("num_layers", 1) + 1
-    demand(low.shape[1] == count * model.get("d_model", 0), "expected bounds of an rnn, gru or lstm")
-    first = weights.get("first_state", np.zeros(low.shape[1]))
-    demand(((low[start] <= first) & (first <= high[start])).all(), "its set of the start lacks the first state")
-    for symbol, targets in zip(range(model["num_symbols"]), sets["table"].T, strict=True):
-        lowest, highest = step(weights, model, between(low, high), symbol).ends
-        demand(((lowest >= low[targets]) & (highest <= high[targets])).all(), "a step leads out of its set")
-    demand_answers(weights, model["d_model"], between(low[supervised], high[supervised]), sets["outputs"][supervised])
+def check_states(net: Net, sets: Tensors, task: Task) -> str:
+    """A BlockLinearRNN of one-hot columns: `states` has the position of the 1 in each block, for each class.
 
-
-def check_states(weights: Tensors, sets: Tensors, model: Content, supervised: Array) -> None:
-    """States of one-hot vectors: `states` has the position of the 1 in each block."""
-    kind = {"name": "block-linear-rnn", "columns": "stochastic", "num_layers": 1}
-    demand(kind.items() <= model.items(), "expected a BlockLinearRNN of one layer with one-hot columns")
-    states, width, size = sets["states"], model["d_model"], model["block_dim"]
-    features = between(weights["embedding.weight"])
-    if model["hidden"]:
-        hidden = total(weights, (features.normed(weights, "norms.0.{}"), "layers.0.transition_map.0.{}")).relu()
-        features = total(weights, (hidden, "layers.0.transition_map.2.{}"))
-    columns = features.each(lambda a: a.reshape(*a.shape[:-1], width // size, size, size).swapaxes(-1, -2))
-    first, temperature = between(weights["layers.0.first_state"]), float(weights["layers.0.temperature"])
-    never_seen = (112 if weights["embedding.weight"].itemsize == 4 else 770) * (temperature > 0)  # where softmax is 0
-    for logits in [one.scaled(1 / temperature) if temperature else one for one in (columns, first)]:
-        largest = logits.center.argmax(-1)[..., None]
-        lead = np.take_along_axis(logits.center - logits.radius, largest, -1) - logits.center - logits.radius
-        is_sure = (lead > never_seen) | ((np.arange(size) == largest) & ~np.isnan(lead))
-        demand(temperature >= 0 and is_sure.all(), "rounding may decide which vector one is")
-    blocks, maps = np.arange(width // size), columns.center.argmax(-1)
-    demand(np.array_equal(states[int(sets["start"])], first.center.argmax(-1)), "it starts in another state")
-    for symbol, targets in zip(range(model["num_symbols"]), sets["table"].T, strict=True):
-        demand(np.array_equal(states[targets], maps[symbol][blocks, states]), "a step leads to another state")
-    if model["read"] == "mixture":  # a probability of one state, whose logarithm is a few units wrong
-        logits = between(weights["readout.weight"][states[supervised, 0]])
-        count, spread = logits.center.shape[-1], np.ptp(logits.center, -1, keepdims=True)
-        logits = logits.rounded(1 + spread + math.log(count), 2 * FUNCTION + 2 * count)
-        demand_lead({"weight": np.eye(count)}, "{}", logits, sets["outputs"][supervised])
+    A product of a one-hot matrix and a one-hot vector adds zeros to a 1, which no order of summation rounds.
+    """
+    demand(net.settings.get("columns") == "stochastic", "expected a block-linear-rnn with columns 'stochastic'")
+    weights, width, size = net.weights, net.settings["d_model"], net.settings["block_dim"]
+    count, num_blocks = len(sets.get("outputs", ())), width // size
+    check_machine(net, sets, machine_shapes(net, count) | {"states": (count, num_blocks)})
+    states = sets["states"]
+    demand((states >= 0).all() and (states < size).all(), "expected positions in blocks as its states")
+    supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
+    first = one_hot_positions(net, between(weights["layers.0.first_state"]))
+    demand(np.array_equal(states[int(sets["start"])], first), "it starts in another state")
+    demand_at_most(net.num_symbols * (width + 1) * num_parameters(net), MAX_WORK, "multiplications")
+    demand_at_most(count * net.num_symbols * num_blocks, MAX_MOVES, "moves of blocks")
+    for symbol in range(net.num_symbols):
+        features = between(weights["embedding.weight"][symbol][None])
+        if net.settings["hidden"]:
+            hidden = total(weights, (features.normed(weights, "norms.0"), "layers.0.transition_map.0.{}")).relu()
+            features = total(weights, (hidden, "layers.0.transition_map.2.{}"))
+        # Row i, column j of a block is logit [i, j]: each column is a softmax over its rows.
+        columns = features.each(lambda a: a.reshape(*a.shape[:-2], num_blocks, size, size).swapaxes(-1, -2))
+        moves = one_hot_positions(net, columns)
+        targets = sets["table"][:, symbol]
+        demand(np.array_equal(states[targets], moves[np.arange(num_blocks), states]), "a step leads to another state")
+    if net.settings["read"] == "mixture":
+        demand_mixture(weights["readout.weight"][states[supervised, 0]], sets["outputs"][supervised])
     else:
-        one_hot = between(np.eye(size)[states[supervised]].reshape(len(supervised), width))
-        demand_answers(weights, width, one_hot, sets["outputs"][supervised])
+        for part in in_parts(len(supervised), max(width * size, readout_numbers(net))):
+            one_hot = between(np.eye(size)[states[supervised[part]]].reshape(len(part), width))
+            demand_answers(net, one_hot, sets["outputs"][supervised[part]])
+    return f"{count * net.num_symbols:,} steps lead from {count:,} states into one another"
 
 
-CHECKS: dict[str, Any] = {"enclosures": (ends_at_roots, check_enclosures)}
-CHECKS |= {"intervals": (ends_after_symbols, check_intervals), "states": (ends_after_symbols, check_states)}
+def one_hot_positions(net: Net, logits: Form) -> Array:
+    """Return the index of the 1 in softmax(logits / temperature), to the last bit; at temperature 0, of the maximum."""
+    temperature, size = float(net.weights["layers.0.temperature"]), logits.center.shape[-1]
+    demand(temperature >= 0, "expected a temperature of at least 0")
+    scaled = logits.scaled(1 / temperature) if temperature else logits
+    low, high = scaled.ends
+    largest = scaled.center.argmax(-1)[..., None]
+    behind = high - np.take_along_axis(low, largest, -1)
+    is_other = np.arange(size) != largest
+    # Softmax subtracts the largest logit; what is this far behind becomes exp(x) = 0, and the largest exp(0) / 1 = 1.
+    is_sure = behind < (LOG_OF_ZERO[net.dtype] if temperature else 0)
+    demand((is_sure | ~is_other).all() and np.isfinite(high).all(), "rounding may decide which vector one is")
+    return np.asarray(largest[..., 0])
 
 
-def read(content: bytes) -> tuple[Tensors, Tensors, str]:
-    """Weights, sets, and the name that a certificate has for these weights."""
-    types = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4"}
-    start, tensors = 8 + int.from_bytes(content[:8], "little"), {}
-    header, body = json.loads(content[8:start]), content[start:]
-    names, digest = json.loads(header.pop("__metadata__")["weights"]), hashlib.blake2b(digest_size=16)
-    for name, entry in header.items():
-        numbers = body[slice(*entry["data_offsets"])]
-        tensors[name] = np.frombuffer(numbers, types[entry["dtype"]]).reshape(entry["shape"])
-    demand(not any(set(name) & set(" \n") for name in names), "expected names of weights without spaces, got others")
-    weights = {name: tensors["weights." + name] for name in names}
-    for name, array in weights.items():
-        digest.update(f"{name} torch.{array.dtype.name} {list(array.shape)}\n".encode() + array.tobytes())
-    sets = {name.removeprefix("sets."): array for name, array in tensors.items() if name.startswith("sets.")}
-    return weights, sets, digest.hexdigest()
+def demand_mixture(logits: Array, answers: Array) -> None:
+    """log p for p = softmax(logits) of one state: the other terms of the mixture are 0.
+
+    In units of u, with n classes whose logits differ by at most `spread`: exp of a rounded difference is off by spread
+    + FUNCTION, relative to itself, and a sum and a quotient by n + 2 more. A logarithm turns this into an absolute
+    error, and adds FUNCTION times |log p| <= spread + log n of its own. `MIN_PROBABILITY` moves no answer: the right
+    one has p >= 1 / n, and what is raised stays far below that.
+    """
+    form = between(logits)
+    count, spread = logits.shape[-1], np.ptp(form.center, -1, keepdims=True)
+    demand(1 / count > 2 * MIN_PROBABILITY, "expected fewer answers")
+    form = form.rounded(1 + spread + math.log(count), 2 * FUNCTION + 2 * count)
+    demand_ahead(form, answers)
 
 
-@np.errstate(all="ignore")
+def check_choices(net: Net, sets: Tensors, task: Task) -> str:
+    """A PD-SSM whose state is one-hot: each step it may take is followed, next to the task's machine.
+
+    Steps copy a 1, exactly. If rounding may decide which entry of a column is the largest, each of them is followed.
+    """
+    demand(net.name == "pd-ssm" and not sets, "expected a pd-ssm, and no sets")
+    weights, size, num_symbols = net.weights, net.settings["d_state"], net.num_symbols
+    features = between(weights["embedding.weight"]).normed(weights, "norms.0")
+    shares = softmax_shares(total(weights, (features, "layers.0.mixture_map.{}")))
+    demand_at_most(num_symbols * size**2 * len(weights["layers.0.dictionary"]), MAX_WORK, "multiplications")
+    demand_at_most(num_symbols * size**2, MAX_MOVES, "entries of columns")
+    targets: list[list[list[int]]] = []
+    for symbol in range(num_symbols):
+        dictionary = {"weight": weights["layers.0.dictionary"].reshape(-1, size * size).T}
+        low, high = (end.reshape(size, size) for end in total(dictionary, (rows_of(shares, [symbol]), "{}")).ends)
+        # An entry cannot be the largest of its column if it is below another, whatever is rounded.
+        is_possible = ~(high < low.max(0))
+        targets.append([np.flatnonzero(column).tolist() for column in is_possible.T])
+    seen, queue, ends = {(0, task.start)}, [(0, task.start)], set[tuple[int, int, int]]()
+    num_steps = 0
+    for state, in_task in queue:
+        for symbol in range(num_symbols):
+            after = task.table[in_task][symbol]
+            num_steps += len(targets[symbol][state])
+            demand_at_most(num_steps, MAX_MOVES, "steps")
+            for target in targets[symbol][state]:
+                if task.outputs[after] != IGNORE:
+                    ends.add((target, symbol, task.outputs[after]))
+                if (target, after) not in seen:
+                    seen.add((target, after))
+                    queue.append((target, after))
+        demand_at_most(len(seen), MAX_PAIRS, "pairs of a state of the net and one of the task")
+    demand(bool(ends), "expected a task with an answer to some string")
+    last, latest, answers = (np.array(column) for column in zip(*sorted(ends), strict=True))
+    embedded = between(weights["embedding.weight"])
+    for part in in_parts(len(last), max(size, readout_numbers(net))):
+        # The read-out gets embedding + (W x + b + d * features), made of the state x and the latest symbol.
+        read = total(weights, (between(np.eye(size)[last[part]]), "layers.0.w.{}"))
+        skipped, stream = (rows_of(form, latest[part]) for form in (features, embedded))
+        made = stream.plus(read.plus(skipped.times(between(weights["layers.0.d"]))))
+        demand_answers(net, box(made), answers[part])
+    return f"{num_steps:,} steps, all that rounding allows, from {len(seen):,} pairs of states"
+
+
+def rows_of(form: Form, rows: Any) -> Form:
+    return form.each(lambda a: a[..., rows, :])
+
+
+def softmax_shares(logits: Form) -> Form:
+    """Softmax of the last axis: a share is largest where its logit is at its upper end and all others at their lower.
+
+    The largest logit is subtracted first, which rounds by u (|x| + |max|). Each share is a quotient of an exponential
+    and a sum of them, all positive: relative errors of FUNCTION, FUNCTION + n and 1 units add up.
+    """
+    logits = logits.rounded(2 * logits.size.max(-1, keepdims=True), 2)
+    low, high = logits.ends
+    count, shift = low.shape[-1], high.max(-1, keepdims=True)
+    low, high = np.exp(low - shift), np.exp(high - shift)
+    # The difference of a float64 sum and one of its terms is off by n units of 2^-53 of the sum, below 1e-11 of it.
+    (sum_low, sum_high), slack = (end.sum(-1, keepdims=True) for end in (low, high)), 1e-9
+    others_low, others_high = sum_low * (1 - slack) - low, sum_high * (1 + slack) - high
+    shares = between(low / (low + others_high), high / (high + np.maximum(others_low, 0)))
+    return shares.rounded(shares.size, 3 * FUNCTION + 2 * count)
+
+
+def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> str:
+    """A BlockLinearRNN of reflections: states stay in balls around the prototypes for `max_length` steps.
+
+    Let A be a symbol's matrix in real numbers, A' the one that float32 makes, p the prototypes and s the norm of the
+    first state. With g >= |A'| and e >= |A' p - p'| for each step from p to p', n steps of A' end within
+    e (g^n - 1) / (g - 1) of the prototype. The products are rounded besides: if |fl(A B) - A B| <= r |A| |B|, a product
+    of n matrices is off by at most g^n ((1 + r)^(n-1) - 1), by induction in whatever order they are multiplied, since
+    (1 + r)^(a-1) (1 + r)^(b-1) (1 + r) = (1 + r)^(a+b-1). So states are within that plus s g^n ((1 + r)^n - 1).
+    """
+    is_kind = net.settings.get("columns") == "reflected" and net.settings["hidden"] == 0
+    demand(is_kind, "expected a block-linear-rnn with columns 'reflected' and without hidden units")
+    weights, width, size = net.weights, net.settings["d_model"], net.settings["block_dim"]
+    count, num_blocks = len(sets.get("outputs", ())), width // size
+    check_machine(net, sets, machine_shapes(net, count) | {"points": (count, width), "radius": ()})
+    points, radius, table = sets["points"].reshape(count, num_blocks, size), float(sets["radius"]), sets["table"]
+    supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
+    demand_at_most(count * net.num_symbols * width * size, MAX_WORK, "multiplications")
+    first = weights["layers.0.first_state"].astype(np.float64)
+    demand(np.array_equal(points[int(sets["start"])], first), "it starts in another state")
+    demand(float(weights["layers.0.temperature"]) == 0, "expected a temperature of 0")
+    numbers = weights["embedding.weight"].astype(np.float64).reshape(net.num_symbols, num_blocks, size + 1)
+    norms = np.linalg.norm(numbers[..., :-1], axis=-1, keepdims=True)
+    scale = float(np.linalg.norm(first))
+    are_usual = (norms > MIN_NORM).all() and (norms < LARGEST).all() and MIN_NORM < scale < LARGEST
+    demand(are_usual, "expected directions and a first state whose norms are neither tiny nor huge")
+    drift = growth = 0.0
+    for symbol in range(net.num_symbols):
+        direction = numbers[symbol, :, :-1] / norms[symbol]
+        is_reflected = numbers[symbol, :, -1] > 0  # otherwise the block is the identity, which is not rounded
+        removed = 2 * direction[:, :, None] * direction[:, None, :] * is_reflected[:, None, None]
+        # The norm k is off by (S + 4) / 2 units: S squares, their sum, and a root. So 2 k_i k_j is off by S + 7 of its
+        # size, and the difference to the identity by one unit of both. 1e-15 covers squares that underflow.
+        error = UNIT * ((size + 8) * (np.abs(removed) + 1e-15) + np.eye(size)) * is_reflected[:, None, None]
+        wrong = np.linalg.norm(error, axis=(1, 2))  # the Frobenius norm of each block, at least its spectral norm
+        growth = max(growth, float(wrong.max()))
+        # A p = p - 2 k (k.p): an isometry, so that |A| = 1 and |A'| <= 1 + |A' - A|.
+        images = points - np.einsum("nij,knj->kni", removed, points)
+        missed = np.linalg.norm((images - points[table[:, symbol]]).reshape(count, -1), axis=1)
+        moved = np.linalg.norm(wrong * np.linalg.norm(points, axis=2), axis=1)
+        drift = max(drift, float((missed + moved).max()))
+    # 1e-9 covers the float64 rounding of what is summed here, and products that underflow.
+    drift, growth = drift * (1 + 1e-9) + 1e-12 * scale * UNIT, growth * (1 + 1e-9)
+    # An entry of a product is a sum of S products: |fl(A B) - A B| <= (S + 1) u |A|_F |B|_F, and |A|_F <= sqrt(S) |A|.
+    rounding = size * (size + 1) * UNIT
+    stretched = max_length * math.log1p(growth)
+    rolled = max_length * math.log1p(rounding)
+    demand(stretched + rolled < 700, "states leave their balls before the largest length")
+    num_steps = math.expm1(stretched) / growth if growth else max_length
+    reach = drift * num_steps + scale * math.exp(stretched) * math.expm1(rolled)
+    demand(reach * (1 + 1e-9) <= radius, "states leave their balls before the largest length")
+    flat = sets["points"]
+    for part in in_parts(len(supervised), readout_numbers(net)):
+        center = flat[supervised[part]]
+        demand_answers(net, between(center - radius, center + radius), sets["outputs"][supervised[part]])
+    return f"states stay within {radius:.3g} of {count:,} prototypes for {max_length:,} steps"
+
+
+def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
+    """A grid recurrence at temperature 0: its rule gives the numbers of the task's rule on all pairs of strings.
+
+    The net takes the class of the largest logit, looks classes up, and adds integers; nothing else is rounded. The
+    answer y is the sum of such integers, and the logits -s (k - y)^2 are largest at y, if y is a class.
+
+    Both rules pass a class over every edge of the grid. A path from the lower left corner of a grid to the upper right
+    one is a word of edges, each with the letter of its column or row and a class of each rule. The first path goes up
+    the left border and along the upper one. A cell replaces an edge upwards that is followed by an edge to the right by
+    its own two other edges, the one to the right first; so all paths are reached. `follows[x, y]` collects which edges
+    can follow one another in a path: at first the edges of the borders, then all that replacements bring about, until
+    nothing is new. If both rules have the same number on each edge that a cell makes, all their sums are equal.
+    """
+    demand(net.name == "grid-recurrence" and not sets, "expected a grid-recurrence, and no sets")
+    rule, size = rule_of(net), net.num_symbols
+    demand(rule.per_row == task.per_row, "its rule has another number for a row")
+    cells = rule.cells
+    shapes = [(size, cells.shape[axis], task.cells.shape[axis]) for axis in (0, 1)]
+    num_below, num_upward = map(math.prod, shapes)
+    count = num_below + num_upward
+    demand_at_most(count * count, MAX_ELEMENTS, "pairs of edges of its rule and the task's")
+    # An edge that goes on to the right, or upwards: letter, class of the net's rule, class of the task's.
+    (b, p, p2), (a, q, q2) = (np.indices(shape).reshape(3, -1) for shape in shapes)
+    at_top, at_left = (p == rule.top) & (p2 == task.top), (q == rule.left) & (q2 == task.left)
+    corner = (p[None], q[:, None], a[:, None], b[None]), (p2[None], q2[:, None], a[:, None], b[None])
+    made, made2 = cells[corner[0]], task.cells[corner[1]]
+    lower = np.ravel_multi_index((b[None] + 0 * made[..., 0], made[..., 0], made2[..., 0]), shapes[0]) + num_upward
+    right = np.ravel_multi_index((a[:, None] + 0 * made[..., 1], made[..., 1], made2[..., 1]), shapes[1])
+    is_up, is_made = np.arange(count) < num_upward, np.zeros(count, np.bool_)
+    border = np.concatenate([at_left, at_top])
+    # Up the left border, and then along the upper one.
+    follows = border[:, None] & border & (is_up[:, None] | ~is_up)
+    num_found = -1
+    while num_found < (num_found := int(follows.sum())):
+        upward, over = np.nonzero(follows[:num_upward, num_upward:])
+        low, high, over = lower[upward, over], right[upward, over], over + num_upward
+        is_made[low] = True
+        follows[low, high] = True
+        # What precedes the two edges of a cell precedes its lower edge; what follows them follows its right edge.
+        to_lower, to_right = np.zeros((count, count), np.float32), np.zeros((count, count), np.float32)
+        to_lower[upward, low] = to_right[high, over] = 1
+        follows |= (follows.astype(np.float32) @ to_lower > 0) | (to_right @ follows.astype(np.float32) > 0)
+    differs = rule.numbers[p] != task.numbers[p2]
+    demand(
+        not np.any(np.asarray(differs) & is_made[num_upward:]),
+        "its rule and the task's are not shown to give the same numbers",
+    )
+    return f"{int(is_made.sum()):,} edges, all that a path over a grid can have, get the same number from both rules"
+
+
+def rule_of(net: Net) -> GridTask:
+    """The rule of a net: each class that some cell or border gives must be the largest logit alone."""
+    weights = net.weights
+    demand(weights["cell.temperature"] == 0 and weights["cell.rounding"] == 1, "expected a net at temperature 0")
+    relations, relations_sure = largest_alone(weights["cell.relations"])
+    table, table_sure = largest_alone(weights["cell.table"])
+    (top, is_top), (left, is_left) = (largest_alone(weights[f"cell.{name}"]) for name in ("top", "left"))
+    demand(
+        relations_sure.all() and bool(is_top) and bool(is_left), "two classes of a border or relation have one logit"
+    )
+    cells, is_sure = table[:, :, relations], np.asarray(table_sure[:, :, relations])
+    # Only classes that the borders and cells give can come up: others may be undecided.
+    down, right = {int(top)}, {int(left)}
+    count = 0
+    while count < (count := len(down) + len(right)):
+        reached = np.ix_(sorted(down), sorted(right))
+        demand(is_sure[reached].all(), "two classes of a cell have one logit")
+        down |= {*cells[reached][..., 0].ravel().tolist()}
+        right |= {*cells[reached][..., 1].ravel().tolist()}
+    numbers, per_row = np.rint(weights["cell.per_class"]), np.rint(weights["cell.per_row"])
+    is_exact = max(np.abs(numbers).max(), np.abs(per_row)) < 2**24
+    demand(is_exact, "expected numbers of classes that float32 can tell apart")
+    return GridTask([], cells, int(top), int(left), numbers.astype(np.int64), int(per_row))
+
+
+def largest_alone(logits: Array) -> tuple[Array, Array]:
+    """The index of the largest number along the last axis, and whether no other is equal to it."""
+    largest = logits.max(-1, keepdims=True)
+    return logits.argmax(-1), np.asarray((logits == largest).sum(-1) == 1)
+
+
+# --- The whole -------------------------------------------------------------------------------------------------------
+
+DECISIVE = ("format", "level", "max_length", "task", "model", "net", "classes", "transducer", "evidence")
+"""The keys of a certificate that this program reads. `evidence` names the method; its numbers are not relied on."""
+
+OTHER = (
+    *(
+        "claim",
+        "weights",
+        "reason",
+        "machine",
+        "laws",
+        "closure",
+        "tested",
+        "trace_agreement",
+        "counterexample",
+        "kernels",
+    ),
+    *("independently_checked", "seconds", "versions", "digest"),
+)
+"""The other keys of a certificate, which nothing here rests on."""
+
+METHODS: dict[str, Callable[[Net, Tensors, Any], str]] = {
+    "enclosures": check_enclosures,
+    "codes": check_codes,
+    "exact": check_exact,
+    "intervals": check_intervals,
+    "states": check_states,
+    "choices": check_choices,
+    "rules": check_rules,
+}
+"""The methods of level proved; `isometries` is of level bounded."""
+
+
+@np.errstate(all="ignore")  # overflow and NaN are results, which no comparison accepts
 def check(certificate: Content, proof: bytes) -> str:
-    """What the content of a proof's file shows of the net that a certificate is about, or a `Rejected`."""
+    """Return what a proof shows of the net that a certificate is about, as a sentence.
+
+    Raises:
+        Rejected: the proof does not show it.
+    """
     try:
-        weights, sets, digest = read(proof)
-        demand(certificate["level"] == "proved", "expected one of a certificate of level proved")
-        demand(digest == certificate["weights"], "expected the net that the certificate is about, got another's")
-        method, task, table = certificate["evidence"]["method"], certificate["transducer"], sets["table"]
-        inputs = weights.get("embedding.weight", weights.get("recurrence.weight_ih_l0", table).T)
-        counts = {len(task["symbols"]), *map(len, task["table"]), len(inputs) - (method == "enclosures")}
-        is_full = len(counts) == 1 and {*range(len(task["table"]))} >= {state for row in task["table"] for state in row}
-        demand(is_full, "expected a step of the transducer, and of the net, for each symbol")
-        demand(method in CHECKS, f"those by method {method!r} cannot be checked here (known: {', '.join(CHECKS)})")
-        ends_of, check_sets = CHECKS[method]
-        ends = {(klass, right) for klass, state in ends_of(sets, task) if (right := task["outputs"][state]) != IGNORE}
-        demand(all(sets["outputs"][klass] == right for klass, right in ends), "its machine gives other answers")
-        model = certificate["model"] | {"num_symbols": len(task["symbols"])}
-        check_sets(weights, sets, model, np.array(sorted({klass for klass, _ in ends})))
+        given = mapping(certificate, "certificate", DECISIVE, OTHER)
+        whole(given["format"], "format of the certificate", FORMAT, FORMAT)
+        evidence = given["evidence"]
+        demand(type(evidence) is dict and type(evidence.get("method")) is str, "expected a method of proof as evidence")
+        method, classes = evidence["method"], texts(given["classes"], "classes")
+        weights, sets = read(proof)
+        demand(net_digest(given["model"], weights) == given["net"], "expected the net of the certificate, got another")
+        is_grid = method == "rules"
+        task = parse_grid(given["transducer"]) if is_grid else parse_transducer(given["transducer"], len(classes))
+        net = parse_net(given["model"], weights, len(task.symbols), len(classes))
+        if is_grid:
+            demand(classes == [*map(str, range(len(classes)))], "expected the integers from 0 as classes")
+        if method == "isometries":
+            demand(given["level"] == "bounded", "expected a certificate of level bounded")
+            max_length = whole(given["max_length"], "max_length", 1, MAX_LENGTH)
+            assert isinstance(task, Task)  # as the method is not `rules`
+            return check_isometries(net, sets, task, max_length)
+        demand(given["level"] == "proved", "expected a certificate of level proved")
+        demand(given["max_length"] is None, "expected no largest length at level proved")
+        demand(method in METHODS, f"expected a method among {', '.join([*METHODS, 'isometries'])}, got {method[:60]!r}")
+        return METHODS[method](net, sets, task)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as error:
-        raise Rejected(f"proof: damaged, or of another version ({type(error).__name__}: {error})") from None
-    return f"{(table >= 0).sum():,} steps lead from {len(table):,} sets of states into one another; answers are right"
+        raise Rejected(f"proof: damaged ({type(error).__name__}: {error!s:.200})") from None
+
+
+def described(description: Content) -> str:
+    """A name with all of its settings, empty ones included."""
+    settings = ", ".join(f"{name}={value!r}" for name, value in description.items() if name != "name")
+    return f"{description.get('name')!r} with {settings or 'no settings'}"
+
+
+def statement(certificate: Content, shown: str) -> str:
+    """What was checked, in lines: the net with all of its settings, the task, and on which strings the net is right."""
+    symbols = certificate["transducer"].get("symbols", certificate["transducer"].get("letters"))
+    classes, max_length = certificate["classes"], certificate["max_length"]
+    lengths = "" if max_length is None else f" of up to {max_length:,} symbols"
+    answers = ", ".join(map(repr, classes[:20])) + (", ..." if len(classes) > 20 else "")
+    return "\n".join(
+        [
+            f"The net is right on every string{lengths} to which the task gives one of these answers: {answers}.",
+            f"net: {described(certificate['model'])}; digest {certificate['net']}",
+            f"task: {described(certificate['task'])}; symbols {', '.join(map(repr, symbols[:50]))}",
+            f"method {certificate['evidence']['method']}: {shown}",
+        ]
+    )
+
+
+def read_certificate(content: bytes) -> Content:
+    """Return the content of a certificate's file, whose digest must fit."""
+    demand_at_most(len(content), MAX_FILE, "bytes of a certificate")
+    given = parse_json(content, "the certificate")
+    demand(type(given) is dict and type(given.get("task")) is dict, "expected a certificate")
+    rest = {name: value for name, value in given.items() if name != "digest"}
+    digest = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=8).hexdigest()
+    demand(given.get("digest") == digest, "expected a certificate as it was written, got an edited one")
+    return dict(given)
+
+
+def main(arguments: list[str]) -> None:
+    try:
+        certificate, proof = (Path(name).read_bytes() for name in arguments)
+        given = read_certificate(certificate)
+        sys.stdout.write(statement(given, check(given, proof)) + "\n")
+    except (Rejected, OSError, ValueError) as problem:
+        sys.exit(f"{problem} (python checker.py CERTIFICATE PROOF)")
 
 
 if __name__ == "__main__":
-    try:
-        certificate, proof = (Path(name).read_bytes() for name in sys.argv[1:])
-        sys.stdout.write(f"{check(given := json.loads(certificate), proof)}: {given['model']}, {given.get('task')}\n")
-    except (Rejected, OSError, ValueError, LookupError) as problem:
-        sys.exit(f"{problem} (python checker.py CERTIFICATE PROOF)")
+    main(sys.argv[1:])

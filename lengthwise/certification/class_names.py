@@ -8,7 +8,8 @@ from jaxtyping import Int64
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.certificate import Certificate, machine_from_json
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.machines import machine_from_json
 from lengthwise.display import spelled
 
 MAX_TRIED = 4_096

@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import Certificate, machine_from_json
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.machines import machine_from_json
 
 
 class Drawn(NamedTuple):

@@ -1,7 +1,6 @@
 """One model under examination: how evidence becomes a certificate."""
 
 import math
-from collections.abc import Mapping
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.monoid_laws import monoid_laws
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification import checker
 from lengthwise.certification.certificate import (
     Certificate,
     Closure,
@@ -25,10 +25,10 @@ from lengthwise.certification.certificate import (
     Shortest,
     Tested,
     TraceAgreement,
-    first_error,
 )
 from lengthwise.certification.counterexample import grade
 from lengthwise.certification.grids import first_grid_error
+from lengthwise.certification.machines import first_error
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction, Machine
@@ -74,6 +74,7 @@ class Examination(NamedTuple):
             task=dump_named(self.task.name, self.task),
             model=dump_named(self.model.name, self.model.config),
             weights=weights_digest(self.model),
+            net=net_digest(self.model),
             classes=self.task.classes,
             transducer=self.task.reference.to_json(),
             machine=None if machine is None else machine.to_json(),
@@ -125,8 +126,20 @@ class Examination(NamedTuple):
 
 
 def weights_digest(model: SequenceModel) -> str:
-    """A hash of all weights and their names, shapes and types, by which a certificate names the model it is about."""
-    return _digest(model.state_dict())
+    """Return a digest of all tensors, with their names, shapes and types."""
+    digest = blake2b(digest_size=16)
+    for name, tensor in model.state_dict().items():
+        digest.update(_bytes(name, tensor))
+    return digest.hexdigest()
+
+
+def net_digest(model: SequenceModel) -> str:
+    """Return the digest by which a certificate names its model: of all settings, and of all tensors with their names.
+
+    Settings are part of it because two nets with the same weights and other settings compute different functions.
+    """
+    arrays = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+    return checker.net_digest(dump_named(model.name, model.config), arrays)
 
 
 def other_part(certificate: Certificate, model: SequenceModel, task: Task) -> str | None:
@@ -134,8 +147,8 @@ def other_part(certificate: Certificate, model: SequenceModel, task: Task) -> st
     if not isinstance(task, MachineTask):
         return "task"
     pairs: dict[str, tuple[object, object]] = {
-        "weights": (certificate.weights, weights_digest(model)),
         "model": (certificate.model, dump_named(model.name, model.config)),
+        "weights": (certificate.net, net_digest(model)),  # settings are compared above
         "task": (certificate.task, dump_named(task.name, task)),
         "classes": (certificate.classes, task.classes),
         "transducer": (certificate.transducer, task.reference.to_json()),
@@ -167,7 +180,7 @@ def supervised_only(extraction: Extraction, task: Transducer | GridMachine) -> E
 def _closure(extraction: Extraction, radius: float) -> Closure:
     return Closure(
         num_prototypes=len(extraction.prototypes),
-        prototypes_digest=_digest({"prototypes": extraction.prototypes}),
+        prototypes_digest=blake2b(_bytes("prototypes", extraction.prototypes), digest_size=16).hexdigest(),
         requested_radius=radius,
         radius=extraction.radius,
         gap=extraction.gap if math.isfinite(extraction.gap) else None,
@@ -189,9 +202,5 @@ def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
     return tuple((round(x, 3), round(y, 3), int(k)) for (x, y), k in zip(coordinates, extraction.classes, strict=True))
 
 
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    digest = blake2b(digest_size=16)
-    for name, tensor in tensors.items():
-        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().contiguous().numpy().tobytes())
-    return digest.hexdigest()
+def _bytes(name: str, tensor: Tensor) -> bytes:
+    return f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode() + tensor.detach().contiguous().numpy().tobytes()

@@ -2,7 +2,8 @@
 
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import Certificate, machine_from_json
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.machines import machine_from_json
 from lengthwise.models.machine import MachineModel, TransducerModel, as_model
 
 

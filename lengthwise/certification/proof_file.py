@@ -1,4 +1,4 @@
-"""Files that carry a proof: the weights, the machine, and the sets of states that `checker` goes through."""
+"""Proof files: the weights of a net, a machine, and the sets of states that the separate checker goes through."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
-from lengthwise.automata.grid_machine import GridMachine
+from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
-from lengthwise.certification.checker import CHECKS, Rejected, check
+from lengthwise.certification.checker import Rejected, check
 from lengthwise.certification.confirm import proof_of
 from lengthwise.certification.proofs.base import Prover
 from lengthwise.extraction.base import Extraction
@@ -24,16 +24,16 @@ from lengthwise.threads import one_thread
 def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTask, path: Path) -> str:
     """Find the proof of a certificate again and write it to a file, which `checker` reads without this package.
 
-    Returns what the checker says of it.
+    Returns what the checker concludes from it.
 
     Raises:
-        ValueError: the certificate is not `proved`, its method is none that can be checked so, or the proof is not
-            found again; the checker, whose bounds are its own, rejects it.
+        ValueError: the certificate is neither `proved` nor `bounded`, the proof is not found again, or the checker,
+            whose bounds are its own, rejects it.
     """
-    if certificate.level != "proved" or certificate.evidence is None:
-        raise ValueError(f"proof: expected a certificate of level proved, got {certificate.level}; there is no proof")
-    if (method := certificate.evidence.method) not in CHECKS:
-        raise ValueError(f"proof: expected one by method {', '.join(CHECKS)}, got {method}; it has no separate checker")
+    if certificate.evidence is None:
+        raise ValueError(
+            f"proof: expected a certificate of level proved or bounded, got {certificate.level}; there is no proof"
+        )
     content = proof_content(model, *proof_of(certificate, model, task))
     try:
         sentence = check(certificate.model_dump(mode="json"), content)
@@ -45,19 +45,28 @@ def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTas
     return sentence
 
 
+def checked(certificate: Certificate, model: SequenceModel, prover: Prover, extraction: Extraction) -> Certificate:
+    """Return the certificate with the verdict of the separate checker on its proof."""
+    try:
+        check(certificate.model_dump(mode="json"), proof_content(model, prover, extraction))
+    except Rejected:
+        return certificate
+    return certificate.model_copy(update={"independently_checked": True})
+
+
 def proof_content(model: SequenceModel, prover: Prover, extraction: Extraction) -> bytes:
-    """The content of a file: what a prover found of a model whose machine was extracted."""
-    fine = extraction.fine
-    assert not isinstance(fine, GridMachine), "its method has no separate checker"
-    if isinstance(fine, TreeMachine):
+    """Return the content of a file: what a prover found of a model whose machine was extracted.
+
+    Provers that need no sets, since the checker follows the net itself, need no machine either.
+    """
+    fine, sets = extraction.fine, dict(prover.sets)
+    machine: dict[str, np.ndarray] = {}
+    if isinstance(fine, TreeMachine) and sets:
         machine = {"table": fine.table, "outputs": fine.outputs}
-    else:
+    elif isinstance(fine, Transducer) and sets:
         machine = {"table": fine.semiautomaton.table, "start": np.array(fine.start), "outputs": fine.outputs}
     weights = model.state_dict()
-    parts = {
-        "weights": weights,
-        "sets": dict(prover.sets) | {name: torch.tensor(array) for name, array in machine.items()},
-    }
+    parts = {"weights": weights, "sets": sets | {name: torch.tensor(array) for name, array in machine.items()}}
     tensors = {
         f"{part}.{name}": tensor.contiguous() for part, tensors in parts.items() for name, tensor in tensors.items()
     }

@@ -1,5 +1,6 @@
 """Verify a certificate as far as that is possible without the model; never imports torch."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +12,9 @@ from lengthwise.automata.grid_product import paths
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification import checker
-from lengthwise.certification.certificate import Certificate, first_error, machine_from_json
+from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, answer_to, check_classes
+from lengthwise.certification.machines import first_error, machine_from_json
 from lengthwise.conventions import IGNORE
 from lengthwise.display import counted, spelled
 from lengthwise.validation import truncate
@@ -60,7 +62,7 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     _check_names(certificate, task)
     _check_level(certificate)
     kind = "rule" if isinstance(task, GridMachine) else "transducer"
-    of_model = [f"the {kind} ({_size(task)}) is that of task {_with_settings(certificate.task)}"]
+    of_model = [f"the {kind} ({_size(task)}) is that of task {with_settings(certificate.task)}"]
     trusted, verified = [*of_model], []
     if certificate.reaches("extracted"):
         verified += _check_machine(certificate, task)
@@ -70,10 +72,9 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         trusted += [certificate.evidence.check(certificate)]
     if proof is not None:
         verified += [_check_proof(certificate, proof)]
-        trusted[-1] = (  # two nets with other settings may have the same weights
-            f"the model is of kind {_with_settings(certificate.model)}, which computes what the formulas of the "
-            "checker say"
-        )
+        trusted[-1] = f"the model is {with_settings(certificate.model)}, and computes the checker's formulas"
+    elif certificate.independently_checked:
+        trusted += ["the separate checker accepted the proof when the certificate was made"]
     if certificate.level == "refuted":
         verified += _check_refuted(certificate, task)
         of_model += ["the model answers as the file says"]
@@ -88,10 +89,10 @@ def proof_path(certificate: Path) -> Path:
     return certificate.with_suffix(".safetensors")
 
 
-def _with_settings(content: Mapping[str, Any]) -> str:
-    """A name with its settings, each of them of bounded length."""
-    settings = {name: value for name, value in content.items() if name != "name" and value not in (None, "", [])}
-    texts = [f"{truncate(name, MAX_SETTING)}={truncate(str(value), MAX_SETTING)}" for name, value in settings.items()]
+def with_settings(content: Mapping[str, Any]) -> str:
+    """Return a name with all of its settings, empty ones included: each of them decides what is computed."""
+    settings = {truncate(name, MAX_SETTING): value for name, value in content.items() if name != "name"}
+    texts = [f"{name}={truncate(json.dumps(value), MAX_SETTING)}" for name, value in settings.items()]
     name = truncate(content["name"], MAX_SETTING)
     return f"{name} ({', '.join(texts)})" if texts else name
 
@@ -107,6 +108,8 @@ def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> No
         check_classes(certificate.classes)
     elif not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
         raise ValueError("certificate: its transducer gives answers that have no name in its classes; certify again")
+    if certificate.net is None:
+        raise ValueError("certificate: expected the digest of its net, got none; certify again")
     for what, description in (("task", certificate.task), ("model", certificate.model)):
         if not isinstance(description.get("name"), str):
             raise ValueError(f"certificate: expected the name of its {what}, got none; certify again")
@@ -136,6 +139,10 @@ def _check_level(certificate: Certificate) -> None:
             raise ValueError(f"certificate: expected no {part} at level {level}, got one; certify again")
     if certificate.evidence is not None and certificate.evidence.proved_up_to != certificate.max_length:
         raise ValueError("certificate: expected the largest length of its evidence, got another; certify again")
+    if certificate.independently_checked and certificate.evidence is None:
+        raise ValueError(f"certificate: level {level} has no proof that could be checked; certify again")
+    if bool(certificate.reason) == (level == "proved"):
+        raise ValueError(f"certificate: expected {'no' if level == 'proved' else 'a'} reason at level {level}")
 
 
 def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> list[str]:
@@ -162,6 +169,7 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
             "differently; certify again"
         )
     _check_observed(certificate, machine)
+    _check_closure(certificate, machine)
     if isinstance(machine, GridMachine):
         assert isinstance(task, GridMachine), "as `first_error` saw"
         down, right = paths(machine, task).num_pairs
@@ -199,6 +207,25 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
                 f"certificate: level {certificate.level} requires answers to strings of {length:,} symbols, got none; "
                 "certify again"
             )
+
+
+def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
+    """Reject a machine that has more classes than prototypes: each class is that of a prototype, or several."""
+    closure = certificate.closure
+    assert closure is not None  # as `_check_observed` saw
+    num_classes = max(machine.table.shape[:2]) if isinstance(machine, GridMachine) else certificate.num_classes[0]
+    if num_classes > closure.num_prototypes:
+        raise ValueError(
+            f"certificate: expected at least one prototype for each of {num_classes:,} classes of its machine, got "
+            f"{closure.num_prototypes:,}; certify again"
+        )
+    if closure.points and len(closure.points) != closure.num_prototypes:
+        raise ValueError(
+            f"certificate: expected a map of its {closure.num_prototypes:,} prototypes, got one of "
+            f"{len(closure.points):,}; certify again"
+        )
+    if any(not -1 <= klass < num_classes for _, _, klass in closure.points):
+        raise ValueError("certificate: expected classes of its machine on the map of prototypes; certify again")
 
 
 def _num_symbols(letters: int) -> int:
@@ -258,8 +285,10 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
 
 def _check_proof(certificate: Certificate, path: Path) -> str:
     """What `checker` says of the proof in a file."""
-    if certificate.level != "proved":
-        raise ValueError(f"proof: expected a certificate of level proved, got {certificate.level}; there is no proof")
+    if certificate.evidence is None:
+        raise ValueError(
+            f"proof: expected a certificate of level proved or bounded, got {certificate.level}; there is no proof"
+        )
     try:
         proof = path.read_bytes()
     except FileNotFoundError:

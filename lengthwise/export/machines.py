@@ -12,7 +12,8 @@ from lengthwise.automata.formats.base import FORMATS, Format
 from lengthwise.automata.formats.notes import notes_on
 from lengthwise.automata.labeled import LabeledMachine, difference, labeled_dfa
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import Certificate, machine_from_json
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.machines import machine_from_json
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of
 from lengthwise.files import write_by_rename

@@ -8,8 +8,9 @@ from typing import Any
 from safetensors.torch import load, save
 
 from lengthwise.automata import Transducer
-from lengthwise.certification.certificate import Certificate, Part, PositiveCount, TransducerFields, certificate_file
+from lengthwise.certification.certificate import Certificate, Part, PositiveCount, certificate_file
 from lengthwise.certification.examination import other_part
+from lengthwise.certification.machines import TransducerFields
 from lengthwise.certification.verify import proof_path
 from lengthwise.constructions.base import Construction, Machine, Target
 from lengthwise.files import read_json, write_by_rename, write_json

@@ -12,7 +12,8 @@ from lengthwise.automata.formats.regex import pattern_and_alphabet
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex, named_symbols
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import CERTIFICATE, Certificate, certificate_file, machine_from_json
+from lengthwise.certification.certificate import CERTIFICATE, Certificate, certificate_file
+from lengthwise.certification.machines import machine_from_json
 from lengthwise.files import read_json
 
 LEARNED = "machine.json"

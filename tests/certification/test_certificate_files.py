@@ -1,5 +1,6 @@
 """Certificates as files: what was changed, by accident or with care, is named in one sentence, and never believed."""
 
+import contextlib
 import copy
 import json
 import random
@@ -16,7 +17,7 @@ from planted import LabelsChange
 from table_model import table_model, with_separate_leaves
 
 from lengthwise.automata.tree_machine import tree_machine
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, scope
 from lengthwise.certification.certify import certify
 from lengthwise.certification.verify import ALL_SHORTER, check
 from lengthwise.tasks import make_task
@@ -37,7 +38,7 @@ def contents() -> dict[str, Content]:
     made = {
         "extracted": extracted,
         "refuted": json.loads(certify(LabelsChange(model, 5), task).to_text()),
-        "proved": enclosed | {"level": "proved"},
+        "proved": enclosed | {"level": "proved", "reason": ""},
         "bounded": extracted
         | {
             "level": "bounded",
@@ -60,8 +61,10 @@ def contents() -> dict[str, Content]:
 
 
 def text_of(content: Content) -> str:
-    """The file of an edited certificate, by someone who knows how its digest is made."""
-    rest = {key: value for key, value in content.items() if key != "digest"}
+    """The file of an edited certificate, by someone who knows how its claim and its digest are made."""
+    rest = {key: value for key, value in content.items() if key not in ("claim", "digest")}
+    with contextlib.suppress(ValueError):
+        rest["claim"] = Certificate.model_validate(rest).claim
     digest = blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=8).hexdigest()
     return json.dumps(rest | {"digest": digest})
 
@@ -96,7 +99,7 @@ def test_the_task_is_named_with_its_settings(contents) -> None:
     """Which expression, say: nobody is to take what the certificate is about for something else."""
     content = contents["proved"] | {"task": {"name": "regex", "pattern": "(a|b)*abb" + "|a" * 60, "alphabet": []}}
     sentence = check(Certificate.from_text(text_of(content))).taken_on_trust[0]
-    assert sentence.endswith(f"is that of task regex (pattern=(a|b)*abb{'|a' * 25}|...)")
+    assert sentence.endswith(f'is that of task regex (pattern="(a|b)*abb{"|a" * 25}..., alphabet=[])')
 
 
 @pytest.mark.parametrize("level", ["refuted", "tested", "extracted", "bounded", "proved"])
@@ -249,13 +252,13 @@ EDITS = [
     ("proved", set_to("extracted", "level"), "expected no evidence at level extracted, got one"),
     ("proved", set_to(0.0, "evidence", "logit_margin"), LEAD_REQUIRED),
     ("proved", set_to(None, "evidence", "logit_margin"), LEAD_REQUIRED),
-    ("proved", set_to(NAN, "evidence", "logit_margin"), "evidence.logit_margin: Input should be a finite number"),
+    ("proved", set_to(NAN, "evidence", "logit_margin"), "expected finite numbers, got NaN"),
     (
         "proved",
         set_to("magic", "evidence", "method"),
         "unknown method of proof 'magic' (known: choices, codes, ",
     ),
-    ("proved", left_out("evidence", "method"), "unknown method of proof 'None'"),
+    ("proved", left_out("evidence", "method"), "expected the name of a method of proof, got None"),
     (
         "proved",
         set_to("gru", "model", "name"),
@@ -280,7 +283,7 @@ EDITS = [
     ("bounded", set_to("proved", "level"), "expected no max_length at level proved, got one"),
     ("proved", with_codes(logit_margin=0.0), LEAD_REQUIRED),
     ("proved", with_codes(slack=0.0), "got no slack"),
-    ("proved", with_codes(slack=NAN), "evidence.slack: Input should be a finite number"),
+    ("proved", with_codes(slack=NAN), "expected finite numbers, got NaN"),
     ("proved", with_states(num_states=4), "expected one prototype for each state, got another number"),
     ("proved", with_states(slack=-1.0), "got no slack"),
     ("proved", with_states(logit_margin=-1.0), LEAD_REQUIRED),
@@ -324,7 +327,7 @@ EDITS = [
     ("extracted", left_out("transducer", "start"), "transducer.start: Field required"),
     ("extracted", left_out("machine", "chunk_size"), "machine."),
     ("extracted", left_out("machine", "outputs"), "machine."),
-    ("extracted", set_to("ab", "transducer", "symbols"), "transducer.symbols: Input should be a valid list"),
+    ("extracted", set_to("ab", "transducer", "symbols"), "transducer.symbols: Input should be a valid array"),
     ("extracted", set_to([1, 2], "transducer", "symbols"), "transducer.symbols.0: Input should be a valid string"),
     ("extracted", set_to("0", "transducer", "start"), "transducer.start: Input should be a valid integer"),
     ("extracted", set_to(0.5, "transducer", "start"), "transducer.start: Input should be a valid integer"),
@@ -355,11 +358,27 @@ EDITS = [
     (
         "extracted",
         set_to(NAN, "trace_agreement", 0, "max_distance"),
-        "max_distance: Input should be a finite number",
+        "expected finite numbers, got NaN",
     ),
     ("extracted", set_to("many", "tested", 0, "num_strings"), "tested.0.num_strings: Input should be a valid integer"),
-    ("extracted", set_to(3, "format"), "expected format 2, got format 3, of another version; certify again"),
-    ("extracted", set_to(1, "format"), "expected format 2, got format 1, of another version; certify again"),
+    ("extracted", set_to(2, "format"), "expected format 3, got format 2, of another version; certify again"),
+    ("extracted", set_to(4, "format"), "expected format 3, got format 4, of another version; certify again"),
+    ("extracted", set_to("3", "format"), "format: Input should be 2 or 3"),
+    ("extracted", set_to("1000", "tested", 0, "num_strings"), "num_strings: Input should be a valid integer"),
+    ("extracted", set_to(1000.0, "tested", 0, "num_strings"), "num_strings: Input should be a valid integer"),
+    ("extracted", set_to("0.5", "closure", "radius"), "closure.radius: Input should be a valid number"),
+    ("extracted", set_to(1, "laws", "pad_is_identity"), "pad_is_identity: Input should be a valid boolean"),
+    ("extracted", set_to(7, "weights"), "weights: Input should be a valid string"),
+    ("extracted", set_to(None, "net"), "expected the digest of its net, got none"),
+    ("extracted", set_to(1, "closure", "num_prototypes"), "expected at least one prototype for each of"),
+    ("extracted", left_out("closure", "points", 0), "expected a map of its 5 prototypes, got one of 4"),
+    ("extracted", set_to(9, "closure", "points", 0, 2), "expected classes of its machine on the map of prototypes"),
+    ("extracted", set_to(True, "independently_checked"), "level extracted has no proof that could be checked"),
+    ("extracted", set_to(1, "independently_checked"), "independently_checked: Input should be a valid boolean"),
+    ("proved", set_to("why", "reason"), "expected no reason at level proved"),
+    ("extracted", set_to("", "reason"), "expected a reason at level extracted"),
+    ("proved", set_to("2.0", "evidence", "logit_margin"), "logit_margin: Input should be a valid number"),
+    ("proved", set_to(5.0, "evidence", "num_prototypes"), "num_prototypes: Input should be a valid integer"),
     ("extracted", set_to("yes", "signed"), "signed: Extra inputs are not permitted"),
 ]
 
@@ -415,7 +434,7 @@ def test_each_method_states_what_is_to_be_trusted(edit, sentence: str, contents,
 def test_a_bounded_certificate_names_its_length(contents, tmp_path: Path, capsys) -> None:
     path = tmp_path / "certificate.json"
     path.write_text(text_of(contents["bounded"]))
-    assert "right up to that length. That length is 64." in verdict(path, capsys)[1]
+    assert "right answer to every string, up to a length of 64 symbols" in verdict(path, capsys)[1]
 
 
 def test_a_transducer_as_the_machine_is_compared_too(contents, tmp_path: Path, capsys) -> None:
@@ -442,3 +461,43 @@ def test_checking_needs_no_torch(edited: bool, code: int, contents, tmp_path: Pa
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert len((done.stderr if edited else done.stdout).splitlines()) == (1 if edited else 5)
+
+
+def test_a_claim_is_the_one_of_its_level(contents) -> None:
+    """Whoever reads the file reads the claim: an edited one is refused, though nothing is computed from it."""
+    content = json.loads(text_of(contents["proved"]))
+    assert content["claim"].startswith("The model itself, as it rounds, gives the right answer to every string")
+    rest = {key: value for key, value in content.items() if key != "digest"} | {"claim": "The model is right."}
+    digest = blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=8).hexdigest()
+    with pytest.raises(ValueError, match="expected the claim of level proved, got another"):
+        Certificate.from_text(json.dumps(rest | {"digest": digest}))
+
+
+def test_keys_are_not_repeated(contents) -> None:
+    """Python's own reader keeps the last of two values, and the digest fits it."""
+    text = Certificate.from_text(text_of(contents["proved"])).to_text()
+    for old, new in (
+        ('"level": "proved"', '"level": "tested",\n "level": "proved"'),
+        ('"variant": "merge"', '"variant": "bare", "variant": "merge"'),
+    ):
+        assert old in text
+        with pytest.raises(ValueError, match="expected each key once, got"):
+            Certificate.from_text(text.replace(old, new))
+
+
+def test_the_claim_names_what_a_task_grades(contents) -> None:
+    """Strings without an answer are not claimed: malformed ones, and counts above the largest class."""
+    assert "every string, of any length" in Certificate.from_text(text_of(contents["proved"])).claim
+    machine = {"symbols": ["a", "b"], "start": 0, "table": [[0, 1], [1, 1]], "outputs": [0, -100]}
+    assert scope(machine, ("no", "yes")) == (
+        "every string to which the task defines an answer (it defines none to 'b')"
+    )
+    words = {"symbols": ["log in", "out"], "start": 0, "table": [[1, 2], [2, 2], [2, 2]], "outputs": [0, 0, -100]}
+    assert "(it defines none to 'out')" in scope(words, ("no", "yes"))
+    # An answer to the empty string alone is missing: no net reads it.
+    start = {"symbols": ["a"], "start": 0, "table": [[1], [1]], "outputs": [-100, 1]}
+    assert scope(start, ("no", "yes")) == "every string"
+    task = make_task("longest-common-subsequence", alphabet=3, max_length=40)
+    largest = len(task.classes) - 1
+    rule = f"every two strings whose right answer is at most {largest}, the task's largest"
+    assert scope(task.reference.to_json(), task.classes) == rule

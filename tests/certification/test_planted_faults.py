@@ -14,9 +14,10 @@ from table_model import right_machine, table_model
 import lengthwise.extraction.base as extraction_module
 from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.certificate import Certificate, first_error
+from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.examination import Candidate, Examination
+from lengthwise.certification.machines import first_error
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE

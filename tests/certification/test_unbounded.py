@@ -5,7 +5,7 @@ import torch
 from last_symbol import LastSymbol, last_symbol_net
 from torch import nn
 
-from lengthwise.certification.certificate import first_error
+from lengthwise.certification.machines import first_error
 from lengthwise.certification.proofs.affine import Affine
 from lengthwise.certification.proofs.enclosures import invariant_enclosures
 from lengthwise.extraction.base import radii_of

@@ -1,13 +1,6 @@
 """What evidence of sets around prototypes has in common."""
 
-from lengthwise.certification.certificate import (
-    Certificate,
-    Distance,
-    Evidence,
-    PositiveCount,
-    describe_lead,
-    leads,
-)
+from lengthwise.certification.certificate import Certificate, Distance, Evidence, PositiveCount, describe_lead, leads
 
 
 class AroundPrototypes(Evidence):

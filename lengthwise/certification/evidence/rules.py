@@ -3,14 +3,8 @@
 from typing import Literal
 
 from lengthwise.automata.grid_machine import GridMachine
-from lengthwise.certification.certificate import (
-    EVIDENCE,
-    Certificate,
-    Distance,
-    Evidence,
-    PositiveCount,
-    machine_from_json,
-)
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Distance, Evidence, PositiveCount
+from lengthwise.certification.machines import machine_from_json
 
 
 @EVIDENCE.register("rules")

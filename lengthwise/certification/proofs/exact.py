@@ -125,6 +125,7 @@ class ExactProver(Prover):
         lead = margin(linear, Intervals.around(points[answered]), outputs[answered])
         if not lead > 0:
             raise Unproved("the logits of a state are too near to each other")
+        self.sets = {"points": points}
         return ExactEvidence(num_prototypes=len(points), num_merges=len(windows), logit_margin=finite_or_none(lead))
 
     def _check_merges(

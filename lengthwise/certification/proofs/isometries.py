@@ -22,6 +22,11 @@ from lengthwise.ops.intervals import LARGEST, SMALLEST, ULPS, UNIT, Intervals
 
 MAX_LENGTH = 1 << 40
 HALVINGS = 60
+TO_SPARE = 0.05
+"""The share of the largest balls that their radius leaves free, and of the radius that drifts leave free.
+
+The separate checker has bounds that are a little wider. In the largest balls themselves the logit margin is 0.
+"""
 
 
 class Drift(NamedTuple):
@@ -120,13 +125,14 @@ class IsometryProver(Prover):
             raise ValueError("extraction: its first prototype is not the model's first state; extract from this model")
         answered = outputs != IGNORE
         balls = Balls(model.readout, points[answered], outputs[answered])
-        radius = balls.largest()
+        radius = (1 - TO_SPARE) * balls.largest()
         drift = drift_of(model, torch.tensor(machine.semiautomaton.table), points)
-        if not (length := longest(drift, radius)):
+        if not (length := longest(drift, (1 - TO_SPARE) * radius)):
             raise Unproved(
                 f"its states drift {drift.after(1):.2g} a step from their prototypes, and balls of radius {radius:.2g} "
                 "hold several answers"
             )
+        self.sets = {"points": points, "radius": torch.tensor(radius, dtype=torch.float64)}
         return IsometryEvidence(
             num_prototypes=len(points),
             radius=radius,

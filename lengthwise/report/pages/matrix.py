@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from lengthwise.experiments.base import Experiment
 from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
+from lengthwise.report.tables.levels import independently_checked
 from lengthwise.report.tables.markdown import folded, table_paragraphs
 from lengthwise.report.tables.matrix import (
     CSV_COLUMNS,
@@ -36,6 +37,13 @@ _OURS = (
 _NO_DOTS = "In each cell a seed is refuted, or nothing is known beyond tests."
 
 
+def _checked(outcomes: Sequence[Outcome]) -> str:
+    """How many of the proofs the separate checker accepts, as a sentence after others."""
+    results = (outcome.result for outcome in outcomes)
+    checked = independently_checked(result.certificate for result in results if result and result.certificate)
+    return f" Independently checked: {checked} proofs." if checked else ""
+
+
 def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) -> StudyPage:
     """Its sections, the heat map and the table of all cells; what is not run yet is counted."""
     entries = entries_of(experiment, outcomes)
@@ -50,7 +58,8 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
     sections = [
         f"![Accuracy by task and model]({stem}.svg)",
         f"Numbers: the mean accuracy of final answers over finished seeds and lengths {lengths}{every} in percent, "
-        f"cut, never rounded up. Colors begin at chance. {_DOTS if has_marks(entries) else _NO_DOTS}",
+        "cut, never rounded up. Colors begin at chance. "
+        f"{_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}",
         f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
         f"{len(experiment.cells):,} cells. All cells that have some, with numbers in full: [{stem}.csv]({stem}.csv).",
         folded("Columns of that file", ["\n".join(f"- {name}: {meaning}" for name, meaning in CSV_COLUMNS.items())]),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lengthwise.certification.card import rightly
+from lengthwise.certification.card import checked_in_words, rightly
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import Checked
 from lengthwise.display import spelled
@@ -38,6 +38,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
         yield "states compared", f"{nodes}; {missed} outside their class, up to {farthest:.2f} from a prototype"
     if certificate.evidence is not None:
         yield certificate.evidence.method, certificate.evidence.describe()
+        yield "independently checked", checked_in_words(certificate)
 
 
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,8 @@ def level_sentences(levels: Iterable[str]) -> list[tuple[str, str]]:
 def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """One line for each cell: how many of its runs have which certificate, and the lengths that these name.
 
-    *right up to*: the smallest length of the runs that are proved up to one.
+    *independently checked*: how many of the proofs the separate checker accepts. *right up to*: the smallest length of
+    the runs that are proved up to one.
     """
     lines = []
     for cell in experiment.cells:
@@ -44,9 +45,15 @@ def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
         counts = [sum(certificate.level == level for certificate in certificates) for level in LEVELS]
         errors = [len(c.counterexample.string) for c in certificates if c.counterexample]
         lengths = [certificate.max_length for certificate in certificates if certificate.max_length]
-        named = (f"{min(lengths):,}" if lengths else "", span(errors))
+        named = (independently_checked(certificates), f"{min(lengths):,}" if lengths else "", span(errors))
         lines.append((cell.row, cell.column, *(str(count) if count else "" for count in counts), *named))
-    return _table(("row", "column", *LEVELS, "right up to", "length of counterexample"), lines)
+    return _table(("row", "column", *LEVELS, "independently checked", "right up to", "length of counterexample"), lines)
+
+
+def independently_checked(certificates: Iterable[Certificate]) -> str:
+    """How many proofs the separate checker accepts, of how many; nothing if there is no proof."""
+    proofs = [certificate for certificate in certificates if certificate.evidence is not None]
+    return f"{sum(proof.independently_checked for proof in proofs)} of {len(proofs)}" if proofs else ""
 
 
 def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification import strings as strings_module
-from lengthwise.certification.certificate import Certificate, first_error
+from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.evidence.states import StateEvidence
+from lengthwise.certification.machines import first_error
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.certification.proofs.one_hot import NEVER_SEEN, UNCERTAIN_COLUMNS, prove_states
 from lengthwise.certification.verify import check

@@ -5,9 +5,9 @@ import torch
 from last_symbol import LastSymbol
 from rare_words import ONE, random_word, rare_word_net
 
-from lengthwise.certification.certificate import first_error
 from lengthwise.certification.certify import certify
 from lengthwise.certification.examination import supervised_only
+from lengthwise.certification.machines import first_error
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.certification.proofs.intervals import IntervalProver
 from lengthwise.extraction.recurrent import extract_recurrent

@@ -1,0 +1,112 @@
+"""Machines inside a certificate: their fields, and how two of them are compared; never imports torch."""
+
+from collections.abc import Mapping
+from typing import Annotated, final
+
+import numpy as np
+from pydantic import ConfigDict, Discriminator, Field, Tag
+from typing_extensions import TypedDict  # pydantic requires it before Python 3.12
+
+from lengthwise.automata.grid_machine import GridMachine
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.automata.windows import MAX_MERGES
+from lengthwise.certification.grids import GridMachineFields, first_grid_error
+from lengthwise.conventions import IGNORE
+
+Label = Annotated[int, Field(ge=IGNORE, lt=2**31)]
+"""A state, a class or an answer of a machine."""
+
+
+@final
+class TransducerFields(TypedDict):
+    """What `Transducer.to_json` gives."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+    symbols: list[str]
+    start: Label
+    table: list[list[Label]]
+    outputs: list[Label]
+
+
+MAX_CHUNK = 32
+"""Of a machine of a tree; arrays have at most 64 axes, and even two classes have 2^32 windows of 32 parts."""
+
+
+@final
+class TreeMachineFields(TypedDict):
+    """What `TreeMachine.to_json` gives."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+    symbols: list[str]
+    chunk_size: Annotated[int, Field(ge=2, le=MAX_CHUNK)]
+    leaves: list[Label]
+    table: list[list[Label]]
+    outputs: list[Label]
+
+
+GRID, STRINGS = "of a grid", "of strings"
+
+TaskMachineFields = Annotated[
+    Annotated[TransducerFields, Tag(STRINGS)] | Annotated[GridMachineFields, Tag(GRID)],
+    Discriminator(lambda content: GRID if isinstance(content, Mapping) and "cells" in content else STRINGS),
+]
+"""The machine of a task: problems are those of the kind that it is."""
+
+
+def machine_from_json(
+    content: TreeMachineFields | TransducerFields | GridMachineFields,
+) -> TreeMachine | Transducer | GridMachine:
+    """A tree machine (it has leaves), a grid machine (it has cells) or a transducer.
+
+    A ragged table, or one of over 20,000,000 entries, is refused.
+    """
+    if "cells" in content:
+        return GridMachine.from_json(content)
+    width = content["chunk_size"] + 1 if "leaves" in content else len(content["symbols"])
+    if {len(row) for row in content["table"]} != {width}:
+        raise ValueError(f"table: expected one row or more, each of {width} numbers, got others; certify again")
+    if "leaves" not in content:
+        return Transducer.from_json(content)
+    size = len(content["outputs"]) ** content["chunk_size"]
+    if size > MAX_MERGES:
+        raise ValueError(f"machine: expected a table of at most {MAX_MERGES:,} entries, got {size:,}; certify again")
+    return TreeMachine.from_json(content)
+
+
+def first_ungraded(task: Transducer) -> tuple[str, ...] | None:
+    """The shortest string, of one symbol or more, to which a task's machine has no answer; None if it has all."""
+    without = task.outputs == IGNORE
+    # The empty string is never graded, so that the search begins in a state of its own, to which nothing leads.
+    with_start = Semiautomaton(
+        np.vstack([task.semiautomaton.table, task.semiautomaton.table[task.start]]), task.symbols
+    )
+    return with_start.shortest_string(task.num_states, np.append(without, False))
+
+
+def first_error(
+    machine: TreeMachine | Transducer | GridMachine, task: Transducer | GridMachine
+) -> tuple[str, ...] | None:
+    """The shortest string that machine and task answer differently where the task supervises; None is a proof.
+
+    Of grid machines, which are searched, a string that is shorter than most where it is not the shortest.
+
+    Raises:
+        ValueError: they are too large to be compared, of different kinds, or neither string nor proof was found.
+    """
+    if isinstance(machine, GridMachine) and isinstance(task, GridMachine):
+        grid_error = first_grid_error(machine, task)
+        return None if grid_error is None else grid_error.symbols
+    if isinstance(machine, GridMachine) or isinstance(task, GridMachine):
+        raise ValueError("machine: expected one that reads what the task's reads, strings or pairs; certify again")
+    if isinstance(machine, TreeMachine):
+        return machine.difference_string(task)
+    if (size := machine.num_states * task.num_states) > MAX_MERGES:
+        raise ValueError(f"machine: expected at most {MAX_MERGES:,} pairs of states, got {size:,}; minimize it first")
+    both = machine.semiautomaton.product(task.semiautomaton)
+    wrong = (task.outputs != IGNORE)[None, :] & (machine.outputs[:, None] != task.outputs[None, :])
+    # The empty string is not supervised: the search begins in a state of its own, which answers nothing.
+    before = both.table[machine.start * task.num_states + task.start]
+    with_before = Semiautomaton(np.vstack([both.table, before]), both.symbols)
+    return with_before.shortest_string(both.num_states, np.append(wrong.ravel(), False))
