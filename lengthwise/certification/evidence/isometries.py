@@ -2,7 +2,13 @@
 
 from typing import Literal
 
-from lengthwise.certification.certificate import EVIDENCE, Certificate, Distance, PositiveCount
+from lengthwise.certification.certificate import (
+    EVIDENCE,
+    Certificate,
+    Distance,
+    PositiveCount,
+    describe_lead,
+)
 from lengthwise.certification.evidence.around import AroundPrototypes
 
 
@@ -10,7 +16,8 @@ from lengthwise.certification.evidence.around import AroundPrototypes
 class IsometryEvidence(AroundPrototypes):
     """How far states drift from their prototypes in a step, and up to which length they stay in balls of `radius`.
 
-    `drift` is that of the first step; later steps drift no less.
+    `logit_margin` is the margin at the prototypes. The balls are the largest around them in which the answer stays the
+    same; the margin vanishes at their edge. `drift` is the drift of the first step; later steps drift no less.
     """
 
     method: Literal["isometries"] = "isometries"
@@ -22,7 +29,11 @@ class IsometryEvidence(AroundPrototypes):
         return self.max_length
 
     def describe(self) -> str:
-        return f"{super().describe()}; states drift {self.drift:.2g} a step from them, up to {self.max_length:,} steps"
+        return (
+            f"around {self.num_prototypes} prototypes; at them {describe_lead(self.logit_margin)}, "
+            f"and up to a distance of {self.radius:.2g} the answer stays the same; "
+            f"states drift {self.drift:.2g} a step, up to {self.max_length:,} steps"
+        )
 
     def check(self, certificate: Certificate) -> str:
         model = certificate.model
@@ -35,4 +46,7 @@ class IsometryEvidence(AroundPrototypes):
         self.check_sets(certificate)
         if self.drift * self.max_length > self.radius * (1 + 1e-9):
             raise ValueError("evidence: expected states that stay in their balls, got a longer drift; certify again")
-        return f"the model's states drift {self.drift:.2g} a step from its prototypes"
+        return (
+            f"the model's states drift {self.drift:.2g} a step from its prototypes, "
+            f"and its answers stay the same up to a distance of {self.radius:.2g}"
+        )

@@ -136,7 +136,8 @@ class IsometryProver(Prover):
         return IsometryEvidence(
             num_prototypes=len(points),
             radius=radius,
-            logit_margin=finite_or_none(balls.margin(radius)),
+            # At the largest radius a margin is what the bisection left; at the prototypes it is a property of the net.
+            logit_margin=finite_or_none(balls.margin(0.0)),
             drift=drift.after(1),
             max_length=length,
         )

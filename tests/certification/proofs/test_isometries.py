@@ -14,6 +14,7 @@ from lengthwise.certification.confirm import confirm
 from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.certification.proofs.isometries import (
+    Balls,
     Drift,
     IsometryProver,
     check_isometric,
@@ -21,6 +22,7 @@ from lengthwise.certification.proofs.isometries import (
     longest,
     transition_bounds,
 )
+from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.extraction.recurrent import extract_recurrent
 from lengthwise.models import make_model
@@ -188,6 +190,23 @@ def test_certificates_say_up_to_which_length() -> None:
     )
     with pytest.raises(ValueError, match=f"for strings of up to {longer - 1:,} symbols only"):
         confirm(forged, model, PARITY)
+
+
+def test_the_margin_that_is_printed_is_the_margin_at_the_prototypes() -> None:
+    """At the edge of the largest balls nothing is left but where a bisection stops."""
+    model = parity_net(1e-4, gates=(3.0, 3.0))
+    extraction = extraction_of(model)
+    evidence = IsometryProver().prove(model, extraction)
+    outputs = torch.tensor(extraction.fine.outputs)
+    logits = model.readout(extraction.prototypes)[outputs != IGNORE]
+    own = outputs[outputs != IGNORE, None]
+    lead = (logits.gather(1, own) - logits.scatter(1, own, -torch.inf)).min()
+    assert evidence.logit_margin == pytest.approx(float(lead), rel=1e-3)
+    assert f"the right logit leads by {evidence.logit_margin:.2g}, and up to a distance of" in evidence.describe()
+    balls = Balls(model.readout, extraction.prototypes[outputs != IGNORE].double(), outputs[outputs != IGNORE])
+    assert balls.margin(evidence.radius) > 0 >= balls.margin(evidence.radius * 1.001), "the radius is the largest one"
+    drift = drift_of(model, torch.tensor(extraction.fine.semiautomaton.table), extraction.prototypes.double())
+    assert evidence.max_length == longest(drift, evidence.radius)
 
 
 def test_symbols_that_the_machine_has_not_are_left_out() -> None:
