@@ -58,11 +58,13 @@ def _mixed(scores: Sequence[Affine], values: Sequence[Affine]) -> Affine:
     Of a and b with scores s and t that is b + sigmoid(s - t) (a - b), with the score log(e^s + e^t) towards the next.
     """
     score, mixed = scores[0], values[0]
+    # The network rounds each weight for itself, so that its error does not vanish with a - b. A weight is wrong by an
+    # exponential's error and, as its denominator, by half a unit for each position; so is the sum of the products.
+    units = 2 * ULPS + 2 * len(scores)
     for next_score, value in zip(scores[1:], values[1:], strict=True):
         lead = score - next_score
         largest = value.center.abs() + value.radius + mixed.center.abs() + mixed.radius
-        # The network's weights are rounded each for itself, so that the error does not vanish with a - b.
-        mixed = (value + lead.sigmoid() * (mixed - value)).rounded(largest, 2 * ULPS)
+        mixed = (value + lead.sigmoid() * (mixed - value)).rounded(largest, units)
         score = next_score + lead.softplus()
     return mixed
 
