@@ -1,0 +1,154 @@
+"""Errors of the gates and sums inside torch's recurrent layers, which have kernels of their own.
+
+Weights are set so that each number of the state shows one function of one argument. The argument enters through one
+gate, or is the state itself; biases far from zero hold all other gates shut or open.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lengthwise.certification.sweeps import (
+    Array,
+    MeasuredError,
+    cancelling_products,
+    error,
+    points,
+    sigmoid,
+    wide,
+)
+from lengthwise.ops.intervals import ULPS
+
+Kind = Literal["LSTM", "GRU", "RNN"]
+SHUT, OPEN = -200.0, 200.0
+SMALL = 2.0**-12
+"""A number so small that its tanh has the same relative error as the number."""
+
+NUM_EACH = 13
+"""Numbers of a state for each gate. It is not a multiple of a vector's length, so that kernels have remainders."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One function inside a cell, and the settings that pass its result to the output.
+
+    `index`: the gate whose argument enters, or None if the state does. `biases`: the biases of other gates, by index.
+    `state`: the state before. `content`: the result is the content of an LSTM, and not its output. `factor`: the number
+    that a reset gate scales, before a tanh.
+    """
+
+    function: Literal["sigmoid", "tanh"]
+    index: int | None
+    biases: Mapping[int, float]
+    state: float = 0.0
+    content: bool = False
+    factor: float | None = None
+
+
+GATES: Mapping[Kind, tuple[Gate, ...]] = MappingProxyType(
+    {
+        "LSTM": (
+            Gate("sigmoid", 0, {1: SHUT, 2: OPEN}, content=True),
+            Gate("sigmoid", 1, {0: SHUT}, state=1.0, content=True),
+            Gate("tanh", 2, {0: OPEN, 1: SHUT}, content=True),
+            Gate("sigmoid", 3, {0: SHUT, 1: OPEN}, state=100.0),
+            Gate("tanh", None, {0: SHUT, 1: OPEN, 3: OPEN}),
+        ),
+        "GRU": (
+            Gate("sigmoid", 0, {1: SHUT}, factor=SMALL),
+            Gate("sigmoid", 1, {}, state=1.0),
+            Gate("tanh", 2, {0: OPEN, 1: SHUT}),
+        ),
+        "RNN": (Gate("tanh", 0, {}),),
+    }
+)
+"""Gates in the order of torch's weights: enter, forget, content, leave; reset, update, new."""
+
+SHAPES = ((64, 1), (64, 3), (1, 1))
+"""Sizes of batches and lengths: one step, a sequence, and a single string have kernels of their own."""
+
+
+def empty_cell(kind: Kind, width: int, dtype: torch.dtype) -> nn.RNNBase:
+    """Return a layer of torch with zeros for weights, and draw nothing from torch's global generator."""
+    kinds: dict[Kind, Callable[..., nn.RNNBase]] = {"LSTM": nn.LSTM, "GRU": nn.GRU, "RNN": nn.RNN}
+    with torch.random.fork_rng(devices=[]):
+        cell = kinds[kind](width, width, batch_first=True, dtype=dtype)
+    for parameter in cell.requires_grad_(False).parameters():
+        parameter.zero_()
+    return cell.eval()
+
+
+def gate_errors(kind: Kind, function: str, dtype: torch.dtype) -> Iterator[MeasuredError]:
+    """Yield the errors of this function in all gates that compute it."""
+    gates = [gate for gate in GATES[kind] if gate.function == function]
+    width = NUM_EACH * len(gates)
+    cell = empty_cell(kind, width, dtype)
+    slices = [slice(start, start + NUM_EACH) for start in range(0, width, NUM_EACH)]
+    for gate, part in zip(gates, slices, strict=True):
+        _pass_through(cell, gate, part)
+    numbers = points(104.0 if function == "sigmoid" else 20.0, dtype)
+    exact = sigmoid if function == "sigmoid" else np.tanh
+    for batch, length in SHAPES:
+        size = batch * width
+        for chunk in numbers[: 8 * size if batch == 1 else None].split(size):
+            arguments = torch.cat([chunk, chunk.new_zeros(size - len(chunk))]).view(batch, width)
+            results = _results(cell, gates, slices, arguments, length)
+            for gate, result, part in zip(gates, results, slices, strict=True):
+                right: Array = exact(wide(arguments[:, part]))
+                right = right if gate.factor is None else np.tanh(gate.factor * right)
+                yield MeasuredError(error(result, right, np.abs(right)), ULPS)
+
+
+def _pass_through(cell: nn.RNNBase, gate: Gate, part: slice) -> None:
+    """Set the weights for a part of the state."""
+    width = cell.hidden_size
+    numbers = torch.arange(width)[part]
+    weight, bias = cell.get_parameter("weight_ih_l0"), cell.get_parameter("bias_ih_l0")
+    if gate.index is not None:
+        weight[gate.index * width + numbers, numbers] = 1.0
+    for index, value in gate.biases.items():
+        bias[index * width + numbers] = value
+    if gate.factor is not None:
+        cell.get_parameter("bias_hh_l0")[2 * width + numbers] = gate.factor
+
+
+def _results(
+    cell: nn.RNNBase, gates: list[Gate], slices: list[slice], numbers: Tensor, length: int
+) -> Iterator[Tensor]:
+    """Yield what each gate makes of these numbers [B, D] at the last step; before it, gates are open."""
+    state = torch.empty_like(numbers)
+    for gate, part in zip(gates, slices, strict=True):
+        state[:, part] = numbers[:, part] if gate.index is None else gate.state
+    inputs = numbers[:, None].repeat(1, length, 1)
+    inputs[:, :-1] = OPEN
+    if isinstance(cell, nn.LSTM):
+        outputs, (_, content) = cell(inputs, (torch.zeros_like(state)[None], state[None]))
+    else:
+        outputs, _ = cell(inputs, state[None])
+        content = outputs.mT
+    for gate, part in zip(gates, slices, strict=True):
+        yield (content[0] if gate.content else outputs[:, -1])[:, part]
+
+
+def sum_errors(kind: Kind, dtype: torch.dtype) -> Iterator[MeasuredError]:
+    """Yield the errors of the sums W x + b + U h, which are so small that their tanh adds little to the error."""
+    gate = next(gate for gate in GATES[kind] if gate.function == "tanh")
+    assert gate.index is not None
+    for width in (8, 33):
+        cell = empty_cell(kind, width, dtype)
+        _pass_through(cell, gate, slice(width))
+        products = cancelling_products(8, width, 2 * width, dtype).scaled(SMALL)
+        rows = slice(gate.index * width, (gate.index + 1) * width)
+        for name, matrix in zip(("weight_ih_l0", "weight_hh_l0"), products.rows.split(width, 1), strict=True):
+            cell.get_parameter(name)[rows] = matrix
+        cell.get_parameter("bias_ih_l0")[rows] = products.bias
+        inputs, hidden = products.vectors.split(width, 1)
+        states = (hidden[None], torch.zeros_like(hidden)[None]) if kind == "LSTM" else hidden[None]
+        outputs, after = cell(inputs[:, None], states)
+        result = after[1][0] if gate.content else outputs[:, 0]
+        yield MeasuredError(error(result, np.tanh(products.sums), products.sizes), products.assumed)

@@ -1,0 +1,332 @@
+"""A self-test of this CPU's kernels: the errors of torch's functions, next to the errors that proofs assume.
+
+Proofs bound sums in any order, and take elementwise functions to be right up to a few units of the result
+(`ops.intervals`, `checker`). Which kernel torch runs depends on the CPU, on settings and on the sizes of tensors, so
+errors are measured where a proof is made. They are in units of 2^-23 of a size in float32, of 2^-52 in float64, though
+proofs of nets in float64 assume no more than in float32.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lengthwise.certification.gates import GATES, gate_errors, sum_errors
+from lengthwise.certification.proofs.one_hot import NEVER_SEEN
+from lengthwise.certification.sweeps import (
+    UNITS,
+    Array,
+    MeasuredError,
+    cancelling_products,
+    difference,
+    error,
+    generator,
+    layouts,
+    points,
+    sigmoid,
+    wide,
+)
+from lengthwise.devices import check_arithmetic
+from lengthwise.ops.intervals import ULPS
+
+WIDTHS = (2, 3, 4, 5, 8, 16, 17, 31, 32, 64)
+"""Widths of softmax and norms, on both sides of the length of a CPU's vectors."""
+
+Measurement = Callable[[torch.dtype], Iterator[MeasuredError]]
+
+
+class Kernel(NamedTuple):
+    """The largest error of one function that was measured, and the largest that proofs assume, both in units.
+
+    If the assumed error depends on a width, both are taken at the width where the measured part is the largest.
+    """
+
+    name: str
+    dtype: str
+    measured: float
+    assumed: float
+
+    @property
+    def holds(self) -> bool:
+        return self.measured <= self.assumed
+
+    def describe(self) -> str:
+        """Return the two numbers in a sentence."""
+        return (
+            f"the {self.dtype} {self.name} is off by {self.measured:.3g} units on this CPU; the proof assumes at most "
+            f"{self.assumed:.3g}"
+        )
+
+
+class KernelReport(NamedTuple):
+    """All measured kernels, the version of torch, the CPU capability that it found, and the number of its threads."""
+
+    kernels: tuple[Kernel, ...]
+    torch: str
+    cpu_capability: str
+    num_threads: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether every kernel is as right as proofs assume."""
+        return all(kernel.holds for kernel in self.kernels)
+
+    @property
+    def reason(self) -> str:
+        """A sentence for each kernel that is off by more than proofs assume; empty if all hold."""
+        return "; ".join(kernel.describe() for kernel in self.kernels if not kernel.holds)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self._asdict(), "kernels": [kernel._asdict() for kernel in self.kernels]}
+
+
+def kernel_report() -> KernelReport:
+    """Measure this CPU's kernels, once in a process for each number of threads.
+
+    Raises:
+        ValueError: torch is set to compute in less than float32 (`devices.check_arithmetic`).
+
+    Example:
+        >>> kernel_report().kernels[0].name
+        'exp'
+    """
+    check_arithmetic()
+    return _report(torch.get_num_threads(), torch.backends.mkldnn.enabled)
+
+
+@cache
+def _report(num_threads: int, uses_onednn: bool) -> KernelReport:
+    """Measure with these settings, which torch has now: by them the report is kept."""
+    names = [(name, dtype) for name in measurements() for dtype in UNITS]
+    return KernelReport(
+        kernels=tuple(measure(name, dtype) for name, dtype in names),
+        torch=torch.__version__,
+        cpu_capability=torch.backends.cpu.get_cpu_capability(),
+        num_threads=num_threads,
+    )
+
+
+@torch.no_grad()
+def measure(name: str, dtype: torch.dtype) -> Kernel:
+    """Measure the kernel of that name that torch runs now."""
+    worst = max(measurements()[name](dtype), key=attrgetter("part"))
+    return Kernel(name, str(dtype).removeprefix("torch."), worst.measured, worst.assumed)
+
+
+def measurements() -> dict[str, Measurement]:
+    """Return a measurement for each name, of the functions that torch has now."""
+    by_name: dict[str, Measurement] = {
+        "exp": _elementwise(torch.exp, np.exp, _of_result, _below_overflow),
+        "log": _elementwise(torch.log, np.log, _of_one, _positive),
+        "sigmoid": _elementwise(torch.sigmoid, sigmoid, _of_result, _up_to(104.0)),
+        "tanh": _elementwise(torch.tanh, np.tanh, _of_result, _up_to(20.0)),
+        "erf": _elementwise(torch.erf, _erf, _of_result, _up_to(6.0)),
+        "GELU": _elementwise(F.gelu, _gelu, _of_both, _up_to(14.0)),
+        "tanh form of GELU": _elementwise(partial(F.gelu, approximate="tanh"), _tanh_gelu, _of_both, _up_to(14.0)),
+        # Above 20 torch returns x itself.
+        "softplus": _elementwise(F.softplus, _softplus, _of_result, _up_to(20.0)),
+        "rsqrt": _elementwise(torch.rsqrt, lambda x: 1 / np.sqrt(x), _of_result, _positive),
+        "softmax": _softmax_errors,
+        "softmax of one logit far ahead": _one_hot_errors,
+        "log_softmax": _log_softmax_errors,
+        "LayerNorm": _layer_norm_errors,
+        "unit vector": _unit_vector_errors,
+        "product of matrices": _product_errors,
+        "product of whole numbers": _whole_number_errors,
+    }
+    for kind, gates in GATES.items():
+        for function in dict.fromkeys(gate.function for gate in gates):
+            by_name[f"{function} inside nn.{kind}"] = partial(gate_errors, kind, function)
+        by_name[f"sum inside nn.{kind}"] = partial(sum_errors, kind)
+    return by_name
+
+
+def _elementwise(
+    f: Callable[[Tensor], Tensor],
+    exact: Callable[[Array], Array],
+    size: Callable[[Array, Array], Array],
+    numbers: Callable[[torch.dtype], Tensor],
+) -> Measurement:
+    """Return a measurement of an elementwise function, in units of a size made of argument and result."""
+
+    def errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
+        for arguments in layouts(numbers(dtype)):
+            right = exact(x := wide(arguments))
+            yield MeasuredError(error(f(arguments), right, size(x, right)), ULPS)
+
+    return errors
+
+
+def _of_result(x: Array, result: Array) -> Array:
+    return np.abs(result)
+
+
+def _of_both(x: Array, result: Array) -> Array:
+    """Return the size of a GELU's error, of which x is a part, since 1 + erf cancels for x < 0."""
+    return np.abs(x) + np.abs(result)
+
+
+def _of_one(x: Array, result: Array) -> Array:
+    """Return the size of a logarithm's error, of which the relative error of its argument is a part."""
+    return 1 + np.abs(result)
+
+
+def _up_to(top: float) -> Callable[[torch.dtype], Tensor]:
+    return partial(points, top)
+
+
+def _positive(dtype: torch.dtype) -> Tensor:
+    """Return numbers from e^-60 to e^60, many of them near 1."""
+    return points(60.0, dtype).clamp(-60, 60).exp()
+
+
+def _below_overflow(dtype: torch.dtype) -> Tensor:
+    return points(104.0, dtype).clamp(max=88)
+
+
+def _gelu(x: Array) -> Array:
+    """Return x P(Z < x), by erfc, which does not cancel."""
+    return x * _each(math.erfc, -x / math.sqrt(2)) / 2
+
+
+def _erf(x: Array) -> Array:
+    return _each(math.erf, x)
+
+
+def _each(f: Callable[[float], float], x: Array) -> Array:
+    return np.array([f(number) for number in x.tolist()])
+
+
+def _tanh_gelu(x: Array) -> Array:
+    """Return x (1 + tanh y) / 2 = x sigmoid(2 y)."""
+    return x * sigmoid(np.sqrt(8 / x.dtype.type(np.pi)) * (x + 0.044715 * x**3))
+
+
+def _softplus(x: Array) -> Array:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _logits(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
+    """Yield rows of multiples of 2^-8, whose differences are exact: random rows, and rows with one large logit.
+
+    Next to the largest exponential, 1, all others are then just too small to change it, one at a time.
+    """
+    drawn = generator()
+    for scale in (1.0, 4.0, 30.0):
+        yield torch.from_numpy(np.round(drawn.normal(size=(48, width)) * scale * 256) / 256).to(dtype)
+    lost = math.log(UNITS[dtype] / 2)
+    rows = np.floor((lost + drawn.uniform(-0.1, 0.0, (48, width))) * 256) / 256
+    rows[np.arange(48), drawn.integers(0, width, 48)] = 0.0
+    yield torch.from_numpy(rows).to(dtype)
+
+
+def _axes(f: Callable[[Tensor, int], Tensor], rows: Tensor) -> Iterator[Tensor]:
+    """Yield what a function of an axis makes of rows, as the last axis, as the first, and between two others."""
+    yield f(rows, -1)
+    yield f(rows.T.contiguous(), 0).T
+    between = rows.T.unflatten(1, (3, -1)).transpose(0, 1).contiguous()
+    yield f(between, -2).transpose(0, 1).flatten(1).T
+
+
+def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
+    """Yield errors relative to each share: an exponential, and half a unit for each that is added (`proofs.merges`)."""
+    for width in WIDTHS:
+        for logits in _logits(width, dtype):
+            exponentials = np.exp(wide(logits) - wide(logits).max(1, keepdims=True))
+            right = exponentials / exponentials.sum(1, keepdims=True)
+            for result in _axes(torch.softmax, logits):
+                yield MeasuredError(error(result, right, right), ULPS + width / 2)
+
+
+def _log_softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
+    """Yield errors as the log-probabilities of a mixture may have them (`proofs.one_hot`)."""
+    for width in WIDTHS:
+        for logits in _logits(width, dtype):
+            centered = wide(logits) - wide(logits).max(1, keepdims=True)
+            right = centered - np.log(np.exp(centered).sum(1, keepdims=True))
+            for result in _axes(torch.log_softmax, logits):
+                yield MeasuredError(error(result, right, 1 + np.abs(right)), (4 * ULPS + width) / 2)
+
+
+def _one_hot_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
+    """Yield how far shares are from 1 for the largest logit, and from 0 for all others, to the last bit."""
+    drawn = generator()
+    for width in WIDTHS:
+        far = NEVER_SEEN[dtype] + drawn.exponential(3.0, (48, width))
+        largest = torch.from_numpy(drawn.integers(0, width, 48))[:, None]
+        logits = (-torch.from_numpy(far)).to(dtype).scatter_(1, largest, 0.0)
+        right = torch.zeros_like(logits).scatter_(1, largest, 1.0)
+        for result in _axes(torch.softmax, logits):
+            yield MeasuredError(difference(result, right), 0.0)
+
+
+def _rows(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
+    """Yield rows around 0, far from it, almost constant, large, and with a single large number."""
+    numbers = generator().normal(size=(16, width))
+    single = numbers * 2.0**-10
+    single[:, -1] = 100.0
+    for rows in (numbers, numbers + 1000, 3 + numbers * 2.0**-12, numbers * 1e6, single):
+        yield torch.from_numpy(rows).to(dtype)
+
+
+def _layer_norm_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
+    """Yield errors next to the largest number of a row, scaled as the row is, and to the result.
+
+    Every bound of a norm has slack for `ULPS` units of the deviation and of the scale, and more for wide rows.
+    """
+    for width in (*WIDTHS, 100, 256):
+        for rows in _rows(width, dtype):
+            x = wide(rows)
+            centered = x - x.mean(1, keepdims=True)
+            scale = 1 / np.sqrt((centered**2).mean(1, keepdims=True) + 1e-5)
+            size = scale * np.abs(x).max(1, keepdims=True) + np.abs(centered * scale)
+            for chosen in (slice(None), slice(1)):
+                normed = F.layer_norm(rows[chosen], (width,))
+                yield MeasuredError(error(normed, (centered * scale)[chosen], size[chosen]), ULPS)
+
+
+def _unit_vector_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
+    """Yield relative errors: half a unit for each of S squares, under a root, and a quotient (`proofs.isometries`)."""
+    for width in WIDTHS:
+        for rows in _rows(width, dtype):
+            right = wide(rows) / np.sqrt((wide(rows) ** 2).sum(1, keepdims=True))
+            yield MeasuredError(error(F.normalize(rows, dim=-1), right, np.abs(right)), width / 4 + 1.5)
+
+
+def _products(vectors: Tensor, rows: Tensor, bias: Tensor) -> Iterator[Tensor]:
+    """Yield the same sums of products and a bias in the ways that nets compute them."""
+    columns = rows.T
+    yield F.linear(vectors, rows, bias)
+    yield F.linear(vectors[:1], rows, bias)
+    yield torch.addmm(bias, vectors, columns)
+    yield torch.mv(rows, vectors[0])[None] + bias
+    yield vectors @ columns + bias
+    yield torch.bmm(vectors[:, None], columns.expand(len(vectors), -1, -1))[:, 0] + bias
+    yield torch.baddbmm(bias, vectors[None], columns[None])[0]
+    yield torch.einsum("bn,mn->bm", vectors, rows) + bias
+    yield (vectors[:, None] * rows).sum(-1) + bias
+
+
+def _product_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
+    for count in (2, 5, 16, 33, 64, 200):
+        products = cancelling_products(12, 5, count, dtype)
+        for result in _products(products.vectors, products.rows, products.bias):
+            exact, size = products.sums[: len(result)], products.sizes[: len(result)]
+            yield MeasuredError(error(result, exact, size), products.assumed)
+
+
+def _whole_number_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
+    """Yield errors of sums below 2^22, which must be exact; numbers of 12 digits show products of lower precision."""
+    drawn = generator()
+    large, small = (drawn.integers(-top, top + 1, (24, 64)) for top in (4095, 15))
+    for vectors, rows in ((large, small[:5]), (small, large[:5])):
+        tensors = [torch.from_numpy(one).to(dtype) for one in (vectors, rows, rows[:, 0])]
+        right = torch.from_numpy(vectors @ rows.T + rows[:, 0]).to(dtype)
+        for result in _products(*tensors):
+            yield MeasuredError(difference(result, right[: len(result)]), 0.0)
