@@ -135,6 +135,36 @@ class Closure(Part):
     points: tuple[tuple[float, float, int], ...] = ()
 
 
+class MeasuredKernel(Part):
+    """The largest error of a function of torch on the CPU that made a certificate, next to what proofs assume.
+
+    Errors are in units in the last place of the size that a proof bounds them by.
+    """
+
+    name: str
+    dtype: str
+    measured: Distance
+    assumed: Distance
+
+
+class Kernels(Part):
+    """The self-test of the CPU's kernels when a proof was made (`lengthwise.certification.kernels`)."""
+
+    kernels: tuple[MeasuredKernel, ...]
+    torch: str
+    cpu_capability: str
+    num_threads: PositiveCount
+
+    def describe(self) -> str:
+        """Name the kernel that comes closest to what proofs assume."""
+        rounded = [kernel for kernel in self.kernels if kernel.assumed]  # others are exact
+        closest = max(rounded, key=lambda kernel: kernel.measured / kernel.assumed)
+        return (
+            f"all {len(self.kernels)} measured functions within what proofs assume; the closest, {closest.dtype} "
+            f"{closest.name}, is off by {closest.measured:.3g} of {closest.assumed:.3g} units"
+        )
+
+
 class Laws(Part):
     """Whether the machine's merges are the products of a monoid with the pad as identity, where its table decides."""
 
@@ -201,8 +231,8 @@ class Certificate(Part):
     minimized. Both name answers by their index in `classes`. For tasks over the grid of two strings both are a
     `GridMachine`, and classes are the integers from 0. `max_length` is the N of level ``bounded``.
     `weights` is a digest of the model's tensors, `net` of its settings and its tensors. Recorded certificates of format
-    2 lack `net`, and no file of that format is read. `independently_checked`: the separate checker, NumPy alone,
-    accepted the proof (`lengthwise.certification.checker`).
+    2 lack `net` and `kernels`, and no file of that format is read. `independently_checked`: the separate checker,
+    NumPy alone, accepted the proof (`lengthwise.certification.checker`).
     """
 
     format: Literal[2, 3] = FORMAT
@@ -221,6 +251,7 @@ class Certificate(Part):
     tested: tuple[Tested, ...] = ()
     trace_agreement: tuple[TraceAgreement, ...] = ()
     evidence: Annotated[SerializeAsAny[Evidence], BeforeValidator(_as_variant)] | None = None
+    kernels: Kernels | None = None
     independently_checked: bool = False
     counterexample: Counterexample | None = None
     seconds: float = 0.0

@@ -9,6 +9,7 @@ from lengthwise.certification.certificate import Certificate, Level
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_error, shrunk_error
 from lengthwise.certification.examination import Candidate, Examination, supervised_only
 from lengthwise.certification.from_reference import error_of_suite
+from lengthwise.certification.kernels import kernel_report
 from lengthwise.certification.preconditions import check_made_by_settings, check_model, check_unchanged, snapshot_of
 from lengthwise.certification.proof_file import checked
 from lengthwise.certification.proofs.base import Prover, Unproved, provers_of
@@ -127,6 +128,8 @@ def _attempt(
         check_made_by_settings(examination.model, examination.task)
     except ValueError as problem:
         return examination.certificate("extracted", str(problem), candidate=candidate)
+    if reason := kernel_report().reason:  # bounds of proofs do not hold on this CPU
+        return examination.certificate("extracted", reason, candidate=candidate)
     reasons = []
     for prover in provers_of(reader.name, examination.model):
         try:

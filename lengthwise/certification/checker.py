@@ -1059,8 +1059,8 @@ def merged(net: Net, parts: list[Form]) -> Form:
     for value, other in zip(values[1:], scores[1:], strict=True):
         ahead = score.plus(other, -1)
         step = ahead.smooth(*SIGMOID).times(mixture.plus(value, -1))
-        # The net rounds each weight of the softmax for itself: its error is one of a and b, not of a - b. A weight has an
-        # exponential's error and, by its denominator, a unit for each part; so has the sum of the products.
+        # The net rounds each weight of the softmax for itself: its error is one of a and b, not of a - b. A weight has
+        # an exponential's error and, by its denominator, a unit for each part; so has the sum of the products.
         mixture = value.plus(step).rounded(value.size + mixture.size, FUNCTION + 2 * len(parts))
         score = other.plus(ahead.smooth(*SOFTPLUS))
     mixed = mixture.each(lambda a: a.reshape(*a.shape[:-2], width)).owned(len(mixture.slope))

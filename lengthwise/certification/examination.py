@@ -20,6 +20,7 @@ from lengthwise.certification.certificate import (
     Closure,
     Counterexample,
     Evidence,
+    Kernels,
     Laws,
     Level,
     Shortest,
@@ -28,6 +29,7 @@ from lengthwise.certification.certificate import (
 )
 from lengthwise.certification.counterexample import grade
 from lengthwise.certification.grids import first_grid_error
+from lengthwise.certification.kernels import kernel_report
 from lengthwise.certification.machines import first_error
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
@@ -83,6 +85,7 @@ class Examination(NamedTuple):
             tested=self.tested,
             trace_agreement=() if candidate is None else candidate.trace_agreement,
             evidence=evidence,
+            kernels=None if evidence is None else Kernels.model_validate(kernel_report().to_json()),
             counterexample=counterexample,
             versions={"lengthwise": __version__, "torch": torch.__version__},
         )

@@ -12,7 +12,7 @@ from lengthwise.automata.grid_product import paths
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification import checker
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, Kernels
 from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, answer_to, check_classes
 from lengthwise.certification.machines import first_error, machine_from_json
 from lengthwise.conventions import IGNORE
@@ -129,6 +129,7 @@ def _check_level(certificate: Certificate) -> None:
     level = certificate.level
     needs = {
         "evidence": (certificate.evidence, level in ("bounded", "proved")),
+        "kernels": (certificate.kernels, level in ("bounded", "proved")),
         "max_length": (certificate.max_length, level == "bounded"),
         "counterexample": (certificate.counterexample, level == "refuted"),
     }
@@ -139,10 +140,24 @@ def _check_level(certificate: Certificate) -> None:
             raise ValueError(f"certificate: expected no {part} at level {level}, got one; certify again")
     if certificate.evidence is not None and certificate.evidence.proved_up_to != certificate.max_length:
         raise ValueError("certificate: expected the largest length of its evidence, got another; certify again")
+    if certificate.kernels is not None:
+        _check_kernels(certificate.kernels)
     if certificate.independently_checked and certificate.evidence is None:
         raise ValueError(f"certificate: level {level} has no proof that could be checked; certify again")
     if bool(certificate.reason) == (level == "proved"):
         raise ValueError(f"certificate: expected {'no' if level == 'proved' else 'a'} reason at level {level}")
+
+
+def _check_kernels(kernels: Kernels) -> None:
+    """Reject a self-test without results, or one in which a function was off by more than proofs assume."""
+    if not any(kernel.assumed for kernel in kernels.kernels):
+        raise ValueError("certificate: expected measured kernels, got none; certify again")
+    for kernel in kernels.kernels:
+        if kernel.measured > kernel.assumed:
+            raise ValueError(
+                f"certificate: its {kernel.dtype} {kernel.name} was off by {kernel.measured:.3g} units; proofs assume "
+                f"at most {kernel.assumed:.3g}, so certify on another CPU"
+            )
 
 
 def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> list[str]:

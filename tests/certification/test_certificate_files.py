@@ -35,6 +35,13 @@ def contents() -> dict[str, Content]:
         "model": {"name": "regular-gpt", "variant": "merge", "thickness": 1, "chunk_size": 2},
         "evidence": {"method": "enclosures", "num_prototypes": 5, "radius": 0.1, "logit_margin": 2.0},
     }
+    kernels = {
+        "kernels": [{"name": "exp", "dtype": "float32", "measured": 0.5, "assumed": 8.0}],
+        "torch": "2.13.0",
+        "cpu_capability": "AVX2",
+        "num_threads": 1,
+    }
+    enclosed["kernels"] = kernels
     made = {
         "extracted": extracted,
         "refuted": json.loads(certify(LabelsChange(model, 5), task).to_text()),
@@ -43,6 +50,7 @@ def contents() -> dict[str, Content]:
         | {
             "level": "bounded",
             "max_length": 64,
+            "kernels": kernels,
             "model": {"name": "block-linear-rnn", "columns": "reflected", "num_layers": 1, "hidden": 0},
             "machine": dict(extracted["transducer"]),
             "evidence": {
@@ -375,6 +383,10 @@ EDITS = [
     ("extracted", set_to(9, "closure", "points", 0, 2), "expected classes of its machine on the map of prototypes"),
     ("extracted", set_to(True, "independently_checked"), "level extracted has no proof that could be checked"),
     ("extracted", set_to(1, "independently_checked"), "independently_checked: Input should be a valid boolean"),
+    ("proved", set_to(None, "kernels"), "level proved requires kernels, got none"),
+    ("proved", set_to([], "kernels", "kernels"), "expected measured kernels, got none"),
+    ("proved", set_to(8.5, "kernels", "kernels", 0, "measured"), "its float32 exp was off by 8.5 units; proofs assume"),
+    ("extracted", set_to({"kernels": [], "torch": ""}, "kernels"), "kernels.cpu_capability: Field required"),
     ("proved", set_to("why", "reason"), "expected no reason at level proved"),
     ("extracted", set_to("", "reason"), "expected a reason at level extracted"),
     ("proved", set_to("2.0", "evidence", "logit_margin"), "logit_margin: Input should be a valid number"),

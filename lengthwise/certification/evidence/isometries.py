@@ -16,8 +16,9 @@ from lengthwise.certification.evidence.around import AroundPrototypes
 class IsometryEvidence(AroundPrototypes):
     """How far states drift from their prototypes in a step, and up to which length they stay in balls of `radius`.
 
-    `logit_margin` is the margin at the prototypes. The balls are the largest around them in which the answer stays the
-    same; the margin vanishes at their edge. `drift` is the drift of the first step; later steps drift no less.
+    `logit_margin` is the margin at the prototypes. The balls around them are nearly the largest in which the answer
+    stays the same; the margin nearly vanishes at their edge. `drift` is the drift of the first step; later steps drift
+    no less.
     """
 
     method: Literal["isometries"] = "isometries"

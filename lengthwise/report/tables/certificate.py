@@ -39,6 +39,8 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
     if certificate.evidence is not None:
         yield certificate.evidence.method, certificate.evidence.describe()
         yield "independently checked", checked_in_words(certificate)
+    if certificate.kernels is not None:
+        yield "this CPU's kernels", certificate.kernels.describe()
 
 
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
