@@ -170,9 +170,9 @@ class Difference(NamedTuple):
 def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | None:
     """The shortest string (of several, the first in the symbol order of `first`) answered differently, or None.
 
-    Breadth-first search of the pairs of states that strings lead to, so that None is a proof. Symbols are matched by
-    name. Answers are, too; where both machines accept or reject (`REJECT_ACCEPT_PAIRS`), by what they mean. Strings
-    that a machine leaves without an answer are not compared.
+    The search covers all pairs of states that strings lead to, so that None is a proof. Symbols are matched by name.
+    Answers are, too; where both machines accept or reject (`REJECT_ACCEPT_PAIRS`), by what they mean. Strings that a
+    machine leaves without an answer are not compared.
 
     Raises:
         ValueError: the symbols differ; the machines have no answer in common; none answers what the other does.
@@ -184,22 +184,19 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
     """
     columns = _columns(first.symbols, second.symbols)
     numbers, others = common_numbers(first.classes, second.classes)
-    outputs, other_outputs = (one.machine.outputs.tolist() for one in (first, second))
-    num_compared = 0
-
-    def differ(p: int, q: int) -> bool:
-        nonlocal num_compared
-        if (a := outputs[p]) == IGNORE or (b := other_outputs[q]) == IGNORE:
-            return False
-        num_compared += 1
-        return bool(numbers[a] != others[b])
-
+    labels = tuple(
+        [IGNORE if output == IGNORE else known[output] for output in one.machine.outputs.tolist()]
+        for one, known in ((first, numbers), (second, others))
+    )
+    semiautomaton = first.machine.semiautomaton
     renamed = Semiautomaton(second.machine.semiautomaton.table[:, columns], first.symbols)
     starts = (first.machine.start, second.machine.start)
-    string = first.machine.semiautomaton.shortest_string_to_pair(renamed, starts, differ)
+    string = semiautomaton.first_difference(renamed, starts, (labels[0], labels[1]), ignored=IGNORE)
     if string is not None:
         return Difference(string, (first.answer_to(string), second.answer_to(string)))
-    if not num_compared:
+    # Labeled 0 in one machine and 1 in the other, answered states differ after the first string that both answer.
+    marks = tuple([IGNORE if label == IGNORE else mark for label in own] for mark, own in enumerate(labels))
+    if semiautomaton.first_difference(renamed, starts, (marks[0], marks[1]), ignored=IGNORE) is None:
         raise ValueError("machine: expected a string that both answer, got none; there is nothing to compare")
     return None
 

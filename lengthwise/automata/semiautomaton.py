@@ -8,6 +8,8 @@ from typing import TypeVar
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 
+from lengthwise.automata.refinement import coarsest_partition, first_difference
+
 State = TypeVar("State", bound=Hashable)
 
 FEW_STRINGS = 32
@@ -188,32 +190,25 @@ class Semiautomaton:
                 return tuple(reversed(string))
         return None
 
-    def shortest_string_to_pair(
-        self, other: "Semiautomaton", starts: tuple[int, int], is_target: Callable[[int, int], bool]
+    def first_difference(
+        self,
+        other: "Semiautomaton",
+        starts: tuple[int, int],
+        labels: tuple[Sequence[int], Sequence[int]],
+        *,
+        ignored: int | None = None,
     ) -> tuple[str, ...] | None:
-        """Shortest string (of several, the first in symbol order) that leads both machines to a target, or None.
+        """Shortest string after which the machines are in states with different labels, or None.
 
-        Only pairs of states that strings lead to are looked at, each once, by length.
+        The first string in symbol order is returned if several are as short. States with the `ignored` label differ
+        from no state.
 
         Raises:
             ValueError: the machines read different symbols.
         """
         self.check_same_symbols(other)
-        rows, other_rows = self._rows, other._rows
-        came_from: dict[tuple[int, int], tuple[tuple[int, int], str]] = {starts: (starts, "")}
-        order = [starts]
-        for pair in order:  # which grows
-            if is_target(*pair):
-                string = []
-                while pair != starts:
-                    pair, symbol = came_from[pair]
-                    string.append(symbol)
-                return tuple(reversed(string))
-            for symbol, after in zip(self.symbols, zip(rows[pair[0]], other_rows[pair[1]], strict=True), strict=True):
-                if after not in came_from:
-                    came_from[after] = (pair, symbol)
-                    order.append(after)
-        return None
+        string = first_difference((self._rows, other._rows), starts, labels, ignored=ignored)
+        return None if string is None else tuple(self.symbols[symbol] for symbol in string)
 
     def reachable(self, start: int) -> Int64[np.ndarray, " R"]:
         """States that some string leads to from `start`, in breadth-first order."""
@@ -233,22 +228,15 @@ class Semiautomaton:
     def quotient(self, start: int, labels: Int64[np.ndarray, " Q"]) -> tuple["Semiautomaton", Int64[np.ndarray, " R"]]:
         """Smallest machine whose states carry the same labels after every string, and the labels of its states.
 
-        Moore's partition refinement on the reachable states: states stay together while their labels, and the blocks
-        that every symbol leads to, agree. The start becomes state 0 and the states are numbered breadth first, so
-        machines that behave alike have equal quotients.
+        Partition refinement on the reachable states. The start becomes state 0 and the states are numbered breadth
+        first, so machines that behave alike have equal quotients.
         """
         self.check_labels(labels, "labels")
         kept = self.reachable(start)
         position = np.zeros(self.num_states, dtype=np.int64)
         position[kept] = np.arange(len(kept))
         table = position[self.table[kept]]
-        blocks = np.unique(labels[kept], return_inverse=True)[1]
-        num_blocks = 0
-        while num_blocks < blocks.max() + 1:
-            num_blocks = blocks.max() + 1
-            before = blocks
-            for column in table.T:  # one number for each pair of blocks: many times as fast as rows of them
-                blocks = np.unique(blocks * num_blocks + before[column], return_inverse=True)[1]
+        blocks = coarsest_partition(table, labels[kept])
         _, first, blocks = np.unique(blocks, return_index=True, return_inverse=True)
         order = np.argsort(first)
         rank = np.argsort(order)

@@ -122,10 +122,8 @@ class Transducer:
         Raises:
             ValueError: the machines read different symbols.
         """
-        outputs, others = self.outputs.tolist(), other.outputs.tolist()
-        return self.semiautomaton.shortest_string_to_pair(
-            other.semiautomaton, (self.start, other.start), lambda p, q: bool(outputs[p] != others[q])
-        )
+        labels = (self.outputs.tolist(), other.outputs.tolist())
+        return self.semiautomaton.first_difference(other.semiautomaton, (self.start, other.start), labels)
 
     def equivalent(self, other: "Transducer") -> bool:
         """Whether the two answer every string alike; errors as in `difference_string`."""

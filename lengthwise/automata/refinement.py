@@ -1,0 +1,213 @@
+"""Partition refinement and comparison of machines, each with a slow form that defines it."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Int64
+
+Pair = tuple[int, int]
+
+
+def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
+    """Return the block of each state in the coarsest partition that the symbols respect and that tells labels apart.
+
+    Takes of the order of Q V log Q steps. Most machines are done after a few of Moore's rounds, which NumPy runs at
+    once on all states. Machines with long shortest distinguishing strings are left to Hopcroft's algorithm.
+
+    Example:
+        >>> coarsest_partition(np.array([[1], [2], [3], [0]]), np.array([0, 1, 0, 1])).tolist()
+        [0, 1, 0, 1]
+
+    Source: Hopcroft, "An n log n algorithm for minimizing states in a finite automaton" (1971).
+    Differs from the source: begins with rounds of Moore's refinement; symbols that act alike count as one.
+    """
+    table = np.unique(table, axis=1)
+    blocks, num_blocks = _numbered(labels), 0
+    for _ in range(len(table).bit_length()):
+        num_blocks = int(blocks.max()) + 1
+        blocks = _moore_round(table, blocks)
+        if blocks.max() + 1 == num_blocks:
+            return blocks
+    return _split_by_smaller_halves(table, blocks)
+
+
+def coarsest_partition_by_rounds(
+    table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]
+) -> Int64[np.ndarray, " Q"]:
+    """Return the same partition by Moore's rounds alone: the definition of `coarsest_partition`, quadratic in Q."""
+    blocks, num_blocks = _numbered(labels), 0
+    while num_blocks < blocks.max() + 1:
+        num_blocks = int(blocks.max()) + 1
+        blocks = _moore_round(table, blocks)
+    return blocks
+
+
+def _numbered(labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
+    numbers: np.ndarray = np.unique(labels, return_inverse=True)[1]
+    return numbers
+
+
+def _moore_round(table: Int64[np.ndarray, "Q V"], blocks: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
+    """Split blocks by the blocks that each symbol leads to."""
+    before, num_before = blocks, int(blocks.max()) + 1
+    for column in table.T:  # one number for each pair of blocks: many times as fast as rows of them
+        blocks = _numbered(blocks * num_before + before[column])
+    return blocks
+
+
+def _split_by_smaller_halves(
+    table: Int64[np.ndarray, "Q V"], blocks: Int64[np.ndarray, " Q"]
+) -> Int64[np.ndarray, " Q"]:
+    """Refine a partition by Hopcroft's algorithm.
+
+    `states` lists the states block by block, and `at` is where each state is in that list.
+    """
+    num_states, num_symbols = table.shape
+    by_target = np.argsort(table, axis=None, kind="stable")
+    edges_into = np.searchsorted(table.ravel()[by_target], np.arange(num_states + 1)).tolist()
+    sources, symbols = (by_target // num_symbols).tolist(), (by_target % num_symbols).tolist()
+    order = np.argsort(blocks, kind="stable")
+    states, at, block_of = order.tolist(), np.argsort(order).tolist(), blocks.tolist()
+    bounds = np.searchsorted(blocks[order], np.arange(blocks.max() + 2)).tolist()
+    first, end = bounds[:-1], bounds[1:]
+    waiting = list(range(len(first)))
+    while waiting:
+        splitter = waiting.pop()
+        predecessors = defaultdict(list)
+        for state in states[first[splitter] : end[splitter]]:
+            for edge in range(edges_into[state], edges_into[state + 1]):
+                predecessors[symbols[edge]].append(sources[edge])
+        for marked in predecessors.values():
+            num_marked: defaultdict[int, int] = defaultdict(int)
+            for state in marked:  # move it to the marked states at the front of its block
+                block = block_of[state]
+                front, index = first[block] + num_marked[block], at[state]
+                other = states[front]
+                states[front], states[index], at[state], at[other] = state, other, front, index
+                num_marked[block] += 1
+            for block, count in num_marked.items():
+                begin, middle, stop = first[block], first[block] + count, end[block]
+                if middle == stop:
+                    continue
+                # The smaller half becomes the new block. Only it has to wait: if the old block still waits, both do
+                # now, and if it was used before, one half and the whole split as both halves do. So a state waits at
+                # most log Q times.
+                new = len(first)
+                is_front_smaller = 2 * count <= stop - begin
+                halves = [(begin, middle), (middle, stop)]
+                first_of_new, end_of_new = halves[0] if is_front_smaller else halves[1]
+                first[block], end[block] = halves[1] if is_front_smaller else halves[0]
+                first.append(first_of_new)
+                end.append(end_of_new)
+                for state in states[first_of_new:end_of_new]:
+                    block_of[state] = new
+                waiting.append(new)
+    return np.array(block_of)
+
+
+def first_difference(
+    tables: Sequence[Sequence[Sequence[int]]],
+    starts: Pair,
+    labels: Sequence[Sequence[int]],
+    *,
+    ignored: int | None = None,
+) -> list[int] | None:
+    """Return the shortest string after which two machines have different labels, or None.
+
+    The first string in symbol order is returned if several are as short. A state with the `ignored` label counts as
+    unlabeled and differs from no state. The search looks at fewer pairs than the machines have states, plus pairs from
+    which a string leads to an unlabeled state.
+
+    Example:
+        >>> ring = lambda size: [[(state + 1) % size] for state in range(size)]
+        >>> first_difference([ring(2), ring(3)], (0, 0), [[0, 1], [0, 1, 1]])
+        [0, 0]
+
+    Source: Hopcroft and Karp, "A linear algorithm for testing equivalence of finite automata" (1971).
+    Differs from the source: pairs are met in the order of their shortest strings; unlabeled states are allowed.
+    """
+    # Pairs that were met are known to differ after no string or to lead to a string that is found. Equality of labels
+    # is transitive, so a pair whose states are linked by a chain of such pairs adds nothing: a string w that tells it
+    # apart tells a pair of the chain apart, and that pair was met after an earlier string. The first string that
+    # tells the starts apart therefore never leads to a pair that is skipped. An unlabeled state breaks such a chain,
+    # so only states after which all strings have labels are linked.
+    always_labeled = [_always_labeled(table, own, ignored) for table, own in zip(tables, labels, strict=True)]
+    offset = len(tables[0])
+    parent = list(range(offset + len(tables[1])))
+
+    def root(state: int) -> int:
+        while parent[state] != state:
+            parent[state] = parent[parent[state]]
+            state = parent[state]
+        return state
+
+    came_from: dict[Pair, tuple[Pair, int]] = {starts: (starts, -1)}
+    order = [starts]
+    for pair in order:  # which grows
+        p, q = pair
+        if _differ(labels[0][p], labels[1][q], ignored):
+            return _string_to(pair, came_from)
+        for symbol, (r, s) in enumerate(zip(tables[0][p], tables[1][q], strict=True)):
+            if (r, s) in came_from:
+                continue
+            if always_labeled[0][r] and always_labeled[1][s]:
+                one, other = root(r), root(offset + s)
+                if one == other:
+                    continue
+                parent[one] = other
+            came_from[r, s] = (pair, symbol)
+            order.append((r, s))
+    return None
+
+
+def first_difference_of_all_pairs(
+    tables: Sequence[Sequence[Sequence[int]]],
+    starts: Pair,
+    labels: Sequence[Sequence[int]],
+    *,
+    ignored: int | None = None,
+) -> list[int] | None:
+    """Return the same string by a search of all pairs: the definition of `first_difference`."""
+    came_from: dict[Pair, tuple[Pair, int]] = {starts: (starts, -1)}
+    order = [starts]
+    for pair in order:  # which grows
+        if _differ(labels[0][pair[0]], labels[1][pair[1]], ignored):
+            return _string_to(pair, came_from)
+        for symbol, after in enumerate(zip(tables[0][pair[0]], tables[1][pair[1]], strict=True)):
+            if after not in came_from:
+                came_from[after] = (pair, symbol)
+                order.append(after)
+    return None
+
+
+def _differ(label: int, other: int, ignored: int | None) -> bool:
+    return label != other and ignored not in (label, other)
+
+
+def _string_to(pair: Pair, came_from: dict[Pair, tuple[Pair, int]]) -> list[int]:
+    string = []
+    while (step := came_from[pair])[1] >= 0:
+        pair, symbol = step
+        string.append(symbol)
+    return string[::-1]
+
+
+def _always_labeled(table: Sequence[Sequence[int]], labels: Sequence[int], ignored: int | None) -> list[bool]:
+    """Return for each state whether no string leads from it to a state without a label."""
+    always = [True] * len(labels)
+    unlabeled = [state for state, label in enumerate(labels) if label == ignored]
+    if not unlabeled:
+        return always
+    predecessors: list[list[int]] = [[] for _ in labels]
+    for source, row in enumerate(table):
+        for target in set(row):
+            predecessors[target].append(source)
+    for state in unlabeled:
+        always[state] = False
+    for state in unlabeled:  # which grows
+        for source in predecessors[state]:
+            if always[source]:
+                always[source] = False
+                unlabeled.append(source)
+    return always
