@@ -8,15 +8,31 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from lengthwise.automata.dfa import DFA
-from lengthwise.automata.semiautomaton import check_characters, explore
+from lengthwise.automata.semiautomaton import MAX_TRANSITIONS, Semiautomaton, check_characters, explore
 
 MAX_POSITIONS = 2_000
-MAX_STATES = 10_000
-MAX_TRANSITIONS = 40_000
+MAX_STATES = 50_000
+"""Sets of positions, half a kilobyte each; symbols that the pattern treats alike are enumerated as one."""
+
 MAX_GROUP_DEPTH = 50
 
 SPECIAL = "\\.[](){}|*+?^$"
 """Characters that are symbols only after a backslash."""
+
+
+_WAYS_OUT = {
+    "d": "write [0-9] for the digits",
+    "D": "write [^0-9] for all but the digits",
+    "w": "write [A-Za-z0-9_] for letters, digits and _",
+    "W": "write [^A-Za-z0-9_] for all but letters, digits and _",
+    "s": "write the blanks themselves, between [ and ]",
+    "S": "write [^ ] with the blanks themselves behind ^",
+    **dict.fromkeys("bBAZzG", "leave it out, as the whole string is matched"),
+    **dict.fromkeys("nrtfvaexuUN0", "write the character itself"),
+    **dict.fromkeys("123456789kg", "write the group again: what it matched is not remembered"),
+    **dict.fromkeys("pPhHRX", "write the characters themselves, between [ and ]"),
+}
+"""What to write for escapes of other dialects."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +87,9 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
 
     Raises:
         ValueError: the pattern has an error (the message says where); it has more than 2,000 symbols once its bounds
-            are written out; more than 10,000 sets of positions are reached, or 40,000 divided by the number of symbols;
-            the alphabet is not made of distinct single characters, or lacks a symbol that the pattern names.
+            are written out; more than 50,000 sets of positions are reached, or so many states that the table of all
+            symbols has more than 10,000,000 entries; the alphabet is not made of distinct single characters, or lacks a
+            symbol that the pattern names.
 
     Example:
         >>> ends_in_abb = dfa_from_regex("(a|b)*abb")
@@ -90,9 +107,11 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     positions = _Positions(pattern)
     whole = positions.add(node)
     reads = {symbol: positions.that_read(symbol) for symbol in symbols}
+    # Symbols that are read at the same positions lead everywhere to the same states: the first of each kind suffices.
+    first_of_kind = {read_at: symbol for symbol, read_at in reversed(reads.items())}
+    kinds = [symbol for symbol in symbols if first_of_kind[reads[symbol]] == symbol]
     start = 1 << len(positions.sets)
     seen = {start}
-    max_states = min(MAX_STATES, MAX_TRANSITIONS // len(symbols))
 
     @lru_cache(maxsize=1)  # all symbols are read from one state in turn
     def successors_of(state: int) -> int:
@@ -105,15 +124,23 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     def step(state: int, symbol: str) -> int:
         new_positions = successors_of(state) & reads[symbol]
         seen.add(new_positions)
-        if len(seen) > max_states:
+        if len(seen) > MAX_STATES:
             raise ValueError(
-                f"pattern: {_quoted(pattern)} needs more than {max_states:,} states before it is minimized; simplify it"
+                f"pattern: {_quoted(pattern)} needs more than {MAX_STATES:,} states before it is minimized; simplify it"
             )
         return new_positions
 
-    machine, states = explore(symbols, start, step)
+    machine, states = explore(kinds, start, step)
     ends = whole.last | (start if whole.nullable else 0)
-    return DFA(machine, 0, np.array([bool(state & ends) for state in states])).minimize()
+    smallest = DFA(machine, 0, np.array([bool(state & ends) for state in states])).minimize()
+    if smallest.num_states * len(symbols) > MAX_TRANSITIONS:
+        raise ValueError(
+            f"pattern: {_quoted(pattern)} needs {smallest.num_states:,} states that read {len(symbols):,} symbols, "
+            f"more than {MAX_TRANSITIONS:,} transitions; simplify it, or give a smaller alphabet"
+        )
+    columns = [kinds.index(first_of_kind[reads[symbol]]) for symbol in symbols]
+    table = Semiautomaton(smallest.semiautomaton.table[:, columns], symbols)
+    return DFA(table, smallest.start, smallest.accepting)
 
 
 def named_symbols(pattern: str) -> tuple[str, ...]:
@@ -347,7 +374,7 @@ class _Parser:
         if not symbol:
             self._reject(expected, "complete the pattern")
         if escaped and symbol not in SPECIAL + "-":
-            self._reject("a special character after \\", "leave out the \\")
+            self._reject("a special character after \\", _WAYS_OUT.get(symbol, f"write {symbol} without the \\"))
         if not escaped and symbol in SPECIAL:
             unneeded = "leave it out, as the whole string is matched anyway, or " if symbol in "^$" else ""
             self._reject(expected, f"{unneeded}write \\{symbol} for the symbol")

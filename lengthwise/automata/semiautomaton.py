@@ -12,6 +12,9 @@ from lengthwise.automata.refinement import coarsest_partition, first_difference
 
 State = TypeVar("State", bound=Hashable)
 
+MAX_TRANSITIONS = 10_000_000
+"""The most entries of a table that is built state by state or read from a file: about 400 MB while it is built."""
+
 FEW_STRINGS = 32
 """Of so few strings a loop over their symbols finds the ends sooner than one step of numpy for each position."""
 
@@ -268,8 +271,10 @@ def explore(
 ) -> tuple[Semiautomaton, list[State]]:
     """Machine that `step` describes, and what each of its states stands for; state 0 is `start`.
 
-    `step(state, symbol)` is the next state; states are any hashable values, numbered breadth first. Does not return
-    when infinitely many states can be reached.
+    `step(state, symbol)` is the next state; states are any hashable values, numbered breadth first.
+
+    Raises:
+        ValueError: so many states can be reached that the table has more than `MAX_TRANSITIONS` entries.
 
     Example:
         >>> machine, meaning = explore(("0", "1"), 0, lambda total, digit: (total + int(digit)) % 3)
@@ -284,6 +289,11 @@ def explore(
         for symbol in symbols:
             next_state = step(state, symbol)
             if next_state not in number:
+                if (len(meaning) + 1) * len(symbols) > MAX_TRANSITIONS:
+                    raise ValueError(
+                        f"machine: expected at most {MAX_TRANSITIONS:,} transitions, got more than {len(meaning):,} "
+                        f"states that read {len(symbols):,} symbols; make the machine smaller"
+                    )
                 number[next_state] = len(meaning)
                 meaning.append(next_state)
             row.append(number[next_state])

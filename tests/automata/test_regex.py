@@ -125,11 +125,17 @@ def test_any_text_is_a_pattern_or_refused_in_one_sentence(pattern: str) -> None:
         ("[ab", "expected a symbol of the class or its closing ] at position 4 of '[ab', got the end"),
         ("[]", "expected a symbol of the class at position 2 of '[]', got ']'"),
         ("a\\", "expected a symbol or a group at position 3"),
-        (r"\d", r"expected a special character after \ at position 2 of '\\d', got 'd'; leave out the \\"[:-1]),
+        (r"\d", r"expected a special character after \ at position 2 of '\\d', got 'd'; write [0-9] for the digits"),
+        (r"a\w", r"got 'w'; write [A-Za-z0-9_] for letters, digits and _"),
+        (r"[\s]", r"got 's'; write the blanks themselves, between [ and ]"),
+        (r"\bab", r"got 'b'; leave it out, as the whole string is matched"),
+        (r"\x41", r"got 'x'; write the character itself"),
+        (r"(a)\1", r"got '1'; write the group again: what it matched is not remembered"),
+        (r"a\@", "got '@'; write @ without the \\"),
         ("(" * 60 + "a" + ")" * 60, "nests groups more than 50 deep"),
         ("((a{99}){99}){99}", "has more than 2,000 symbols with its bounds written out"),
         ("a{123456}", "has a bound above 2,000"),
-        ("(a|b)*a(a|b){15}", "needs more than 10,000 states before it is minimized"),
+        ("(a|b)*a(a|b){15}", "needs more than 50,000 states before it is minimized"),
     ],
 )
 def test_errors_say_where(pattern: str, sentence: str) -> None:
@@ -166,3 +172,29 @@ def test_repetitions_count() -> None:
 def test_repeats_of_nothing_take_no_time(pattern: str) -> None:
     """They would be written out 2,000 x 2,000 x ... times without a symbol that counts."""
     assert dfa_from_regex(pattern).equivalent(dfa_from_regex("a"))
+
+
+def test_patterns_over_ascii_may_need_thousands_of_states() -> None:
+    ascii_symbols = "".join(map(chr, range(32, 127)))
+    language = dfa_from_regex(".*a.{11}", ascii_symbols)
+    assert language.symbols == tuple(ascii_symbols)
+    assert language.num_states == 4_096
+    texts = ["x" * 7 + "a" + "?" * 11, "a" + "?" * 11, "a" * 13, "a" + "?" * 12, "a"]
+    for text in texts:
+        string = np.array([[ascii_symbols.index(symbol) for symbol in text]])
+        assert language.accepts(string)[0] == bool(re.fullmatch(".*a.{11}", text))
+
+
+def test_the_table_is_bounded() -> None:
+    many = "a" + "".join(map(chr, range(0x4E00, 0x4E00 + 5_000)))
+    with pytest.raises(
+        ValueError, match=r"needs 4,096 states that read 5,001 symbols, more than 10,000,000 transitions"
+    ):
+        dfa_from_regex(".*a.{11}", many)
+
+
+@given(patterns, st.permutations("abcde"))
+def test_symbols_that_the_pattern_treats_alike_act_alike(pattern: str, symbols: list[str]) -> None:
+    language = dfa_from_regex(pattern, symbols)
+    assert language.minimize().to_json() == language.to_json()
+    assert_like_python(pattern, tuple(symbols))
