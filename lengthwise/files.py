@@ -4,9 +4,11 @@ import json
 import math
 import os
 import platform
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import blake2b
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,51 @@ def strict_json_loads(text: str) -> Any:
 
 class _Unexpected(Exception):
     """What `strict_json_loads` finds in a text that is JSON."""
+
+
+def strict_json_loads(text: str | bytes) -> Any:
+    """Return the value of a JSON text that says everything once and in numbers that JSON has.
+
+    Raises:
+        ValueError: the text is not JSON, is nested too deeply, repeats a key in an object, or contains NaN, an infinite
+            number or an integer of more digits than Python converts.
+
+    Example:
+        >>> strict_json_loads('{"a": 1, "a": 2}')
+        Traceback (most recent call last):
+        ValueError: expected each key of an object once, got 'a' twice; keep one entry
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) < len(pairs):
+            repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+            raise ValueError(f"expected each key of an object once, got {repeated[:80]!r} twice; keep one entry")
+        return content
+
+    def reject(number: str) -> Any:
+        raise ValueError(f"expected finite numbers, got {number[:80]}; write null or a text for it")
+
+    def finite(number: str) -> float:
+        value = float(number)
+        return value if isfinite(value) else reject(number)
+
+    def whole(number: str) -> int:
+        try:
+            return int(number)
+        except ValueError:  # Python converts no number of more than 4,300 digits
+            raise ValueError(
+                f"expected numbers that can be read, got one of {len(number):,} digits; round it"
+            ) from None
+
+    try:
+        return json.loads(text, object_pairs_hook=once, parse_constant=reject, parse_float=finite, parse_int=whole)
+    except json.JSONDecodeError as problem:
+        raise ValueError(f"expected JSON, got something else ({problem})") from None
+    except UnicodeDecodeError:
+        raise ValueError("expected JSON in UTF-8, got other bytes; convert it") from None
+    except RecursionError:
+        raise ValueError("expected JSON, got something that is nested too deeply; make it flatter") from None
 
 
 def digest_of(text: str) -> str:

@@ -4,7 +4,7 @@ from automaton_strategies import all_strings, checked_strategies, semiautomata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.automata import DFA, Semiautomaton, Transducer
+from lengthwise.automata import DFA, Semiautomaton, Transducer, semiautomaton
 from lengthwise.automata.semiautomaton import FEW_STRINGS, explore
 
 pytestmark = checked_strategies
@@ -64,6 +64,15 @@ def test_explore_numbers_states_breadth_first() -> None:
     machine, meaning = explore(("l", "r"), "", lambda path, symbol: (path + symbol)[-2:])
     assert meaning == ["", "l", "r", "ll", "lr", "rl", "rr"]
     assert machine.table[0].tolist() == [1, 2]
+
+
+def test_machines_without_an_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(semiautomaton, "MAX_TRANSITIONS", 10)
+    assert explore(("l", "r"), 0, lambda state, symbol: (state + 1) % 5)[0].num_states == 5
+    with pytest.raises(
+        ValueError, match=r"^machine: expected at most 10 transitions, got more than 5 states that read 2"
+    ):
+        explore(("l", "r"), 0, lambda state, symbol: state + 1)
 
 
 def test_the_table_is_a_read_only_copy() -> None:
