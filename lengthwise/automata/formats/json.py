@@ -7,12 +7,18 @@ from typing import Any
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
 from lengthwise.automata.formats.draft import Draft
+from lengthwise.automata.formats.flexfringe import flexfringe_machine
+from lengthwise.automata.formats.limits import check_names, check_table, check_text
 from lengthwise.automata.formats.notes import Notes
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
+from lengthwise.files import strict_json_loads
 
 _NOTES = ("about", "tests")
+
+_DECORATIONS = (*_NOTES, "name", "description", "comment")
+"""Entries of an automaton that say nothing of its language."""
 
 MAX_UNNAMED = 10_000
 """Answers that are numbered up to the largest number among them, where the file has no names."""
@@ -34,7 +40,8 @@ class JSON(ReadableFormat):
 
     Also read: `DFA.to_json`, and `states`, `alphabet`, `initial`, `accepting` and `transitions`, these as triples
     (state, symbol, state) or by state and symbol, as PySimpleAutomata and automata-lib name them; the symbol of an edge
-    that reads nothing is empty.
+    that reads nothing is empty. What FlexFringe writes is read as `flexfringe_machine` describes. An object that
+    repeats a key or has other entries is rejected.
 
     Example:
         >>> JSON.read('{"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [1], "start": 0}').classes
@@ -57,31 +64,35 @@ class JSON(ReadableFormat):
     @staticmethod
     def read(text: str) -> LabeledMachine:
         """The machine of an object."""
-        try:
-            content = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as problem:
-            raise ValueError(f"expected JSON, got something else ({problem})") from None
+        check_text(text)
+        content = strict_json_loads(text)
         if not isinstance(content, dict):
             raise ValueError(f"expected an object, got {type(content).__name__}; give the entries of a machine")
         try:
-            if "table" in content:
-                return _transducer(content)
-            if "states" not in content and _is_table(content.get("transitions")):
-                alphabet = [str(symbol) for symbol in content.get("alphabet", ())]
-                return labeled_dfa(DFA.from_json({**content, "alphabet": alphabet}))
-            if "transitions" in content:
-                return _named(content)
+            machine = _machine(content)
         except (TypeError, AttributeError, OverflowError) as problem:
             raise ValueError(f"expected the entries of a machine, got others ({problem})") from None
-        raise ValueError(
-            f"expected a machine with a table or transitions, got the entries {', '.join(map(str, content))[:80]}"
-        )
+        check_names(machine.symbols + machine.classes)
+        return machine
+
+
+def _machine(content: Mapping[str, Any]) -> LabeledMachine:
+    if "table" in content:
+        return _transducer(content)
+    if "nodes" in content:
+        return flexfringe_machine(content)
+    if "states" not in content and _is_table(content.get("transitions")):
+        alphabet = [str(symbol) for symbol in content.get("alphabet", ())]
+        return labeled_dfa(DFA.from_json({**content, "alphabet": alphabet}))
+    if "transitions" in content:
+        return _named(content)
+    raise ValueError(f"expected a machine with a table or transitions, got the entries {_listed(content)}")
 
 
 def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
     entries = ("symbols", "start", "table", "outputs")
     if set(content) - {"classes", *_NOTES} != set(entries):
-        raise ValueError(f"expected the entries {', '.join(entries)} and classes, got {', '.join(content)}")
+        raise ValueError(f"expected the entries {', '.join(entries)} and classes, got {_listed(content)}")
     symbols, table, outputs = _names(content["symbols"], "symbols"), content["table"], content["outputs"]
     if not _is_table(table) or {len(row) for row in table} != {len(symbols)}:
         raise ValueError(f"table: expected rows of {len(symbols)} numbers of states, got others; give one row a state")
@@ -96,38 +107,49 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
 
 def _named(content: Mapping[str, Any]) -> LabeledMachine:
     """The automaton of states with names."""
+    known = {"transitions", *_DECORATIONS, *(name for names in _OTHER_NAMES.values() for name in names)}
+    if unknown := [name for name in content if name not in known]:
+        raise ValueError(
+            f"expected states, alphabet, initial, accepting and transitions, got {unknown[0][:80]!r}; leave it out if "
+            "it does not change which strings are accepted"
+        )
     draft = Draft()
     declared = _names_of_all(content, "states")
     for state in declared:
         draft.add_state(state)
-    alphabet = [str(symbol) for symbol in _entry(content, "alphabet")]
+    alphabet = _names_of_all(content, "alphabet")
     for symbol in alphabet:
         draft.add_symbol(symbol)
+    check_table(len(declared) + 1, len(alphabet))
+    known_symbols = set(alphabet)
     for source, symbol, target in _edges(content["transitions"]):
         draft.check_state(source)
         draft.check_state(target)
         if not symbol:
             draft.add_empty_edge(source, target)
             continue
-        if symbol not in alphabet:
+        if symbol not in known_symbols:
             raise ValueError(f"alphabet: expected the symbols of all edges, got no {symbol!r}; add it")
         draft.add_edge(source, symbol, target)
     initial = _names_of_states(_entry(content, "initial"))
     if not initial:
         raise ValueError("initial: expected a state to begin in, got none; name one")
-    draft.set_start(initial[0] if len(initial) == 1 else _started_in(draft, initial, declared))
+    set_initial_states(draft, initial, declared)
     return draft.automaton(set(_names_of_all(content, "accepting")))
 
 
-def _started_in(draft: Draft, initial: Sequence[str], declared: Sequence[str]) -> str:
-    """A new state from which edges that read nothing lead to several."""
-    first = "start"
-    while first in declared:
+def set_initial_states(draft: Draft, initial: Sequence[str], declared: Sequence[str]) -> None:
+    """Let an automaton begin in one state, or in a new one from which edges that read nothing lead to several."""
+    if len(initial) == 1:
+        draft.set_start(initial[0])
+        return
+    first, known = "start", set(declared)
+    while first in known:
         first += "'"
     for state in initial:
         draft.check_state(state)
         draft.add_empty_edge(first, state)
-    return first
+    draft.set_start(first)
 
 
 def _edges(transitions: Any) -> Iterable[tuple[str, str, str]]:
@@ -150,18 +172,24 @@ def _names_of_states(states: Any) -> list[str]:
 
 
 def _names_of_all(content: Mapping[str, Any], entry: str) -> list[str]:
-    """The names of a list of states; 1 and "1" would be two of one name."""
-    states = _entry(content, entry)
-    if not isinstance(states, list) or len(set(map(str, states))) < len(set(map(repr, states))):
-        raise ValueError(f"{entry}: expected a list of states that have names of their own, got {str(states)[:60]}")
-    return [str(state) for state in states]
+    """The names in a list of states or symbols; 1 and "1" would be two of one name."""
+    names, what = _entry(content, entry), "symbols" if entry == "alphabet" else "states"
+    if not isinstance(names, list) or len(set(map(str, names))) < len(set(map(repr, names))):
+        raise ValueError(f"{entry}: expected a list of {what} that have names of their own, got {str(names)[:60]}")
+    return [str(name) for name in names]
 
 
 def _entry(content: Mapping[str, Any], name: str) -> Any:
-    for other in _OTHER_NAMES[name]:
-        if other in content:
-            return content[other]
-    raise ValueError(f"expected the entry {name}, got {', '.join(map(str, content))[:80]}; add it")
+    given = [other for other in _OTHER_NAMES[name] if other in content]
+    if not given:
+        raise ValueError(f"expected the entry {name}, got {_listed(content)}; add it")
+    if len(given) > 1:
+        raise ValueError(f"expected the entry {name} once, got {given[0]} and {given[1]}; keep one of them")
+    return content[given[0]]
+
+
+def _listed(content: Mapping[str, Any]) -> str:
+    return ", ".join(content)[:80]
 
 
 def _is_table(content: Any) -> bool:

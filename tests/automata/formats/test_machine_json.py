@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from lengthwise.automata import DFA
 from lengthwise.automata.formats.json import JSON
 from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.regex import dfa_from_regex
 
 pytestmark = [checked_strategies, pytest.mark.unchecked]
 
@@ -97,6 +98,13 @@ OURS: dict[str, Any] = {
         ({**TRIPLES, "alphabet": ["5c"]}, r"^alphabet: expected the symbols of all edges, got no '10c'; add it$"),
         ({**TRIPLES, "transitions": [["s0", "5c"]]}, r"^transitions: expected state, symbol and next state, got"),
         ({**TRIPLES, "transitions": 7}, r"^expected the entries of a machine, got others \("),
+        ({**TRIPLES, "initial": "s0"}, r"^expected the entry initial once, got initial and initial_state; keep one of"),
+        (
+            {**TRIPLES, "outputs": {"s0": "x"}},
+            r"^expected states, alphabet, initial, .*, got 'outputs'; leave it out if",
+        ),
+        ({**TRIPLES, "alphabet": ["5c", "10c", 1, "1"]}, r"^alphabet: expected a list of symbols that have names of"),
+        ({**TRIPLES, "alphabet": {"5c": 1, "10c": 2}}, r"^alphabet: expected a list of symbols that have names of"),
         ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry states, got alphabet, "),
         (
             {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [True, False], "start": 0},
@@ -149,3 +157,30 @@ def test_texts_are_no_lists_of_states(entry: str, value: object) -> None:
     }
     with pytest.raises(ValueError, match=f"{entry}: expected a list of states that have names of their own"):
         JSON.read(json.dumps({**content, entry: value}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"states": ["q0", "q1", "q2"], "alphabet": ["a"], "initial": "q0", "accepting": ["q1"], '
+        '"transitions": {"q0": {"a": "q1", "a": "q2"}}}',
+        '{"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [1], "start": 0, "start": 1}',
+        '{"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [0, 1], "table": [[0], [0]]}',
+    ],
+)
+def test_a_key_that_is_repeated_is_named(text: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"^expected each key of an object once, got '(a|start|table)' twice; keep one"
+    ):
+        JSON.read(text)
+
+
+def test_sets_of_next_states_are_read() -> None:
+    """As a list; a text in braces is a name, which an automaton of sets gives its states."""
+    content: dict[str, Any] = {"states": ["0", "3", "{3}"], "alphabet": ["a"], "initial": ["0", "3"], "accepting": []}
+    lists = {**content, "accepting": ["3"], "transitions": {"0": {"a": ["3", "0"]}}}
+    assert JSON.read(json.dumps(lists)).dfa().equivalent(dfa_from_regex("a*"))
+    text = {**content, "initial": "0", "accepting": ["{3}"], "transitions": {"0": {"a": "{3}"}}}
+    assert JSON.read(json.dumps(text)).dfa().equivalent(dfa_from_regex("a"))
+    with pytest.raises(ValueError, match=r"^state '\{0, 3\}' is used and nowhere declared"):
+        JSON.read(json.dumps({**text, "transitions": {"0": {"a": "{0, 3}"}}}))

@@ -1,0 +1,47 @@
+"""Bounds of what a machine's file may hold, so that reading it takes less than a gigabyte."""
+
+from collections.abc import Iterable
+
+from lengthwise.automata.semiautomaton import MAX_TRANSITIONS
+
+MAX_CHARACTERS = 20_000_000
+"""The longest text of a machine, in characters; parsed JSON or XML takes about twenty times as many bytes."""
+
+MAX_NAMED_STATES = 200_000
+"""The most states with names that are kept while a file is read, about a kilobyte each."""
+
+MAX_NAME = 10_000
+"""The longest name of a symbol, a state or an answer, in characters."""
+
+
+def check_text(text: str) -> None:
+    """Raise a ValueError if a file is longer than `MAX_CHARACTERS`."""
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(
+            f"expected a machine of at most {MAX_CHARACTERS:,} characters, got {len(text):,}; minimize it before it is "
+            "written"
+        )
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise a ValueError if a name is longer than `MAX_NAME`."""
+    for name in names:
+        if len(name) > MAX_NAME:
+            raise ValueError(
+                f"expected names of at most {MAX_NAME:,} characters, got one of {len(name):,} that begins with "
+                f"{name[:20]!r}; shorten it"
+            )
+
+
+def check_table(num_states: int, num_symbols: int) -> None:
+    """Raise a ValueError for more than `MAX_NAMED_STATES` states, or more than `MAX_TRANSITIONS` transitions."""
+    if num_states > MAX_NAMED_STATES:
+        raise ValueError(
+            f"expected at most {MAX_NAMED_STATES:,} states, got {num_states:,}, with those inside of edges that read "
+            "several symbols; make the machine smaller"
+        )
+    if num_states * num_symbols > MAX_TRANSITIONS:
+        raise ValueError(
+            f"expected at most {MAX_TRANSITIONS:,} transitions, got {num_states:,} states that read {num_symbols:,} "
+            "symbols; make the machine smaller"
+        )
