@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lengthwise.automata.formats.jflap import JFLAP
+from lengthwise.automata.labeled import labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex
 
 OF_JFLAP = """<?xml version="1.0" encoding="UTF-8" standalone="no"?><!--Created with JFLAP 7.1.--><structure>&#13;
@@ -72,7 +73,6 @@ def test_moore_and_mealy_machines_are_read() -> None:
     [
         (("<type>fa", "<type>pda"), r"^expected type fa, moore or mealy, got 'pda'; convert it in JFLAP$"),
         (("<initial/>", ""), r"^expected an initial state, got none; mark one$"),
-        (("<final/>", "<initial/>"), r"^expected one initial state, got '0' and '1'; choose one$"),
         (("<to>1</to>&#13;", "<to>7</to>"), r"^state '7' is used and nowhere declared; declare it$"),
         (("<type>fa", "<type>moore"), r"^expected edges of one character, got 'cd' from state '0'; split it$"),
         (("</structure>", ""), r"^expected XML, got something else \("),
@@ -89,3 +89,54 @@ def test_symbols_are_characters() -> None:
 
     with pytest.raises(ValueError, match=r"^expected symbols of one character, got 'push'; rename it$"):
         JFLAP.write(ATT.read("0 0 push\n0\n"))
+
+
+def automaton(*edges: tuple[str, str, str], states: str = '<state id="0"><initial/></state>') -> str:
+    text = "".join(f"<transition><from>{p}</from><to>{q}</to>{read}</transition>" for p, read, q in edges)
+    return f"<structure><type>fa</type><automaton>{states}{text}</automaton></structure>"
+
+
+def test_an_automaton_may_begin_in_several_states() -> None:
+    states = "".join(f'<state id="{state}"><initial/>{mark}</state>' for state, mark in (("0", ""), ("1", "<final/>")))
+    edges = [("0", "<read>a</read>", "1"), ("1", "<read>b</read>", "1")]
+    machine = JFLAP.read(automaton(*edges, states=states)).dfa()
+    assert machine.equivalent(dfa_from_regex("a?b*"))
+    with pytest.raises(ValueError, match=r"^expected one initial state, got '0' and '1'; choose one$"):
+        JFLAP.read(mealy("moore", "<output>o{}</output>", "").replace('name="q"><output>', "><initial/><output>"))
+
+
+@pytest.mark.parametrize("sign", ["λ", "ε"])
+def test_what_jflap_shows_for_the_empty_string_reads_nothing(sign: str) -> None:
+    states = '<state id="0"><initial/></state><state id="1"><final/></state>'
+    text = automaton(("0", f"<read>{sign}</read>", "1"), ("1", "<read>b</read>", "1"), states=states)
+    assert JFLAP.read(text).symbols == ("b",)
+    assert JFLAP.read(text).dfa().equivalent(dfa_from_regex("b*"))
+    with pytest.raises(ValueError, match=f"^expected {sign}, the empty string, alone on an edge, got 'a{sign}' from"):
+        JFLAP.read(text.replace("<read>b", f"<read>a{sign}"))
+    with pytest.raises(ValueError, match=f"^expected symbols of one character, got '{sign}'; that is the empty string"):
+        JFLAP.write(labeled_dfa(dfa_from_regex(f"{sign}*")))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("<final/>", "<fnal/>"), r"^expected <state> with the parts initial, final, x, .*, got <fnal>; leave it out"),
+        (("<final/>", "<final>no</final>"), r"^expected parts alone in <state>, got the text 'no'; leave it out$"),
+        (("<final/>", "<output>x</output>"), r"^expected <state> with the parts .*, got <output>"),
+        (("<final/>", "<final/><final/>"), r"^expected one <final> in <state>, got 2; keep one$"),
+        (("<final/>", "</state><state id='0'>"), r"^expected states with ids that differ from one another, got '0'"),
+        (("<final/>", "</state><state>"), r"^expected states with ids that differ from one another, got ''"),
+        (("name=", "final="), r"^expected <state> without the attribute 'final'; write it as a part$"),
+        (("<type>fa", "<type>moore"), r"^expected <state> with the parts initial, output, .*, got <final>"),
+        (("<read>", "<pop>x</pop><read>"), r"^expected <transition> with the parts .*, got <pop>"),
+        (("<read>", "<read>d</read><read>"), r"^expected one <read> in <transition>, got 2; keep one$"),
+        (("<to>1", "<to><b>0</b>1"), r"^expected <to> without parts, got <b>; leave it out$"),
+        (("<!--The list of states.-->", "<block/>"), r"^expected <automaton> with the parts .*, got <block>"),
+        (("<!--The list of states.-->", "final: 0"), r"^expected parts alone in <automaton>, got the text 'final: 0'"),
+        (("<!--Created", "<!DOCTYPE s><!--"), r"^expected XML without a document type, got <!DOCTYPE; leave it out"),
+    ],
+)
+def test_parts_that_would_be_lost_are_named(change: tuple[str, str], message: str) -> None:
+    assert change[0] in OF_JFLAP
+    with pytest.raises(ValueError, match=message):
+        JFLAP.read(OF_JFLAP.replace(*change).replace("EDGE", "c"))
