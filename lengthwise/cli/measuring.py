@@ -128,9 +128,10 @@ def _evaluate_labeled(
     console = Output()
     print_curve(console, curve, trained_to=stored.trained_to)
     right, count = (sum(getattr(p, field) for p in curve.points) for field in ("num_correct", "num_strings"))
+    not_used = examples.counts.not_used()
     console.print_line(
         f"{name}: {right:,} of {count:,} labels of {file} ({percent(right / count)}); {examples.counts.num_rows:,} "
-        f"rows, of which left out: {examples.counts.left_out()}"
+        f"rows, of which left out: {examples.counts.left_out()}{f'; {not_used}' if not_used else ''}"
     )
     if csv is not None:
         write_by_rename(csv, curves_as_csv([(name, stored.settings, curve)]).encode())

@@ -47,7 +47,7 @@ def write_learned_page(learned: Learned, page: Path) -> None:
     sections["Certificate"] = html_definitions(certificate_lines(learned.certificate))
     sections["Search"] = html_table(attempt_table(learned)) + html_note(
         f"{learned.num_alike or 'None'} of these models became the machine. Of the rows, "
-        f"{left_out(learned)}. " + " ".join(escape(f"{note[0].upper()}{note[1:]}.") for note in learned.notes)
+        f"{escape(left_out(learned))}. " + " ".join(escape(f"{note[0].upper()}{note[1:]}.") for note in learned.notes)
     )
     page.parent.mkdir(parents=True, exist_ok=True)
     write_by_rename(page, html_page("A machine from examples", summary, sections, {}).encode())

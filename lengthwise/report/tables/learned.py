@@ -47,7 +47,8 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
 def left_out(learned: Learned) -> str:
     """What became of rows that no net was trained on."""
     answered = " (no net reads it; the machine answers it as it is labeled)" if learned.answers_empty else ""
-    return f"left out: {learned.counts.left_out()}{answered}"
+    not_used = learned.counts.not_used()
+    return f"left out: {learned.counts.left_out()}{answered}{f'; {not_used}' if not_used else ''}"
 
 
 def claim(learned: Learned) -> str:

@@ -19,6 +19,9 @@ Supervision = Literal["last", "prefix"]
 MAX_NAMES = 10_000
 """Symbols or classes, at most: where there are more, a column was taken for another."""
 
+MAX_NAMED_COLUMNS = 10
+"""The most columns that are named as not used."""
+
 
 class Row(NamedTuple):
     """A string's symbols and its labels: one, or one for each symbol; `number` is that of its line, for errors."""
@@ -34,12 +37,14 @@ class Counts(NamedTuple):
     Of a string with several labels the most frequent one is kept, and so is that of each prefix where prefixes have
     labels; where two are as frequent, the string is left out. `num_contradictory` are the rows with another label, or
     with none that is kept. No net answers the empty string: its label is kept apart (`Examples.empty_label`).
+    `unused_columns` are the other columns of a table.
     """
 
     num_rows: int
     num_empty: int = 0
     num_duplicates: int = 0
     num_contradictory: int = 0
+    unused_columns: tuple[str, ...] = ()
 
     def left_out(self) -> str:
         """Which rows were left out, in words."""
@@ -47,6 +52,14 @@ class Counts(NamedTuple):
             f"{self.num_duplicates:,} duplicates, {self.num_contradictory:,} that contradict others, "
             f"{self.num_empty:,} of the empty string"
         )
+
+    def not_used(self) -> str:
+        """The columns that were not used, in words; empty if there are none."""
+        if not self.unused_columns:
+            return ""
+        known, count = self.unused_columns[:MAX_NAMED_COLUMNS], len(self.unused_columns)
+        more = f" and {count - len(known):,} more" * (count > len(known))
+        return f"columns that are not used: {', '.join(repr(name[:40]) for name in known)}{more}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,21 +1,34 @@
 """Examples from files and data frames."""
 
 import csv
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from numbers import Number
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TextIO, get_args
 
 import numpy as np
 
+from lengthwise.files import strict_json_loads
 from lengthwise.registry import nearest
+from lengthwise.tasks.given.columns import Columns
 from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples_from
 
-STRINGS = ("string", "text", "input", "trace", "word", "sequence")
-LABELS = ("label", "class", "output", "answer", "accepted", "target")
-"""Names of columns that are taken where none are given."""
+MAX_LINE = 8_000_000
+"""The longest line of a file, or text in one of its cells, in characters."""
+
+MAX_STRING = 1_000_000
+"""The most symbols of one string."""
+
+MAX_ROW_GROUP = 500_000_000
+"""The most bytes of strings and labels in a row group of Parquet, before compression."""
+
+MAX_ROWS = 5_000_000
+MAX_SYMBOLS = 100_000_000
+MAX_LABELS = 10_000_000
+"""The most rows, symbols and labels in all. A row or a label takes up to a kilobyte of memory, a symbol 50 bytes."""
 
 
 def read_examples(
@@ -29,13 +42,16 @@ def read_examples(
 ) -> Examples:
     """Labeled strings from a file, a data frame, or pairs (string, label).
 
-    Files are CSV, TSV, JSONL, Parquet or Abbadingo's format (`.dat`), by their suffix. Symbols are characters or, with
-    a separator, words; where a string, or its labels, is a list, its items. Columns are `string` and `label`, or those
-    with usual names. A table of two columns needs no header.
+    Files are CSV, TSV, JSONL, Parquet or the formats of Abbadingo and StaMInA (`.dat`), by their suffix. Symbols are
+    characters or, with a separator, words; where a string, or its labels, is a list, its items. Columns are `string`
+    and `label`, or those with usual names. A table of two columns needs no header. `counts.unused_columns` names the
+    columns that are not used.
 
     Raises:
-        ValueError: the file is missing, of another kind, or not UTF-8; there is no such column; a row has no label, or
-            with `supervision="prefix"` not one for each symbol; there are fewer classes than `min_classes`.
+        ValueError: the file is missing, of another kind, or not UTF-8; there is no such column, or one that says how
+            much a row counts; a row has no label, or with `supervision="prefix"` not one for each symbol; there are
+            fewer classes than `min_classes`; a line or a string is longer than `MAX_LINE` or `MAX_STRING`, or there are
+            more than `MAX_ROWS`, `MAX_SYMBOLS` or `MAX_LABELS` in all.
 
     Example:
         >>> read_examples([("ab", "in"), ("ba", "out")]).symbols
@@ -47,15 +63,17 @@ def read_examples(
             f"supervision: expected {kinds}, got {supervision!r}{nearest(supervision, get_args(Supervision))}"
         )
     split = partial(_split, separator=separator)
+    columns = Columns(string, label)
     if isinstance(source, str | Path):
-        rows = _rows_of_file(Path(source), (string, label), checks_first=supervision == "last")
+        rows = _rows_of_file(Path(source), columns, checks_first=supervision == "last")
     elif hasattr(source, "columns"):
-        rows = _rows_of_frame(source, (string, label))
+        rows = _rows_of_frame(source, columns)
     elif isinstance(source, Iterable):
         rows = enumerate(source.tolist() if isinstance(source, np.ndarray) else source, 1)
     else:
         raise ValueError(f"examples: expected a file, a data frame or pairs, got a {type(source).__name__}")
-    return examples_from(_split_rows(rows, split, supervision), supervision, min_classes=min_classes)
+    examples = examples_from(_split_rows(rows, split, supervision), supervision, min_classes=min_classes)
+    return replace(examples, counts=examples.counts._replace(unused_columns=tuple(columns.unused)))
 
 
 Pairs = Iterable[tuple[int, Any]]
@@ -63,6 +81,7 @@ Pairs = Iterable[tuple[int, Any]]
 
 
 def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision: Supervision) -> Iterator[Row]:
+    num_rows = num_symbols = num_labels = 0
     for number, row in rows:
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 2:
             raise ValueError(f"examples: row {number:,}: expected a string and its label, got {str(row)[:80]!r}")
@@ -81,6 +100,25 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
             parts = Row(split(string), split(label) if supervision == "prefix" else [_name(label)], number)
         except ValueError as problem:
             raise ValueError(f"examples: row {number:,}: {problem}") from None
+        if len(parts.symbols) > MAX_STRING:
+            raise ValueError(
+                f"examples: row {number:,}: expected a string of at most {MAX_STRING:,} symbols, got "
+                f"{len(parts.symbols):,}; cut it into shorter ones"
+            )
+        num_rows, num_symbols, num_labels = (
+            num_rows + 1,
+            num_symbols + len(parts.symbols),
+            num_labels + len(parts.labels),
+        )
+        for count, bound, what in (
+            (num_rows, MAX_ROWS, "rows"),
+            (num_symbols, MAX_SYMBOLS, "symbols"),
+            (num_labels, MAX_LABELS, "labels"),
+        ):
+            if count > bound:
+                raise ValueError(
+                    f"examples: row {number:,}: expected at most {bound:,} {what} in all, got more; draw some rows"
+                )
         yield parts
 
 
@@ -120,11 +158,11 @@ def _name(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip("\r\n")
 
 
-def _rows_of_file(path: Path, columns: tuple[str | None, str | None], *, checks_first: bool) -> Pairs:
+def _rows_of_file(path: Path, columns: Columns, *, checks_first: bool) -> Pairs:
     """Rows of any kind of file; `checks_first`: of a table without a header, that its first row is none."""
     kind = path.suffix.lower()
     if kind not in KINDS:
-        way_out = "write one object a line, as .jsonl" if kind == ".json" else "save its rows as one of these"
+        way_out = WAYS_OUT.get(kind, "save its rows as one of these")
         raise ValueError(f"{path}: expected a file of examples ({', '.join(KINDS)}), got suffix {kind!r}; {way_out}")
     try:
         checked = {"checks_first": checks_first} if kind in TABLES else {}
@@ -139,20 +177,29 @@ def _rows_of_file(path: Path, columns: tuple[str | None, str | None], *, checks_
         raise ValueError(f"{path}: cannot be read: {problem}") from None
 
 
-MAX_FIELD = 1 << 30
-"""Characters of a string in a table, of which Python by itself reads 131,072."""
+def _lines(file: TextIO) -> Iterator[str]:
+    """The lines of a file; a ValueError names one that is longer than `MAX_LINE`."""
+    number = 1
+    while line := file.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            raise ValueError(
+                f"examples: row {number:,}: expected a line of at most {MAX_LINE:,} characters, got more; cut its "
+                "string into shorter ones"
+            )
+        yield line
+        number += 1
 
 
-def _rows_of_table(path: Path, columns: tuple[str | None, str | None], *, delimiter: str, checks_first: bool) -> Pairs:
-    csv.field_size_limit(MAX_FIELD)
+def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first: bool) -> Pairs:
+    csv.field_size_limit(MAX_LINE)
     with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.reader(file, delimiter=delimiter, strict=True)
+        rows = csv.reader(_lines(file), delimiter=delimiter, strict=True)
         first = next(rows, None)
         if first is None:
             return
         names = [name.strip() for name in first]
-        is_header = any(columns) or any(name.lower() in STRINGS + LABELS for name in names) or len(names) != 2
-        at = _column_numbers(names, columns) if is_header else (0, 1)
+        is_header = columns.has_header(names)
+        at = columns.find(names) if is_header else (0, 1)
         first_label = None
         if not is_header:
             cells = _cells(first, at, len(names), 1)
@@ -178,50 +225,27 @@ def _cells(row: Sequence[str], at: tuple[int, int], width: int, number: int) -> 
     return row[at[0]], row[at[1]].strip()
 
 
-def _column_numbers(names: Sequence[str], columns: tuple[str | None, str | None]) -> tuple[int, int]:
-    """Where strings and labels stand: in the columns that are given, or in those with a usual name."""
-    numbers = []
-    if len(names) == 1 and (mark := next((mark for mark in ";\t|" if mark in names[0]), None)):
-        raise ValueError(
-            f"examples: expected columns with commas (.csv) or tabs (.tsv) between them, got {names[0]!r}, one column "
-            f"with {mark!r} in its name; write the file with commas"
-        )
-    for given, usual, what in zip(columns, (STRINGS, LABELS), ("string", "label"), strict=True):
-        candidates = [name for name in names if (name.lower() in usual if given is None else name == given)]
-        if len(candidates) != 1:
-            got = f"{len(candidates)} with a usual name; name it, or write two columns, string and label"
-            if given is not None:
-                got = f"{given!r} {len(candidates)} times" if candidates else f"{given!r}{nearest(given, names)}"
-            raise ValueError(f"{what}: expected one of the columns {', '.join(map(repr, names))}, got {got}")
-        numbers.append(names.index(candidates[0]))
-    if numbers[0] == numbers[1]:
-        raise ValueError(f"label: expected another column than that of the strings, got {names[numbers[0]]!r} twice")
-    return numbers[0], numbers[1]
-
-
-def _rows_of_lines(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
+def _rows_of_lines(path: Path, columns: Columns) -> Pairs:
     """A JSON object, or a list of two, on each line."""
     keys = None
     with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(_lines(file), 1):
             if not line.strip():
                 continue
             try:
-                content = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as problem:
-                raise ValueError(f"examples: row {number:,}: expected JSON, got something else ({problem})") from None
+                content = strict_json_loads(line)
+            except ValueError as problem:
+                raise ValueError(f"examples: row {number:,}: {problem}") from None
             if isinstance(content, Mapping):
                 keys = _keys(list(content), columns, number, before=keys)
                 content = [content[key] for key in keys]
             yield number, content
 
 
-def _keys(
-    names: Sequence[str], columns: tuple[str | None, str | None], number: int, *, before: tuple[str, str] | None
-) -> tuple[str, str]:
+def _keys(names: Sequence[str], columns: Columns, number: int, *, before: tuple[str, str] | None) -> tuple[str, str]:
     """Under which names an object has string and label; `before`: where an object of an earlier row has them."""
     try:
-        string, label = _column_numbers(names, columns)
+        string, label = columns.find(names)
     except ValueError as problem:
         for key, what in zip(before or (), ("string", "label"), strict=False):
             if key not in names:
@@ -233,42 +257,91 @@ def _keys(
     return names[string], names[label]
 
 
-def _rows_of_abbadingo(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
-    """A line with the numbers of strings and of symbols, then for each string: label, length, symbols."""
+def _rows_of_competition(path: Path, columns: Columns) -> Pairs:
+    """Rows in the format of Abbadingo or StaMInA; a sign begins each line of the latter, a count the former."""
     with path.open(encoding="utf-8-sig") as file:
-        header = file.readline().split()
-        if len(header) != 2 or not all(word.isascii() and word.isdigit() and len(word) < 20 for word in header):
-            raise ValueError(f"{path}: expected a first line with the numbers of strings and of symbols, got {header}")
-        count, symbols = 0, set[str]()
-        for number, line in enumerate(file, 2):
-            words = line.split()
-            if not words:
-                continue
-            if len(words) < 2 or not words[1].isdecimal() or len(words) != 2 + int(words[1]):
-                raise ValueError(f"examples: row {number:,}: expected label, length and symbols, got {line[:80]!r}")
-            if words[0] == "-1":
-                raise ValueError(
-                    f"examples: row {number:,}: expected a label, got -1, which marks strings without one; leave them "
-                    "out, and count again in the first line"
-                )
-            count += 1
-            symbols.update(words[2:])
-            yield number, (words[2:], words[0])
-    if count != int(header[0]):
-        raise ValueError(f"{path}: expected {int(header[0]):,} strings, as its first line says, got {count:,}")
-    if len(symbols) > int(header[1]):
-        raise ValueError(f"{path}: expected {int(header[1]):,} symbols, as its first line says, got {len(symbols):,}")
+        lines = enumerate(_lines(file), 1)
+        first = next((numbered for numbered in lines if numbered[1].split()), (1, ""))
+        if first[1].split()[:1] in ([sign] for sign in "+-?"):
+            yield from _rows_of_stamina(chain([first], lines))
+        else:
+            yield from _rows_of_abbadingo(path, first[1].split(), lines)
 
 
-def _rows_of_parquet(path: Path, columns: tuple[str | None, str | None]) -> Pairs:
+def _rows_of_stamina(lines: Iterable[tuple[int, str]]) -> Pairs:
+    """A line for each string: + or -, then its symbols."""
+    for number, line in lines:
+        words = line.split()
+        if not words:
+            continue
+        if words[0] not in ("+", "-"):
+            got = "?, which marks strings to be labeled" if words[0] == "?" else repr(words[0][:80])
+            raise ValueError(
+                f"examples: row {number:,}: expected + or - before the symbols, got {got}; read the training strings, "
+                "or label these"
+            )
+        yield number, (words[1:], words[0])
+
+
+def _rows_of_abbadingo(path: Path, header: Sequence[str], lines: Iterable[tuple[int, str]]) -> Pairs:
+    """A line with the numbers of strings and of symbols, then for each string: label, length, symbols.
+
+    FlexFringe writes the number of attributes behind the second number.
+    """
+    numbers = [*header[:-1], *header[-1].split(":")] if len(header) == 2 else []
+    if not numbers or not all(word.isascii() and word.isdigit() and len(word) < 20 for word in numbers):
+        raise ValueError(
+            f"{path}: expected a first line with the numbers of strings and of symbols, got {str(header)[:80]}"
+        )
+    if any(int(number) for number in numbers[2:]):
+        raise ValueError(f"{path}: expected symbols without attributes, got {header[1]!r}; leave the attributes out")
+    count, symbols = 0, set[str]()
+    for number, line in lines:
+        words = line.split()
+        if not words:
+            continue
+        if len(words) < 2 or not words[1].isdecimal() or len(words) != 2 + int(words[1][:20]):
+            raise ValueError(f"examples: row {number:,}: expected label, length and symbols, got {line[:80]!r}")
+        if words[0] == "-1":
+            raise ValueError(
+                f"examples: row {number:,}: expected a label, got -1, which marks strings without one; leave them "
+                "out, and count again in the first line"
+            )
+        count += 1
+        symbols.update(words[2:])
+        yield number, (words[2:], words[0])
+    if count != int(numbers[0]):
+        raise ValueError(f"{path}: expected {int(numbers[0]):,} strings, as its first line says, got {count:,}")
+    if len(symbols) > int(numbers[1]):
+        raise ValueError(f"{path}: expected {int(numbers[1]):,} symbols, as its first line says, got {len(symbols):,}")
+
+
+def _rows_of_parquet(path: Path, columns: Columns) -> Pairs:
     try:
-        from pyarrow import parquet
+        from pyarrow import parquet, types
     except ImportError:
         raise ValueError(f"{path}: expected the package pyarrow for Parquet, got none; pip install pyarrow") from None
-    return _rows_of_frame(parquet.read_table(path), columns)
+    schema = parquet.read_schema(path)
+    indices = columns.find(schema.names) if columns.has_header(schema.names) else (0, 1)
+    chosen = [schema.names[index] for index in indices]
+    # A text that is repeated is stored once. It stays so in memory, and becomes Python's row by row.
+    texts = [name for name in chosen if types.is_string(schema.field(name).type)]
+    with parquet.ParquetFile(path, read_dictionary=texts) as file:
+        for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+            parts = [group.column(index) for index in range(group.num_columns)]
+            size = sum(part.total_uncompressed_size for part in parts if part.path_in_schema.split(".")[0] in chosen)
+            if size > MAX_ROW_GROUP:
+                raise ValueError(
+                    f"{path}: expected row groups of at most {MAX_ROW_GROUP:,} bytes, got {size:,}; write smaller ones"
+                )
+        number = 0
+        for batch in file.iter_batches(batch_size=1_000, columns=chosen):
+            for row in zip(*(batch.column(name) for name in chosen), strict=True):
+                number += 1
+                yield number, tuple(value.as_py() for value in row)
 
 
-def _rows_of_frame(frame: Any, columns: tuple[str | None, str | None]) -> Pairs:
+def _rows_of_frame(frame: Any, columns: Columns) -> Pairs:
     import narwhals.stable.v2 as nw
 
     try:
@@ -278,11 +351,8 @@ def _rows_of_frame(frame: Any, columns: tuple[str | None, str | None]) -> Pairs:
             f"examples: expected a file, pairs or a data frame, got a {type(frame).__name__}; collect it first"
         ) from None
     names = list(table.columns)
-    if len(names) == 2 and not any(columns) and not any(name.lower() in STRINGS + LABELS for name in map(str, names)):
-        columns = (names[0], names[1])
-    string, label = _column_numbers(names, columns)
-    chosen = table.select([names[string], names[label]])
-    return enumerate(chosen.iter_rows(), 1)
+    indices = columns.find(names) if columns.has_header(names) else (0, 1)
+    return enumerate(table.select([names[index] for index in indices]).iter_rows(), 1)
 
 
 TABLES = (".csv", ".tsv")
@@ -292,6 +362,12 @@ KINDS: Mapping[str, Callable[..., Pairs]] = {
     ".csv": partial(_rows_of_table, delimiter=","),
     ".tsv": partial(_rows_of_table, delimiter="\t"),
     ".jsonl": _rows_of_lines,
-    ".dat": _rows_of_abbadingo,
+    ".dat": _rows_of_competition,
     ".parquet": _rows_of_parquet,
 }
+
+WAYS_OUT = {
+    ".json": "write one object a line, as .jsonl",
+    ".txt": "name a file of Abbadingo's or StaMInA's .dat, others as what they are",
+}
+"""What to do with files of other kinds."""

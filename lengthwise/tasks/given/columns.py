@@ -1,0 +1,77 @@
+"""Columns of a table of examples: which hold strings and labels, and which are not used."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lengthwise.registry import nearest
+
+STRINGS = ("string", "text", "input", "trace", "word", "sequence")
+LABELS = ("label", "class", "output", "answer", "accepted", "target")
+"""Names of columns that are taken where none are given."""
+
+MAX_NAMED = 20
+"""The most columns that a sentence names."""
+
+MEANINGS = {
+    **dict.fromkeys(
+        ("weight", "weights", "sample_weight", "count", "counts", "frequency", "freq", "multiplicity", "repeats"),
+        "every row counts once; repeat rows instead, or remove the column",
+    ),
+    **dict.fromkeys(
+        ("probability", "prob", "confidence", "score", "logit"),
+        "labels are taken as certain; remove the column",
+    ),
+    **dict.fromkeys(("split", "fold", "subset", "partition"), "all rows are read; write one file for each part"),
+}
+"""Names of columns that say how much a row counts or where it belongs, and what to do instead."""
+
+
+@dataclass
+class Columns:
+    """The columns of strings and labels, by the names given for them or by usual names; collects those not used."""
+
+    string: str | None = None
+    label: str | None = None
+    unused: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def are_given(self) -> bool:
+        """Whether the user named a column."""
+        return bool(self.string or self.label)
+
+    def has_header(self, names: Sequence[str]) -> bool:
+        """Whether a first row names columns; a table of two columns may begin with its first example."""
+        return self.are_given or len(names) != 2 or any(str(name).lower() in STRINGS + LABELS for name in names)
+
+    def find(self, names: Sequence[str]) -> tuple[int, int]:
+        """Return the indices of the strings' and the labels' columns.
+
+        Raises:
+            ValueError: there is no such column, or there are several; a column says how much a row counts.
+        """
+        if len(names) == 1 and (mark := next((mark for mark in ";\t|" if mark in names[0]), None)):
+            raise ValueError(
+                f"examples: expected columns with commas (.csv) or tabs (.tsv) between them, got {names[0]!r}, one "
+                f"column with {mark!r} in its name; write the file with commas"
+            )
+        indices = []
+        for given, usual, what in ((self.string, STRINGS, "string"), (self.label, LABELS, "label")):
+            candidates = [name for name in names if (name.lower() in usual if given is None else name == given)]
+            if len(candidates) != 1:
+                got = f"{len(candidates)} with a usual name; name it, or write two columns, string and label"
+                if given is not None:
+                    got = f"{given!r} {len(candidates)} times" if candidates else f"{given!r}{nearest(given, names)}"
+                known = ", ".join(map(repr, names[:MAX_NAMED])) + ", ..." * (len(names) > MAX_NAMED)
+                raise ValueError(f"{what}: expected one of the columns {known}, got {got}")
+            indices.append(names.index(candidates[0]))
+        if indices[0] == indices[1]:
+            raise ValueError(
+                f"label: expected another column than that of the strings, got {names[indices[0]]!r} twice"
+            )
+        for index, name in enumerate(names):
+            if index in indices:
+                continue
+            if meaning := MEANINGS.get(name.strip().lower()):
+                raise ValueError(f"examples: expected no column that is not used, got {name!r}; {meaning}")
+            self.unused[name] = None
+        return indices[0], indices[1]
