@@ -6,7 +6,7 @@ Runs that diverged have no result; the file says that they did, so that a page o
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,10 @@ from lengthwise.registry import is_of_package
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
 from lengthwise.runs.provenance import file_digests, files_of_others
 from lengthwise.runs.spec import RunSpec, spec_from_json
+
+MAX_LINE = 10_000_000
+MAX_SIZE = 500_000_000
+"""The longest line of records and the largest file of them, in bytes after decompression: ten times what there is."""
 
 
 class DivergedRun(BaseModel):
@@ -64,7 +68,7 @@ def _is_of_diverged(line: str) -> bool:
 
 def _read(path: Path, kind: type[_Record]) -> list[_Record]:
     try:
-        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        lines = _lines(path)
         return [kind.model_validate_json(line) for line in lines if _is_of_diverged(line) == (kind is DivergedRun)]
     except FileNotFoundError:
         raise ValueError(
@@ -74,6 +78,20 @@ def _read(path: Path, kind: type[_Record]) -> list[_Record]:
         if isinstance(error, ValidationError):
             raise ValueError(f"{path}: not results of this version; run the experiment again") from None
         raise ValueError(f"{path}: damaged file ({type(error).__name__}); run the experiment again") from None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Decompress a file line by line: a small file can be a large text."""
+    size = 0
+    with gzip.open(path) as file:
+        while line := file.readline(MAX_LINE + 1):
+            size += len(line)
+            if len(line) > MAX_LINE or size > MAX_SIZE:
+                raise ValueError(
+                    f"{path}: expected lines of at most {MAX_LINE:,} bytes and {MAX_SIZE:,} bytes in all, got more; "
+                    "run the experiment again"
+                )
+            yield line.decode()
 
 
 def with_earlier(
