@@ -145,7 +145,8 @@ def strict_json_loads(text: str | bytes) -> Any:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         content = dict(pairs)
         if len(content) < len(pairs):
-            repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+            counts = Counter(key for key, _ in pairs)
+            repeated = max(counts, key=counts.__getitem__)
             raise ValueError(f"expected each key of an object once, got {repeated[:80]!r} twice; keep one entry")
         return content
 

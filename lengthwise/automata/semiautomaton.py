@@ -274,7 +274,7 @@ def explore(
     `step(state, symbol)` is the next state; states are any hashable values, numbered breadth first.
 
     Raises:
-        ValueError: so many states can be reached that the table has more than `MAX_TRANSITIONS` entries.
+        ValueError: the table of the states that can be reached has more than `MAX_TRANSITIONS` entries.
 
     Example:
         >>> machine, meaning = explore(("0", "1"), 0, lambda total, digit: (total + int(digit)) % 3)

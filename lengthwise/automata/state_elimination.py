@@ -8,7 +8,8 @@ from itertools import accumulate
 import numpy as np
 
 from lengthwise.automata.dfa import DFA
-from lengthwise.automata.regex import (
+from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.automata.regex_syntax import (
     EMPTY,
     MAX_GROUP_DEPTH,
     MAX_POSITIONS,
@@ -18,7 +19,6 @@ from lengthwise.automata.regex import (
     Node,
     Repeat,
     SymbolSet,
-    dfa_from_regex,
 )
 from lengthwise.automata.semiautomaton import check_characters
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def learn(
-    file: Annotated[Path, Parameter(help="Labeled strings: .csv, .tsv, .jsonl, .parquet or Abbadingo's .dat.")],
+    file: Annotated[
+        Path, Parameter(help="Labeled strings: .csv, .tsv, .jsonl, .parquet or Abbadingo's or StaMInA's .dat.")
+    ],
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for machine, picture, net, certificate and numbers.")],

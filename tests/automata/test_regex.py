@@ -10,7 +10,8 @@ from automaton_strategies import all_strings, oracle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.automata.regex import SPECIAL, dfa_from_regex
+from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.automata.regex_syntax import SPECIAL
 
 atoms = st.sampled_from(["a", "b", "c", ".", "[ab]", "[^b]", "()", "[^abc]"])
 patterns = st.recursive(

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton
 from lengthwise.automata.library import bounded_dyck
-from lengthwise.automata.regex import EMPTY, Node, SymbolSet, dfa_from_regex
+from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.automata.regex_syntax import EMPTY, Node, SymbolSet
 from lengthwise.automata.state_elimination import _depth, choice, concatenation, pattern_text, regex_from_dfa, star
 
 pytestmark = [checked_strategies, pytest.mark.unchecked]

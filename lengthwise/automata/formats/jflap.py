@@ -22,10 +22,10 @@ _OF_STATE = {"fa": ("final",), "moore": ("output",), "mealy": ()}
 """Parts of a state that mark its answer, by type."""
 
 _ATTRIBUTES = {"state": {"id", "name"}}
-"""Attributes that are read or say nothing of the machine."""
+"""Known attributes of each part; a name is only shown."""
 
 _DECORATIONS = ("x", "y", "label", "note", "controlx", "controly")
-"""Parts that say nothing of the machine: positions and comments."""
+"""Positions and comments, which do not change the machine."""
 
 
 @FORMATS.register("jflap")
@@ -136,7 +136,7 @@ def _structure(text: str) -> ElementTree.Element:
 
 
 def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Sequence[str] | None = None) -> None:
-    """Raise a ValueError if an element has text, or parts that are unknown or, of those of `once`, there twice."""
+    """Raise a ValueError if an element has text, an unknown part, or twice a part of `once` (by default any part)."""
     names = [part.tag for part in element]
     if unknown := [name for name in names if name not in known]:
         raise ValueError(

@@ -18,7 +18,7 @@ from lengthwise.files import strict_json_loads
 _NOTES = ("about", "tests")
 
 _DECORATIONS = (*_NOTES, "name", "description", "comment")
-"""Entries of an automaton that say nothing of its language."""
+"""Entries that do not change an automaton's language."""
 
 MAX_UNNAMED = 10_000
 """Answers that are numbered up to the largest number among them, where the file has no names."""

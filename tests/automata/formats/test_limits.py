@@ -79,3 +79,26 @@ def test_json_is_read_in_bounded_memory() -> None:
         "refused: expected at most 10,000,000 transitions, got 9,001 states that read 9,000 symbols",
     ]
     assert [outcome[: len(start)] for outcome, start in zip(outcomes, starts, strict=True)] == starts
+
+
+def test_expressions_are_read_in_bounded_memory() -> None:
+    outcomes = run_limited(
+        IMPORTS,
+        [
+            "Regex.read('a' * 20_000_000)",
+            "Regex.read('[\\u4e00-\\u55cf]' * 15_000)",
+            "Regex.read('a|' * 1_900 + '|' * 90_000)",
+            "Regex.read('(a|b)*a' + '(a|b)' * 400)",
+            "Regex.read('.*a.{9}\\nalphabet: ' + ''.join(map(chr, range(33, 0xD000))))",
+        ],
+        800,
+    )
+    starts = [
+        "refused: pattern: 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...' has more than 100,000 characters; shorten it",
+        "refused: pattern: '[",
+        "read",
+        "refused: pattern: '(a|b)*a(a|b)(a|b)(a|b)(a|b)(a|b)(a|b)...' needs more than 50,000 states",
+        "refused: pattern: '.*a.{9}' needs 1,024 states that read 53,215 symbols, more than 10,000,000 transitions",
+    ]
+    assert [outcome[: len(start)] for outcome, start in zip(outcomes, starts, strict=True)] == starts
+    assert outcomes[1].endswith("has more than 2,000 symbols; shorten it")

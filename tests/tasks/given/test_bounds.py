@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from limited_memory import run_limited
 
-from lengthwise.tasks.given import reading
 from lengthwise.tasks.given.reading import read_examples
 
+MODULE = "lengthwise.tasks.given.reading"
 IMPORTS = "from lengthwise.tasks.given.reading import read_examples"
 
 
@@ -50,10 +50,10 @@ def test_strings_rows_symbols_and_labels_have_bounds(monkeypatch: pytest.MonkeyP
     short = [("ab", "xy"), ("ba", "yx"), ("bb", "yy")]
     for name, bound, what in (("MAX_ROWS", 2, "rows"), ("MAX_SYMBOLS", 5, "symbols"), ("MAX_LABELS", 5, "labels")):
         with monkeypatch.context() as patch:
-            patch.setattr(reading, name, bound)
+            patch.setattr(f"{MODULE}.{name}", bound)
             with pytest.raises(ValueError, match=f"^examples: row 3: expected at most {bound} {what} in all, got more"):
                 read_examples(short, supervision="prefix")
-            patch.setattr(reading, name, bound + 1)
+            patch.setattr(f"{MODULE}.{name}", bound + 1)
             assert len(read_examples(short, supervision="prefix")) == 3
 
 
@@ -80,7 +80,7 @@ def test_parquet_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     lists = pyarrow.table({"string": [["a", "b"], ["b"]], "label": ["x", "y"]})
     parquet.write_table(lists, path)
     assert read_examples(path).lengths.tolist() == [2, 1]
-    monkeypatch.setattr(reading, "MAX_ROW_GROUP", 50)
+    monkeypatch.setattr(f"{MODULE}.MAX_ROW_GROUP", 50)
     with pytest.raises(
         ValueError, match=r"file\.parquet: expected row groups of at most 50 bytes, got \d+; write smaller"
     ):

@@ -1,0 +1,217 @@
+"""The syntax of regular expressions: parts of an expression, and the parser that finds them."""
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+MAX_CHARACTERS = 100_000
+MAX_POSITIONS = 2_000
+MAX_GROUP_DEPTH = 50
+
+SPECIAL = "\\.[](){}|*+?^$"
+"""Characters that are symbols only after a backslash."""
+
+
+_WAYS_OUT = {
+    "d": "write [0-9] for the digits",
+    "D": "write [^0-9] for all but the digits",
+    "w": "write [A-Za-z0-9_] for letters, digits and _",
+    "W": "write [^A-Za-z0-9_] for all but letters, digits and _",
+    "s": "write the blanks themselves, between [ and ]",
+    "S": "write [^ ] with the blanks themselves behind ^",
+    **dict.fromkeys("bBAZzG", "leave it out, as the whole string is matched"),
+    **dict.fromkeys("nrtfvaexuUN0", "write the character itself"),
+    **dict.fromkeys("123456789kg", "write the group again: what it matched is not remembered"),
+    **dict.fromkeys("pPhHRX", "write the characters themselves, between [ and ]"),
+}
+"""What to write for escapes of other dialects."""
+
+
+@dataclass(frozen=True)
+class SymbolSet:
+    """One symbol of these, or, for `others`, one of all others."""
+
+    symbols: frozenset[str]
+    others: bool = False
+
+
+@dataclass(frozen=True)
+class Concatenation:
+    """One part after the other; no part matches the empty string."""
+
+    parts: "tuple[Node, ...]"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of the options."""
+
+    options: "tuple[Node, ...]"
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """`minimum` to `maximum` times in a row; any number from `minimum` on where `maximum` is None."""
+
+    inner: "Node"
+    minimum: int
+    maximum: int | None
+
+
+Node = SymbolSet | Concatenation | Choice | Repeat
+
+EMPTY = Concatenation(())
+"""Matches the empty string alone. The parser keeps it nowhere but as one option of a choice: else repeats of it would
+be written out as many times as there are repeats around them, without a symbol that counts."""
+
+
+def quoted(pattern: str) -> str:
+    """A pattern, or its beginning, in quotes."""
+    return repr(pattern) if len(pattern) <= 40 else repr(pattern[:37] + "...")
+
+
+class Parser:
+    """Recursive descent: alternatives of sequences of repeated atoms; `named` collects the symbols that occur."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.position = 0
+        self.depth = 0
+        self.num_atoms = 0
+        self.named: set[str] = set()
+
+    def parse(self) -> Node:
+        """Return the parts of the whole pattern; an error is a ValueError that says where."""
+        if len(self.pattern) > MAX_CHARACTERS:
+            raise ValueError(f"pattern: {quoted(self.pattern)} has more than {MAX_CHARACTERS:,} characters; shorten it")
+        node = self._alternatives()
+        if self._next():
+            self._reject("a symbol or the end", "open a group before it")
+        return node
+
+    def _next(self) -> str:
+        return self.pattern[self.position : self.position + 1]
+
+    def _take(self, characters: str) -> str:
+        """The next character if it is one of these, which is then read, else nothing."""
+        character = self._next()
+        if not character or character not in characters:
+            return ""
+        self.position += 1
+        return character
+
+    def _reject(self, expected: str, way_out: str) -> NoReturn:
+        got = repr(self._next()) if self._next() else "the end"
+        raise ValueError(
+            f"pattern: expected {expected} at position {self.position + 1} of {quoted(self.pattern)}, got {got}; "
+            f"{way_out}"
+        )
+
+    def _alternatives(self) -> Node:
+        options = [self._sequence()]
+        has_empty = options == [EMPTY]
+        while self._take("|"):
+            option = self._sequence()
+            if option != EMPTY or not has_empty:
+                options.append(option)
+            has_empty = has_empty or option == EMPTY
+        return options[0] if len(options) == 1 else Choice(tuple(options))
+
+    def _sequence(self) -> Node:
+        parts = []
+        while self._next() and self._next() not in "|)":
+            part = self._repeated(self._atom())
+            if part != EMPTY:
+                parts.append(part)
+        return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
+
+    def _repeated(self, atom: Node) -> Node:
+        operator = self._take("*+?{")
+        if not operator:
+            return atom
+        bounds = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+        node = Repeat(atom, *(self._bounds() if operator == "{" else bounds[operator]))
+        if self._next() and self._next() in "*+?{":
+            self._reject("one repetition at a time", "put the first into a group")
+        return EMPTY if node.inner == EMPTY or node.maximum == 0 else node
+
+    def _bounds(self) -> tuple[int, int | None]:
+        minimum = self._number()
+        maximum: int | None = minimum
+        if self._take(","):
+            index = self.position
+            maximum = None if self._next() == "}" else self._number()
+            if maximum is not None and maximum < minimum:
+                self.position = index
+                self._reject(f"an upper bound of at least {minimum}", "swap the bounds")
+        if not self._take("}"):
+            self._reject("}", "give bounds as {2}, {2,} or {2,3}")
+        return minimum, maximum
+
+    def _number(self) -> int:
+        digits = ""
+        while digit := self._take("0123456789"):
+            digits += digit
+        if not digits:
+            self._reject("a number", "give bounds as {2}, {2,} or {2,3}")
+        if len(digits.lstrip("0")) > len(str(MAX_POSITIONS)):
+            raise ValueError(f"pattern: {quoted(self.pattern)} has a bound above {MAX_POSITIONS:,}; lower it")
+        return int(digits.lstrip("0") or "0")
+
+    def _atom(self) -> Node:
+        if self._take("("):
+            return self._group()
+        self.num_atoms += 1
+        if self.num_atoms > MAX_POSITIONS:
+            raise ValueError(f"pattern: {quoted(self.pattern)} has more than {MAX_POSITIONS:,} symbols; shorten it")
+        if self._take("["):
+            return self._symbol_class()
+        if self._take("."):
+            return SymbolSet(frozenset(), others=True)
+        return SymbolSet(frozenset([self._symbol("a symbol or a group")]))
+
+    def _group(self) -> Node:
+        self.depth += 1
+        if self.depth > MAX_GROUP_DEPTH:
+            raise ValueError(
+                f"pattern: {quoted(self.pattern)} nests groups more than {MAX_GROUP_DEPTH} deep; simplify it"
+            )
+        node = self._alternatives()
+        if not self._take(")"):
+            self._reject("a closing )", "close the group")
+        self.depth -= 1
+        return node
+
+    def _symbol_class(self) -> Node:
+        others = bool(self._take("^"))
+        symbols = self._range("a symbol of the class")
+        while not self._take("]"):
+            symbols |= self._range("a symbol of the class or its closing ]")
+        return SymbolSet(frozenset(symbols), others)
+
+    def _range(self, expected: str) -> set[str]:
+        """A symbol, or those from one to another; where nothing is between, a ``-`` is a symbol."""
+        start, first = self.position, self._symbol(expected)
+        if self._next() != "-" or self.pattern[self.position + 1 : self.position + 2] in ("", "]"):
+            return {first}
+        self._take("-")
+        last = self._symbol("the last symbol of a range")
+        if not 0 <= ord(last) - ord(first) < MAX_POSITIONS:
+            self.position = start
+            self._reject(f"a range that rises, of at most {MAX_POSITIONS:,} symbols", "write \\- for the symbol -")
+        symbols = set(map(chr, range(ord(first), ord(last) + 1)))
+        self.named |= symbols
+        return symbols
+
+    def _symbol(self, expected: str) -> str:
+        escaped = self._take("\\")
+        symbol = self._next()
+        if not symbol:
+            self._reject(expected, "complete the pattern")
+        if escaped and symbol not in SPECIAL + "-":
+            self._reject("a special character after \\", _WAYS_OUT.get(symbol, f"write {symbol} without the \\"))
+        if not escaped and symbol in SPECIAL:
+            unneeded = "leave it out, as the whole string is matched anyway, or " if symbol in "^$" else ""
+            self._reject(expected, f"{unneeded}write \\{symbol} for the symbol")
+        self.position += 1
+        self.named.add(symbol)
+        return symbol
