@@ -11,7 +11,19 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 
 MAX_SETS = 10_000
-"""Sets of states of a nondeterministic automaton, at most."""
+"""The largest number of sets of states of a nondeterministic automaton."""
+
+MAX_MEMBERS = 10_000_000
+"""The largest number of states in all these sets, each set counted once for each symbol."""
+
+MAX_EDGES = 1_000_000
+"""The largest number of edges, each with one symbol; an edge that reads several symbols counts once for each."""
+
+MAX_TRANSITIONS = 20_000_000
+"""The largest table: number of states times number of symbols."""
+
+MAX_NAME = 1_000
+"""The longest symbol or answer, in characters."""
 
 
 class Draft:
@@ -32,9 +44,10 @@ class Draft:
     def __init__(self) -> None:
         self._states: dict[str, int] = {}
         self._symbols: dict[str, int] = {}
-        self._edges: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        self._edges: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
         self._empty_edges: dict[str, list[str]] = {}
         self._start: str | None = None
+        self._num_edges = 0
 
     def add_state(self, name: str) -> None:
         """Number a state, unless it has a number."""
@@ -42,6 +55,7 @@ class Draft:
 
     def add_symbol(self, name: str) -> None:
         """Number a symbol, unless it has a number."""
+        _check_name(name)
         self._symbols.setdefault(name, len(self._symbols))
 
     def check_state(self, name: str) -> None:
@@ -55,19 +69,33 @@ class Draft:
             raise ValueError(f"expected one initial state, got {self._start!r} and {name!r}; choose one")
         self._start = name
 
+    def set_starts(self, names: Collection[str]) -> None:
+        """Let an automaton begin in several states: in a new one, from which edges that read nothing lead to these."""
+        if len(names) < 2:
+            for state in names:
+                self.set_start(state)
+            return
+        for state in names:
+            self.check_state(state)
+        start = self._new_name("start")
+        for state in names:
+            self.add_empty_edge(start, state)
+        self.set_start(start)
+
     def add_edge(self, source: str, symbol: str, target: str, output: str = "") -> None:
         """Add states, symbol and edge."""
         if not symbol:
             raise ValueError(f"expected a symbol on each edge, got none from state {source!r}; give it one")
+        self._count_edge()
         for state in (source, target):
             self.add_state(state)
         self.add_symbol(symbol)
-        targets = self._edges.setdefault((source, symbol), [])
-        if (target, output) not in targets:
-            targets.append((target, output))
+        _check_name(output)
+        self._edges.setdefault((source, symbol), {})[target, output] = None
 
     def add_empty_edge(self, source: str, target: str) -> None:
         """Add states, and an edge that reads nothing."""
+        self._count_edge()
         for state in (source, target):
             self.add_state(state)
         self._empty_edges.setdefault(source, []).append(target)
@@ -76,10 +104,7 @@ class Draft:
         """The machine that accepts in these states; edges that are missing lead to a sink that rejects."""
         if self._empty_edges or any(len(targets) > 1 for targets in self._edges.values()):
             return self._determinized(accepting)
-        sink = len(self._states)
-        table = self._table(default=sink)
-        if (table == sink).any():
-            table = np.vstack([table, np.full(table.shape[1], sink)])
+        table = self._table()
         outputs = np.zeros(len(table), dtype=np.int64)
         for state in accepting:
             self.check_state(state)
@@ -87,22 +112,29 @@ class Draft:
         return LabeledMachine(Transducer(self._semiautomaton(table), self._start_number(), outputs), REJECT_ACCEPT)
 
     def moore(self, outputs: Mapping[str, str]) -> LabeledMachine:
-        """The machine with the answer of each state; an empty one is no answer."""
+        """The machine with the answer of each state; an empty name stands for no answer.
+
+        Strings for which an edge is missing have no answer.
+        """
         table, start = self._table(), self._start_number()
         names = [outputs.get(state, "") for state in self._states]
+        names += [""] * (len(table) - len(names))
         return _labeled(self._semiautomaton(table), start, names)
 
     def mealy(self) -> LabeledMachine:
         """The machine whose answer is the output of the last edge; an empty one is no answer.
 
-        Its states are the pairs of a state and the last output, so that the empty string has no answer.
+        Its states are the pairs of a state and the last output, so that the empty string has no answer. Strings for
+        which an edge is missing have no answer either.
         """
-        self._table()
-        names = list(self._states)
+        self._check_symbols()
+        self._check_deterministic()
+        self._check_size(len({pair for targets in self._edges.values() for pair in targets}) + 2)
+        missing = {(self._new_name("missing"), ""): None}
         machine, meaning = explore(
             tuple(self._symbols),
-            (names[self._start_number()], ""),
-            lambda state, symbol: self._edges[state[0], symbol][0],
+            (list(self._states)[self._start_number()], ""),
+            lambda state, symbol: next(iter(self._edges.get((state[0], symbol), missing))),
         )
         return _labeled(machine, 0, [output for _, output in meaning])
 
@@ -112,6 +144,7 @@ class Draft:
             self.check_state(state)
         self._check_symbols()
         seen: set[frozenset[str]] = set()
+        num_members = 0
 
         def closed(states: Iterable[str]) -> frozenset[str]:
             """These, and those that edges lead to which read nothing."""
@@ -123,18 +156,22 @@ class Draft:
             return frozenset(known)
 
         def step(states: frozenset[str], symbol: str) -> frozenset[str]:
+            nonlocal num_members
             after = closed(target for state in states for target, _ in self._edges.get((state, symbol), ()))
             seen.add(after)
-            if len(seen) > MAX_SETS:
+            num_members += len(states) + len(after)
+            if len(seen) > MAX_SETS or num_members > MAX_MEMBERS:
+                limit = f"{MAX_SETS:,} sets of states" if len(seen) > MAX_SETS else f"sets of {MAX_MEMBERS:,} states"
                 raise ValueError(
-                    f"expected a nondeterministic automaton whose strings lead to at most {MAX_SETS:,} sets of states, "
-                    "got more; make it smaller"
+                    f"expected a nondeterministic automaton whose strings lead to at most {limit}, got more; make it "
+                    "smaller"
                 )
             return after
 
         start = list(self._states)[self._start_number()]
         machine, meaning = explore(tuple(self._symbols), closed([start]), step)
-        outputs = np.array([int(not states.isdisjoint(accepting)) for states in meaning])
+        final = frozenset(accepting)
+        outputs = np.array([int(not states.isdisjoint(final)) for states in meaning])
         return LabeledMachine(Transducer(machine, 0, outputs), REJECT_ACCEPT)
 
     def _start_number(self) -> int:
@@ -150,34 +187,60 @@ class Draft:
         if not self._symbols:
             raise ValueError("expected edges with symbols, got none; a machine has at least one symbol")
 
-    def _table(self, default: int | None = None) -> np.ndarray:
-        """The numbers of next states; `default` where there is none, or else a ValueError."""
-        self._check_symbols()
+    def _count_edge(self) -> None:
+        self._num_edges += 1
+        if self._num_edges > MAX_EDGES:
+            raise ValueError(f"expected at most {MAX_EDGES:,} edges, got more; make the machine smaller")
+
+    def _new_name(self, name: str) -> str:
+        while name in self._states:
+            name += "'"
+        return name
+
+    def _check_deterministic(self) -> None:
         if self._empty_edges:
             source, (target, *_) = next(iter(self._empty_edges.items()))
             raise ValueError(
                 f"expected a symbol on each edge, got none from state {source!r} to {target!r}; only automata may have "
                 "such edges"
             )
-        table = np.full((len(self._states), len(self._symbols)), -1 if default is None else default)
-        for (source, symbol), [(target, _), *others] in self._edges.items():
-            if others:
+        for (source, symbol), targets in self._edges.items():
+            if len(targets) > 1:
                 raise ValueError(
                     f"expected one edge of each symbol, got two of {symbol!r} from state {source!r}; only automata may "
                     "be nondeterministic"
                 )
-            table[self._states[source], self._symbols[symbol]] = self._states[target]
-        if (table < 0).any():
-            state, column = np.argwhere(table < 0)[0].tolist()
+
+    def _check_size(self, num_states: int) -> None:
+        if num_states * len(self._symbols) > MAX_TRANSITIONS:
             raise ValueError(
-                f"expected an edge of each symbol, got none of {list(self._symbols)[column]!r} from state "
-                f"{list(self._states)[state]!r}; only automata are completed, by a sink that rejects"
+                f"expected at most {MAX_TRANSITIONS:,} transitions, got {num_states:,} states that read "
+                f"{len(self._symbols):,} symbols; make the machine smaller"
             )
-        return table
+
+    def _table(self) -> np.ndarray:
+        """The numbers of next states; where an edge is missing, the number after all others, which has a row then."""
+        self._check_symbols()
+        self._check_deterministic()
+        sink = len(self._states)
+        self._check_size(sink + 1)
+        table = np.full((sink + 1, len(self._symbols)), sink)
+        for (source, symbol), [(target, _)] in self._edges.items():
+            table[self._states[source], self._symbols[symbol]] = self._states[target]
+        return table if (table[:sink] == sink).any() else table[:sink]
+
+
+def _check_name(name: str) -> None:
+    if len(name) > MAX_NAME:
+        raise ValueError(
+            f"expected symbols and answers of at most {MAX_NAME:,} characters, got {len(name):,} in {name[:40]!r}...; "
+            "rename it"
+        )
 
 
 def _labeled(machine: Semiautomaton, start: int, names: list[str]) -> LabeledMachine:
     """A machine whose states have answers of these names."""
     classes = tuple(sorted(set(names) - {""}))
-    outputs = np.array([classes.index(name) if name else IGNORE for name in names])
+    numbers = {name: number for number, name in enumerate(classes)} | {"": IGNORE}
+    outputs = np.array([numbers[name] for name in names])
     return LabeledMachine(Transducer(machine, start, outputs), classes)

@@ -251,7 +251,6 @@ START = "__start0 -> a; "
             r"^state 'b' is used and nowhere declared",
         ),
         (f'digraph {{ {START} a; a -> b [label="x"] }}', r"^state 'b' is used and nowhere declared; declare it$"),
-        (f'digraph {{ {START} a -> b [label="x/1"] }}', r"got none of 'x' from state 'b'; only automata are completed"),
         (f'digraph {{ {START} a [shape=record]; a -> a [label="x"] }}', r"label {state\|answer} of each state, got n"),
         (f"digraph {{ {START} a -> a [label=<b>] }}", r"^line 1: expected names, .* got a label in HTML$"),
         (f'digraph {{ {START}\n a -> {{b c}} [label="x"] }}', r"^line 2: expected a name, got {$"),
