@@ -1,27 +1,37 @@
-"""The text of AT&T's tools, which OpenFst reads and prints."""
+"""The text of AT&T's tools, which OpenFst, foma and HFST read and print."""
 
-import re
-from collections.abc import Sequence
-
-import numpy as np
-
+from lengthwise.automata.formats.arcs import (
+    EPSILON,
+    EPSILONS,
+    Arc,
+    are_the_symbols,
+    are_weights,
+    is_doubtful,
+    machine_of_arcs,
+)
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
-from lengthwise.automata.formats.draft import Draft
+from lengthwise.automata.formats.draft import MAX_EDGES
 from lengthwise.automata.labeled import LabeledMachine
 
-EPSILON = "<eps>"
-"""Stands for no symbol or no output."""
+MAX_LINES = 2 * MAX_EDGES
+"""The largest number of lines: edges and final states."""
 
 
 @FORMATS.register("att")
 class ATT(ReadableFormat):
     r"""AT&T text: a line for each edge, and one with its number alone for each final state.
 
-    The first line begins with the initial state. Edges of an automaton are ``source target symbol``. Those of any other
-    machine are ``source target symbol output``: its answer to a string is the last output, and none where that is
-    ``<eps>`` or the state is not final. So the empty string has no answer. Where every edge repeats its symbol, also
-    one that leads to a state that is not final, it is an automaton, as ``fstprint`` prints one by default.
-    Symbols stand for themselves, without a table of numbers.
+    The first line begins with the initial state. Edges of an automaton are ``source target symbol``. Edges of any other
+    machine are ``source target symbol output``: its answer to a string is the last output. There is no answer if that
+    is ``<eps>``, the state is not final, or an edge is missing, and none to the empty string.
+
+    - If every edge repeats its symbol as output, it is an automaton, as ``fstprint`` prints one by default.
+    - No symbol is ``<eps>``, ``<epsilon>``, ``ε``, foma's and HFST's ``@0@`` and ``@_EPSILON_SYMBOL_@``, or an empty
+      field between tabs. Other words with this meaning to some (``λ``, ``epsilon``, ``@_IDENTITY_SYMBOL_@``) are
+      rejected.
+    - Outputs that are all numbers are weights, and rejected.
+    - Symbols stand for themselves, without a table of numbers. If all are numbers, 0 is a symbol only if each state has
+      one edge of each. Otherwise the file is rejected: tools without a table print 0 for no symbol.
 
     Example:
         >>> ATT.read("0 1 a\n1 0 a\n1\n").machine.outputs.tolist()
@@ -35,17 +45,15 @@ class ATT(ReadableFormat):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """The edges of the initial state, those of the others, and the final states."""
+        """Return the edges of the initial state, the edges of the others, and the final states."""
         answers, outputs = machine.answer_names(), machine.machine.outputs
-        named = [name for name in answers if name]
-        on_edges = [answers[state] for state in np.unique(machine.machine.semiautomaton.table) if answers[state]]
-        if not machine.is_automaton and _are_weights(on_edges):
-            raise ValueError(f"expected answers that are not read as weights, got {on_edges[0]!r}; rename it")
-        for name in (*machine.symbols, *named):
-            if name.split() != [name] or name == EPSILON:
-                raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
         table = machine.machine.semiautomaton.table.tolist()
         start = machine.machine.start
+        if not machine.is_automaton:
+            _check_answers(machine)
+        for name in (*machine.symbols, *filter(None, answers)):
+            if name.split() != [name] or name in EPSILONS or is_doubtful(name):
+                raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
         lines = []
         for state in (start, *(state for state in range(len(table)) if state != start)):
             for symbol, target in zip(machine.symbols, table[state], strict=True):
@@ -59,47 +67,72 @@ class ATT(ReadableFormat):
 
     @staticmethod
     def read(text: str) -> LabeledMachine:
-        """The machine of the lines."""
-        rows = [(number, line.split()) for number, line in enumerate(text.splitlines(), 1) if line.split()]
+        """Return the machine of the lines."""
+        rows = att_rows(text)
         widths = {len(words) for _, words in rows} - {1, 2}
-        if len(widths) != 1 or not widths <= {3, 4, 5}:
+        if widths not in ({3}, {4}):
             raise ValueError(
                 f"expected lines of 3 words each, or of 4, but for final states, got {sorted(widths) or 'none'}; write "
                 "source, target, symbol and, of a transducer, output"
             )
-        for number, words in rows:
-            if len(words) in (2, 5) and not _is_zero(words[-1]):
-                raise ValueError(f"line {number}: expected no weight but 0, got {words[-1]}; leave weights out")
-        edges = [words for _, words in rows if len(words) > 2]
-        outputs = [words[3] for words in edges if len(words) == 4 and words[3] != EPSILON]
-        if _are_weights(outputs):
-            raise ValueError(f"expected outputs, got numbers such as {outputs[0]}, which are weights; leave these out")
-        final = {words[0] for _, words in rows if len(words) < 3}
-        is_automaton = widths == {3} or (
-            all(words[2] == words[3] for words in edges)
-            and any(words[1] not in final or words[2] == EPSILON for words in edges)
+        arcs = [
+            Arc(words[0], words[1], words[2], words[3] if len(words) > 3 else None, number)
+            for number, words in rows
+            if len(words) > 2
+        ]
+        return machine_of_arcs(rows[0][1][0], arcs, {words[0]: None for _, words in rows if len(words) < 3})
+
+
+def att_rows(text: str) -> list[tuple[int, list[str]]]:
+    r"""Return the words of each line that is not blank, with its number; fields between tabs may be empty.
+
+    Weights of 0 on edges are left out.
+
+    Raises:
+        ValueError: a field contains spaces, a weight is not 0, or the line separates two machines.
+
+    Example:
+        >>> att_rows("0\t1\t\ta\n\n1 0\n")
+        [(1, ['0', '1', '', 'a']), (3, ['1', '0'])]
+    """
+    rows: list[tuple[int, list[str]]] = []
+    known: dict[str, str] = {}  # each word once, as a file repeats them
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("\t") if "\t" in line else line.split()
+        if not line.strip():
+            continue
+        for word in words:
+            if word and word.split() != [word.strip(" ")]:
+                raise ValueError(f"line {number}: expected symbols without spaces, got {word[:40]!r}; rename it")
+        words = [known.setdefault(word, word) for word in map(str.strip, words)]
+        if words == ["--"]:
+            raise ValueError(f"line {number}: expected one machine, got '--', after which another begins; split it")
+        if not all(words[:2]):
+            raise ValueError(f"line {number}: expected states, got an empty field; name the state")
+        if len(words) in (2, 5) and not _is_zero(words[-1]):
+            raise ValueError(f"line {number}: expected no weight but 0, got {words[-1][:40]}; leave weights out")
+        if len(rows) == MAX_LINES:
+            raise ValueError(f"line {number}: expected at most {MAX_LINES:,} lines, got more; minimize the machine")
+        rows.append((number, words[:4] if len(words) == 5 else words))
+    return rows
+
+
+def _check_answers(machine: LabeledMachine) -> None:
+    """Raise a ValueError if a reader would take the outputs of the edges for weights or for symbols."""
+    answers = machine.answer_names()
+    labels = [
+        (symbol, answers[target])
+        for row in machine.machine.semiautomaton.table.tolist()
+        for symbol, target in zip(machine.symbols, row, strict=True)
+    ]
+    outputs = [output for _, output in labels if output]
+    if are_weights(outputs):
+        raise ValueError(f"expected answers that are not read as weights, got {outputs[0]!r}; rename it")
+    if are_the_symbols(labels):
+        raise ValueError(
+            f"expected answers other than the last symbol, got {outputs[0]!r} after each of them, which is read as an "
+            "automaton; rename the answers"
         )
-        draft = Draft()
-        draft.set_start(rows[0][1][0])
-        for number, words in rows:
-            if len(words) < 3:
-                draft.add_state(words[0])
-                continue
-            source, target, symbol, *rest = words
-            if symbol == EPSILON and is_automaton:
-                draft.add_empty_edge(source, target)
-                continue
-            if symbol == EPSILON:
-                raise ValueError(f"line {number}: expected a symbol, got {EPSILON}; remove edges that read nothing")
-            has_output = not is_automaton and rest[0] != EPSILON and target in final
-            draft.add_edge(source, symbol, target, rest[0] if has_output else "")
-        return draft.automaton(final) if is_automaton else draft.mealy()
-
-
-def _are_weights(words: Sequence[str]) -> bool:
-    """Whether all are numbers, and one is written with a point or an exponent, or is infinite."""
-    numbers = all(re.fullmatch(r"-?(\d*\.?\d+(e[-+]?\d+)?|Infinity)", word, re.IGNORECASE) for word in words)
-    return numbers and any(re.search(r"\.|\de[-+]?\d|infinity", word, re.IGNORECASE) for word in words)
 
 
 def _is_zero(word: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from lengthwise.automata.dfa import DFA
-from lengthwise.automata.formats.att import ATT
+from lengthwise.automata.formats.att import ATT, att_rows
 from lengthwise.automata.semiautomaton import Semiautomaton
 
 
@@ -47,20 +47,14 @@ def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
         >>> parse_mlregtest("0 1 a a\n1 0 b b\n0\n", "abc").to_json()["transitions"]
         [[1, 2, 2], [2, 0, 2], [2, 2, 2]]
     """
-    alphabet, lines = tuple(alphabet), []
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split()
-        if len(words) in (4, 5):
-            if words[2] != words[3]:
-                raise ValueError(
-                    f"line {number}: expected an edge that writes the symbol it reads, got {words[2]!r} and "
-                    f"{words[3]!r}; read transducers with task machine"
-                )
-            if len(words) == 5 and words[4].strip("0.") != "":
-                raise ValueError(f"line {number}: expected no weight but 0, got {words[4]}; leave weights out")
-            del words[3:]
-        lines.append(" ".join(words))
-    given = ATT.read("\n".join(lines)).dfa()
+    alphabet = tuple(alphabet)
+    for number, words in att_rows(text):
+        if len(words) > 3 and words[2] != words[3]:
+            raise ValueError(
+                f"line {number}: expected an edge that writes the symbol it reads, got {words[2]!r} and {words[3]!r}; "
+                "read transducers with task machine"
+            )
+    given = ATT.read(text).dfa()
     missing = [symbol for symbol in given.symbols if alphabet and symbol not in alphabet]
     if missing:
         raise ValueError(f"alphabet: expected every symbol of the edges, got none for {missing[0]!r}; add it")

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import exit_code
 
 from lengthwise.automata.formats.mlregtest import parse_mlregtest, read_mlregtest
+from lengthwise.automata.labeled import difference, labeled_dfa
 from lengthwise.tasks import make_task
 
 NO_AA = "1\t0\tb\tb\n1\t2\ta\ta\n0\t2\ta\ta\n0\t0\tb\tb\n2\t0\tb\tb\n0\n1\n2\n"
@@ -57,3 +59,15 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
 def test_a_symbol_is_no_part_of_the_alphabet_as_a_text() -> None:
     with pytest.raises(ValueError, match="alphabet: expected every symbol of the edges, got none for 'ab'; add it"):
         parse_mlregtest("0 1 ab ab\n1 0 c c\n1\n", "cab")
+
+
+def test_commands_and_tasks_read_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also a language whose states are all final, which is no transducer that repeats what it reads."""
+    path = tmp_path / "04.04.SL.2.1.0.att"
+    path.write_text(NO_AA)
+    assert exit_code("diff", str(path), "a?(b+a?)*") == 0
+    assert capsys.readouterr().out == "equal\n"
+    assert exit_code("convert", str(path), str(tmp_path / "over.json"), "--alphabet", "abc") == 0
+    for file, alphabet in ((tmp_path / "over.json", "abc"), (path, "ab")):
+        task = make_task("dfa", file=str(file))
+        assert difference(labeled_dfa(task.language), labeled_dfa(read_mlregtest(path, alphabet))) is None
