@@ -1,0 +1,61 @@
+"""Attributes in DOT that only draw; all others are rejected, as they may mean more."""
+
+import re
+
+_USED = {
+    "graph": frozenset({"label", "peripheries", "style"}),
+    "node": frozenset({"label", "peripheries", "style", "shape"}),
+    "edge": frozenset({"label", "dir", "style", "weight"}),
+}
+"""Attributes that this package looks at, and a graph's own title and frame."""
+
+DRAWING = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    _background _draw_ _hdraw_ _hldraw_ _ldraw_ _tdraw_ _tldraw_ area arrowhead arrowsize arrowtail bb beautify bgcolor
+    center charset class clusterrank color colorscheme comment compound concentrate constraint damping decorate
+    defaultdist dim dimen diredgeconstraints distortion dpi edgehref edgetarget edgetooltip edgeurl epsilon esep
+    fillcolor fixedsize fontcolor fontname fontnames fontpath fontsize forcelabels gradientangle group head_lp headclip
+    headhref headport headtarget headtooltip headurl height href id inputscale k key label_scheme labelangle
+    labeldistance labelfloat labelfontcolor labelfontname labelfontsize labelhref labeljust labelloc labeltarget
+    labeltooltip labelurl landscape layer layerlistsep layers layerselect layersep layout len levels levelsgap lhead
+    lheight linelength lp ltail lwidth margin maxiter mclimit mindist minlen mode model newrank nodesep nojustify
+    normalize notranslate nslimit nslimit1 oneblock ordering orientation outputorder overlap overlap_scaling
+    overlap_shrink pack packmode pad page pagedir pencolor penwidth pin pos quadtree quantum radius rank rankdir ranksep
+    ratio rects regular remincross repulsiveforce resolution rotate rotation samehead sametail samplepoints scale
+    searchsize sep showboxes sides size skew smoothing sortv splines stylesheet tail_lp tailclip tailhref tailport
+    tailtarget tailtooltip tailurl target tbbalance tooltip truecolor url vertices viewport voro_margin width
+    xdotversion xlp z
+        """,
+    )
+)
+"""Attributes of Graphviz that only draw.
+
+Left out are attributes with a text that is drawn (xlabel, headlabel, taillabel, image) and those whose names could mean
+something else in a machine (start, root).
+"""
+
+
+def check_attribute(kind: str, key: str, value: str, line: int) -> None:
+    """Check that an attribute of a graph, a node or an edge is known.
+
+    Raises:
+        ValueError: it is not known; or an edge points backward, or has a weight that is more than a length in drawings.
+
+    Example:
+        >>> check_attribute("edge", "weight", "2", 1)
+    """
+    if key in DRAWING:
+        return
+    if kind == "edge" and key == "dir" and value != "forward":
+        raise ValueError(f"line {line}: expected edges that point forward, got dir={value[:20]}; turn the edge around")
+    if kind == "edge" and key == "weight" and not re.fullmatch(r"[0-9]+(\.0*)?", value):
+        raise ValueError(
+            f"line {line}: expected a whole number as weight, which only draws, got {value[:20]!r}; remove it"
+        )
+    if key not in _USED[kind]:
+        raise ValueError(
+            f"line {line}: expected attributes of Graphviz that only draw, got {key[:40]!r}, which may mean more; "
+            "use labels and shapes, or remove it"
+        )
