@@ -8,6 +8,9 @@ from lengthwise.automata.formats.notes import notes_on
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.files import write_by_rename
 
+MAX_BYTES = 64 * 2**20
+"""The largest file of a machine that is read, in bytes."""
+
 
 def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
     """The format of each suffix, or of those that are read.
@@ -35,13 +38,14 @@ def read_machine(path: str | Path) -> LabeledMachine:
     """The machine in a file.
 
     Raises:
-        ValueError: the file is missing, not UTF-8, of no known suffix, or holds no machine; the sentence names it.
+        ValueError: the file is missing, not UTF-8, of no known suffix, larger than `MAX_BYTES`, or holds no machine;
+            the sentence names it.
     """
     path = Path(path)
     kind = format_of(path, readable=True)
     assert issubclass(kind, ReadableFormat)
     try:
-        return kind.read(path.read_bytes().decode("utf-8-sig"))
+        return kind.read(_content(path).decode("utf-8-sig"))
     except FileNotFoundError:
         raise ValueError(f"{_named(path)}: expected a machine's file, got no such file; check its name") from None
     except UnicodeDecodeError:
@@ -73,6 +77,19 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
     except ValueError as problem:
         raise ValueError(f"{_named(path)}: {problem}") from None
     write_by_rename(path, content.encode())
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a plain file, if there are not too many: a pipe or a device may never end."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError("expected a machine's file, got a pipe or a device; write it to a file")
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(
+            f"expected a machine's file of at most {MAX_BYTES:,} bytes, got more; make the machine smaller"
+        )
+    return content
 
 
 def _named(path: Path) -> str:
