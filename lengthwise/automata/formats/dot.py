@@ -2,7 +2,7 @@
 
 from lengthwise.automata.formats.base import FORMATS, ReadableFormat
 from lengthwise.automata.formats.dot_edges import ends_like_certainty, pairs_of_label, symbols_of_label
-from lengthwise.automata.formats.dot_labels import SUBSTITUTED
+from lengthwise.automata.formats.dot_labels import ENTITY, SUBSTITUTED
 from lengthwise.automata.formats.dot_machine import machine_of_graph
 from lengthwise.automata.formats.dot_syntax import parse_dot
 from lengthwise.automata.labeled import LabeledMachine
@@ -115,7 +115,7 @@ def _escaped(text: str) -> str:
     """
     if not text.isprintable():
         raise ValueError(f"expected symbols and answers that can be printed, got {text!r}; rename it")
-    special = '"\\{}|<>/' + " " * (text.strip() != text)
+    special = '"\\{}|<>/' + " " * (text.strip() != text) + "&" * (ENTITY.search(text) is not None)
     return "".join(f"\\{character}" if character in special else character for character in text)
 
 

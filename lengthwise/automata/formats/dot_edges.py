@@ -11,6 +11,9 @@ from lengthwise.automata.formats.dot_syntax import Edge
 _PROBABILITY = re.compile(r"(?:^|[\s:,;(\[=/|])(?:0?\.\d+|1\.0+|\d+(?:\.\d+)?%)[)\]]?\s*$")
 """A probability or weight at the end of a label, as in ``a:0.5`` or ``a (50%)``."""
 
+_SEVERAL = re.compile(r"\[\^.*\]|\[?\w\s*(?:-|\.\.)\s*\w\]?|(?i:else|otherwise)|[Σ∑].*", re.DOTALL)
+"""A range of symbols, or all others."""
+
 _STACK = re.compile(r"(push|pop)\(.*\)", re.DOTALL)
 """What AALpy writes behind the slash on edges of automata with a stack."""
 
@@ -47,12 +50,7 @@ def symbols_of_label(label: str) -> tuple[str, ...]:
     symbols = []
     for item in label_items(label):
         raw = item.strip()
-        _check_parts(raw, label)
-        if is_doubtful(raw):
-            raise ValueError(
-                f"expected symbols, got {quoted(label)}, which may stand for none; write ε for none, and a \\ before a "
-                "symbol"
-            )
+        _check_symbol(raw, label)
         symbols.append("" if raw and raw in EPSILONS else plain_text(item))
     return tuple(symbols)
 
@@ -90,10 +88,10 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
         raw = item.strip()
         lines = [line for line in label_lines(output) if line.strip()]
         answer = plain_text(lines[0] if len(lines) == 1 else output)
-        _check_parts(raw, label)
-        if is_doubtful(raw) or raw in EPSILONS:
+        _check_symbol(raw, label)
+        if raw in EPSILONS:
             raise ValueError(
-                f"expected a symbol before each output, got {quoted(label)}, which may read nothing; write a \\ before "
+                f"expected a symbol before each output, got {quoted(label)}, which reads nothing; write a \\ before "
                 "a symbol"
             )
         if _STACK.fullmatch(output.strip()):
@@ -102,15 +100,25 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
     return tuple(named)
 
 
-def _check_parts(symbol: str, label: str) -> None:
-    """Raise a ValueError if a symbol has a mark inside that other tools write before an output or a probability."""
-    for mark in ":|":
+def _check_symbol(symbol: str, label: str) -> None:
+    """Raise a ValueError if what may be a symbol may also have several parts, or stand for several symbols or none."""
+    for mark in ":|→⇒":
         parts = split_once(symbol, mark)
         if parts is not None and all(part.strip() for part in parts):
             raise ValueError(
                 f"expected symbols, got {quoted(label)}, which may be a symbol or several parts; write \\{mark} in a "
                 "symbol, and a/x for a symbol and its output"
             )
+    if _SEVERAL.fullmatch(symbol):
+        raise ValueError(
+            f"expected symbols, got {quoted(label)}, which may stand for several; list them with commas, or write \\ "
+            "before a symbol"
+        )
+    if is_doubtful(symbol):
+        raise ValueError(
+            f"expected symbols, got {quoted(label)}, which may stand for none; write ε for none, and a \\ before a "
+            "symbol"
+        )
 
 
 def symbols_of_edge(edge: Edge) -> tuple[str, ...]:

@@ -9,6 +9,9 @@ r"""What ends a line of a label; the character itself comes from ``<br/>`` alone
 SUBSTITUTED = "NGEHTL"
 r"""Letters that Graphviz replaces behind a ``\`` by the name of a node, graph or edge."""
 
+ENTITY = re.compile(r"(?<!\\)&(?:#\w+|\w+);")
+r"""What Graphviz replaces by a character, such as ``&lt;``."""
+
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _TOKEN = re.compile(r"\\.|.", re.DOTALL)
 _FORMATTING = ("b", "i", "u", "o", "s", "font", "sub", "sup")
@@ -18,7 +21,8 @@ def plain_text(label: str) -> str:
     r"""Return a label without escapes, and without spaces around it unless these are escaped.
 
     Raises:
-        ValueError: a break of lines is inside, or Graphviz would replace an escape by a name.
+        ValueError: a break of lines is inside, or Graphviz would replace an escape by a name, or an entity of HTML by a
+            character.
 
     Example:
         >>> plain_text(r" a\/b "), plain_text(r"\ a")
@@ -31,6 +35,11 @@ def plain_text(label: str) -> str:
     for token in tokens[first:]:
         if token in BREAKS or (len(token) == 2 and token[1] in SUBSTITUTED):
             raise ValueError(f"expected symbols and answers on one line, got {token!r} in the label {quoted(label)}")
+    if (entity := ENTITY.search(label)) is not None:
+        raise ValueError(
+            f"expected characters, got the entity {entity[0][:20]!r} in the label {quoted(label)}; write the "
+            "character, or \\& for the sign"
+        )
     return "".join(token[1:] if len(token) == 2 else token for token in tokens[first:])
 
 
@@ -154,7 +163,7 @@ def html_label(html: str) -> str:
             lines.append("")
             is_closed = False
         elif tag and name in ("sub", "sup"):
-            continue
+            is_closed = False
         elif tag and name in _FORMATTING:
             is_closed = piece.startswith("</") and bool(lines[-1].strip())
             if not piece.startswith("</") and lines[-1].strip():
@@ -184,7 +193,9 @@ def _escaped_text(piece: str) -> str:
     r"""Return a text of HTML, in which a ``\`` is a character and entities such as ``&lt;`` never separate."""
     pieces = re.split(r"(&[#\w]+;)", re.sub(r"\s+", " ", piece).replace("\\", r"\\"))
     return "".join(
-        "".join(f"\\{letter}" if letter in "/|,<>{}:\\" else letter for letter in unescape(text)) if index % 2 else text
+        "".join(f"\\{letter}" if letter in "/|,<>{}:&\\" else letter for letter in unescape(text))
+        if index % 2
+        else text
         for index, text in enumerate(pieces)
     )
 

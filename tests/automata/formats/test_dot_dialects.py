@@ -90,9 +90,17 @@ def test_what_is_not_understood_is_refused(body: str, message: str) -> None:
         (("a|x", "b"), r"got 'a\|x', which may be a symbol or several parts"),
         (("λ", "b"), r"got 'λ', which may stand for none; write ε for none"),
         (("epsilon", "b"), r"got 'epsilon', which may stand for none"),
-        (("ε/x", "b/x"), r"expected a symbol before each output, got 'ε/x', which may read nothing"),
+        (("ε/x", "b/x"), r"expected a symbol before each output, got 'ε/x', which reads nothing"),
         ((r"a\nb/x", r"c/x"), r"expected a symbol and its output on each line, got 'a.*b/x'; write a, b/x for two"),
         (("a:1/x", "b/x"), r"got 'a:1/x', which may be a symbol or several parts; write \\: in a symbol"),
+        (("a → x", "b → y"), r"got 'a → x', which may be a symbol or several parts; write \\→ in a symbol"),
+        (("[a-z]", "0"), r"got '\[a-z\]', which may stand for several; list them with commas"),
+        (("0-9", "a"), r"got '0-9', which may stand for several"),
+        (("[^a]", "a"), r"got '\[\^a\]', which may stand for several"),
+        (("else", "a"), r"got 'else', which may stand for several"),
+        (("Σ", "a"), r"got 'Σ', which may stand for several"),
+        (("&lt;", "a"), r"got the entity '&lt;' in the label '&lt;'; write the character, or \\& for the sign"),
+        (("a/&gt;", "b/x"), r"got the entity '&gt;' in the label"),
         (("{a,b}", "c"), r"got the set '\{a,b\}'; write a, b for several symbols and"),
         ((r"\G", "c"), r"symbols and answers on one line, got '\\\\G'"),
         ((r"in\nout", r"in\nno"), r"of several parts; write a/x if one is an output, or an edge for each symbol"),
@@ -278,7 +286,17 @@ def moore(symbols: tuple[str, ...], classes: tuple[str, ...]) -> LabeledMachine:
 
 @pytest.mark.parametrize(
     "symbols",
-    [("ε", "λ"), ("eps", "lambda"), ("0.5", "1.0"), ("a:1", "b:0.5"), ("a|b", "{c}"), ("{a,b}", "50%"), ("N", "nl")],
+    [
+        ("ε", "λ"),
+        ("eps", "lambda"),
+        ("0.5", "1.0"),
+        ("a:1", "b:0.5"),
+        ("a|b", "{c}"),
+        ("{a,b}", "50%"),
+        ("&lt;", "a→b"),
+        ("else", "[^a-z]"),
+        ("N", "nl"),
+    ],
 )
 def test_symbols_that_mean_something_else_come_back(symbols: tuple[str, str]) -> None:
     for classes in (
@@ -286,6 +304,7 @@ def test_symbols_that_mean_something_else_come_back(symbols: tuple[str, str]) ->
         ("0.5", "0.1", "push(a)"),
         ("x:1", "y:1", "z:1"),
         ("a/b", "\\N", "ε"),
+        ("&lt;", "&", "a → b"),
         ("accept", "reject"),
     ):
         machine = moore(symbols, classes)
