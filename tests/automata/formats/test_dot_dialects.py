@@ -9,6 +9,7 @@ from lengthwise.automata.formats import dot_syntax
 from lengthwise.automata.formats import draft as draft_module
 from lengthwise.automata.formats.att import ATT
 from lengthwise.automata.formats.dot import DOT
+from lengthwise.automata.formats.dot_edges import symbols_of_label
 from lengthwise.automata.labeled import LabeledMachine, difference
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
@@ -403,3 +404,27 @@ def test_work_grows_with_the_text_alone() -> None:
 def test_missing_answers_are_none() -> None:
     machine = DOT.read(drawn('node [shape=record]; q0 [label="{q0|}"]; q1 [label="{q1|x}"]; ' + FLIP))
     assert machine.machine.outputs.tolist() == [IGNORE, 0]
+
+
+def test_brackets_hold_a_list_together_unless_a_part_is_empty() -> None:
+    for label, symbols in {
+        "f(a,b)": ("f(a,b)",),
+        "(,a)": ("(", "a)"),
+        "(a,)": ("(a", ")"),
+        "((a,b),c)": ("((a,b),c)",),
+    }.items():
+        assert symbols_of_label(label) == symbols
+    with pytest.raises(ValueError, match=r"expected symbols between commas, got none in the label '\(a,,b\)'"):
+        symbols_of_label("(a,,b)")
+
+
+def test_a_group_at_an_edge_declares_no_state() -> None:
+    with pytest.raises(ValueError, match=r"^state 'qq' is used and nowhere declared; declare it$"):
+        DOT.read(drawn("q0; q1 [shape=doublecircle]; q0 -> {q1 qq} [label=a]"))
+
+
+def test_a_drawing_of_openfst_may_have_one_state() -> None:
+    text = 'digraph FST {\n0 [label = "0", shape = doublecircle, style = bold]\n\t0 -> 0 [label = "a"];\n}\n'
+    assert DOT.read(text).answer_names() == ["accept"]
+    with pytest.raises(ValueError, match=r"^expected an initial state, got none; mark one$"):
+        DOT.read(text.replace("FST", "g"))
