@@ -1,7 +1,6 @@
 """Files that appear whole or not at all; JSON with a digest, so that a number that was changed shows."""
 
 import json
-import math
 import os
 import platform
 from collections import Counter
@@ -84,49 +83,6 @@ def parse_json_text(text: str) -> dict[str, Any]:
     if content.pop("digest", None) != _digest(content):
         raise ValueError("its contents have changed")
     return content
-
-
-def strict_json_loads(text: str) -> Any:
-    """Return the value of a JSON text, in which no key is repeated and all numbers are finite.
-
-    Python's own reader keeps the last of two values for a key, and reads NaN and Infinity, which are not JSON.
-
-    Raises:
-        ValueError: the text is not JSON, is nested too deeply, repeats a key, or contains a number that is not finite.
-
-    Example:
-        >>> strict_json_loads('{"a": 1, "a": 2}')
-        Traceback (most recent call last):
-            ...
-        ValueError: expected each key once, got 'a' twice
-    """
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        content: dict[str, Any] = {}
-        for name, value in pairs:
-            if name in content:
-                raise _Unexpected(f"expected each key once, got {name[:60]!r} twice")
-            content[name] = value
-        return content
-
-    def finite(digits: str) -> float:
-        number = float(digits)
-        if not math.isfinite(number):
-            raise _Unexpected(f"expected finite numbers, got {digits[:40]}")
-        return number
-
-    try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=finite, parse_float=finite)
-    except _Unexpected as problem:
-        raise ValueError(str(problem)) from None
-    except ValueError as error:
-        raise ValueError(f"expected JSON, got something else: {error}") from None
-    except RecursionError:
-        raise ValueError("expected JSON, got something that is nested too deeply") from None
-
-
-class _Unexpected(Exception):
-    """What `strict_json_loads` finds in a text that is JSON."""
 
 
 def strict_json_loads(text: str | bytes) -> Any:
