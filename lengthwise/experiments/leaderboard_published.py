@@ -83,7 +83,10 @@ NOTES = (
     "DeltaNet, Mamba and xLSTM have one layer and no short convolution here (setting `conv`); the published ones have "
     "two or three layers, most of them with a convolution of width 4, those of DeltaNet and sLSTM with a feed-forward "
     "layer behind each.",
-    "Linear CDEs are those that the paper on SLiCE calls BD-SLiCE (blocks of four) and DPLR-SLiCE (rank four).",
+    "Linear CDEs are those that the paper on SLiCE calls BD-SLiCE (blocks of four) and DPLR-SLiCE (rank four). Ours of "
+    "low rank has the transitions of the paper's equation, I + (sum_i u_i (D_i + U_i V_i^T)) / 40. The published code, "
+    "from which the published numbers come, has I + (sum_i u_i D_i) / 40 + (sum_i u_i U_i) (sum_j u_j V_j)^T / 40^2. "
+    "That form is setting `structure` `low-rank-product`; it was not measured.",
     "Not quoted, since the nets are others: gated DeltaNet and DeltaProduct, complex diagonal recurrences, and groups "
     "by four Householders or other generators.",
 )

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from lengthwise.layers.recurrent_layer import TabledLayer
 from lengthwise.ops.in_range import states_in_range, steps_by_position, steps_by_symbol
 
-Structure = Literal["block", "low-rank"]
+Structure = Literal["block", "low-rank", "low-rank-product"]
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
 """Numbers of the transitions of layers above the first that are made at once."""
@@ -23,18 +23,28 @@ class LinearCDELayer(TabledLayer):
 
     c_t is 1 up to numbers of 2^30, and divides larger ones by what leaves 2^30 (`lengthwise.ops.in_range`).
     `structure` of A^0 ... A^D: `"block"`, block-diagonal with blocks of `block_dim` (1: diagonal); `"low-rank"`,
-    diag(d) + U V^T with U and V of `rank` columns. Transitions of a symbol are matrices of `block_dim`, or of D x D.
+    diag(d^i) + U^i (V^i)^T with U^i and V^i of `rank` columns. Transitions of a symbol are matrices of `block_dim`, or
+    of D x D.
+
+    With `"low-rank-product"` the transition is not linear in u. With u_0 = 1 and sums over i = 0 ... D it is
+
+        I + diag(sum_i u_i d^i) / 40 + (sum_i u_i U^i / 40) (sum_i u_i V^i / 40)^T.
+
+    It has the same parameters as `"low-rank"`, and a rank of `rank` for every symbol, where the sum of D + 1 products
+    can have a rank of D.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
-        2025), and its code for initialization and D states.
-    Differs from the source: h_0 does not depend on the first symbol, which acts as all others do; there c_t = 1, and
-        steps are cut off at 1e11, from where on published states grow by that much a symbol at most, no longer as
-        equations say, and end as no numbers.
+        2025), and its code for initialization, D states and `"low-rank-product"`.
+    Differs from the source: `"low-rank"` is the paper's equation A(u) = sum_i u_i A^i, and the published code computes
+        `"low-rank-product"`. So the published scores of DPLR-SLiCE are scores of the product. h_0 does not depend on
+        the first symbol, which acts as all others do. There c_t = 1, and steps are cut off at 1e11: beyond it published
+        states grow by that much a symbol at most, and end as no numbers.
     """
 
     def __init__(self, *, d_model: int, structure: Structure, block_dim: int, rank: int) -> None:
         super().__init__()
         self.state_size = d_model
+        self.structure = structure
         self.block_dim = block_dim if structure == "block" else d_model
         self.first_state = nn.Parameter(torch.empty(d_model))
         # Row 0 of each is that of A^0.
@@ -54,7 +64,7 @@ class LinearCDELayer(TabledLayer):
                 nn.init.normal_(factor, std=0.5 * factor.shape[-1] ** -0.5, generator=generator)
 
     def norm_of_a(self) -> Float[Tensor, ""]:
-        """The root of the sum of the squares of A^0 ... A^D; in the form of low rank, of their diagonals alone."""
+        """The root of the sum of the squares of A^0 ... A^D; in the forms of low rank, of their diagonals alone."""
         norm: Tensor = (self.diagonal if self.blocks is None else self.blocks).norm()
         return norm
 
@@ -62,8 +72,10 @@ class LinearCDELayer(TabledLayer):
         return self.first_state.expand(len(like), -1)
 
     def transitions(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S S"]:
-        """I + (A^0 + sum_i u_i A^i) / 40."""
+        """Return I + A(u), by the equations of the class."""
         size = self.block_dim
+        if self.structure == "low-rank-product":
+            return self._products(features)
         if self.blocks is not None:
             summands = self.blocks.unflatten(1, (-1, size))
         else:
@@ -72,6 +84,15 @@ class LinearCDELayer(TabledLayer):
         mixed: Tensor = (features @ others.flatten(1)).unflatten(-1, constant.shape)
         transitions: Tensor = mixed + (constant + torch.eye(size, dtype=mixed.dtype, device=mixed.device))
         return transitions
+
+    def _products(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M 1 D D"]:
+        """Return I + diag(d(u)) + U(u) V(u)^T: both factors follow the input before they are multiplied."""
+        diagonal, left, right = (
+            TIME_STEP * (part[0] + (features @ part[1:].flatten(1)).unflatten(-1, part.shape[1:]))
+            for part in (self.diagonal, self.left, self.right)
+        )
+        transitions: Tensor = torch.diag_embed(1 + diagonal) + left @ right.mT
+        return transitions.unsqueeze(-3)
 
     def through_rows(
         self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]

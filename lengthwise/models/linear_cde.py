@@ -1,4 +1,4 @@
-"""Structured linear controlled differential equations: transitions that are linear in the input."""
+"""Structured linear controlled differential equations: transitions that follow the input."""
 
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -14,14 +14,19 @@ from lengthwise.models.base import MODELS, Width, check_divides_width
 from lengthwise.models.capabilities import HasPenalty
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
+LOW_RANK: tuple[Structure, ...] = ("low-rank", "low-rank-product")
+"""The structures that have a rank."""
+
 
 class LinearCDEConfig(StackedConfig):
-    """As `StackedConfig`; `structure`: `"block"`, of blocks of `block_dim`, or `"low-rank"`, diagonals plus `rank`.
+    """As `StackedConfig`; `structure`: `"block"`, of blocks of `block_dim`, or a diagonal plus a matrix of low rank.
 
+    With structure `"low-rank"` the second part is a sum of products of rank `rank`, one for each number of the input.
+    With `"low-rank-product"`, the form of the published code, it is one product, whose factors depend on the input.
     Training adds `norm_penalty` times the size of A to the loss.
     """
 
-    used_with = MappingProxyType({"block_dim": ("structure", ("block",)), "rank": ("structure", ("low-rank",))})
+    used_with = MappingProxyType({"block_dim": ("structure", ("block",)), "rank": ("structure", LOW_RANK)})
 
     structure: Structure = "block"
     block_dim: Width = 4
@@ -39,8 +44,10 @@ class LinearCDEConfig(StackedConfig):
 
 @MODELS.register("linear-cde")
 class LinearCDE(HasPenalty, StackedRNN):
-    """h_t = c_t (I + A(u_t)) h_{t-1}, A(u) linear in u, of blocks (BD-SLiCE) or diagonal plus low rank (DPLR-SLiCE).
+    """h_t = c_t (I + A(u_t)) h_{t-1}, A(u) of blocks (BD-SLiCE) or a diagonal plus low rank (DPLR-SLiCE).
 
+    A(u) is linear in u, but for structure `"low-rank-product"`: the published code multiplies two factors that are each
+    linear in u. Published scores of DPLR-SLiCE are scores of that structure.
     Nothing but a penalty keeps states from growing, over strings without end: c_t keeps their direction, which is what
     the norms after them let through, and the largest of their numbers at 2^30 (`LinearCDELayer`). The penalty is the
     published one, the sum over layers of `LinearCDELayer.norm_of_a`.

@@ -7,7 +7,7 @@ import torch
 
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.experiments.leaderboard import ENTRANTS, EVERY, LENGTHS_NOTE, RATES, ROWS, leaderboard_rates
-from lengthwise.experiments.leaderboard_published import PUBLISHED
+from lengthwise.experiments.leaderboard_published import NOTES, PUBLISHED
 from lengthwise.runs.records import read_records
 from lengthwise.tasks.base import SymbolTask
 
@@ -68,3 +68,11 @@ def test_lengths_so_far_apart_hide_what_the_page_says_they_hide(name: str) -> No
         counted = (batch.inputs == 1).sum(1) % 3 == 1
         is_right[length] = bool((counted.long() == batch.targets[:, -1]).all())
     assert is_right == {41: True, 50: True, 497: True, 42: False, 43: False}
+
+
+def test_the_leaderboard_says_which_form_of_low_rank_it_measured() -> None:
+    (entrant,) = (entrant for entrant in ENTRANTS if entrant.column == "linear CDE, low rank")
+    assert entrant.settings == {"structure": "low-rank"}
+    (note,) = (note for note in NOTES if "DPLR-SLiCE" in note)
+    assert "`low-rank-product`; it was not measured" in note
+    assert note in RECORDS.parents[1].joinpath("leaderboard.md").read_text(encoding="utf-8")

@@ -22,6 +22,7 @@ LAYERS = {
     "PD-SSM": ("pd-ssm", {}),
     "linear CDE": ("linear-cde", {}),
     "linear CDE, low rank": ("linear-cde", {"structure": "low-rank"}),
+    "linear CDE, product of low rank": ("linear-cde", {"structure": "low-rank-product"}),
 }
 
 

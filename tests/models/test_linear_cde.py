@@ -81,8 +81,47 @@ def test_a_layer_is_the_published_step(structure: str, block_dim: int) -> None:
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+def test_the_product_is_the_step_of_the_published_code() -> None:
+    """Per step, with a channel of ones, w = (1, u) / 40: h + (w d) h + (w U) ((w V)^T h); values and gradients."""
+    layer = LinearCDELayer(d_model=8, structure="low-rank-product", block_dim=4, rank=3)
+    layer.reset_parameters(torch.Generator().manual_seed(0))
+    layer = layer.double()
+    table = torch.randn(3, 8, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    rows = torch.randint(3, (2, 9), generator=torch.Generator().manual_seed(2))
+    state, expected = layer.initial_state(table[:2]), []
+    for row in rows.unbind(1):
+        channels = torch.cat([torch.ones(2, 1), table[row]], 1) / 40
+        left, right = (torch.einsum("bc,cjr->bjr", channels, factor) for factor in (layer.left, layer.right))
+        read = torch.einsum("bjr,bj->br", right, state)
+        state = state + (channels @ layer.diagonal) * state + torch.einsum("bjr,br->bj", left, read)
+        expected.append(state)
+    parameters = list(layer.parameters())
+    theirs = torch.autograd.grad(torch.stack(expected, 1).square().sum(), parameters)
+    first = layer.initial_state(table[:2])
+    for outputs, last in (layer(table[rows], first), layer.through_rows(table, rows, first)):
+        torch.testing.assert_close(outputs, torch.stack(expected, 1), rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(last, expected[-1], rtol=1e-10, atol=1e-10)
+        ours = torch.autograd.grad(outputs.square().sum(), parameters)
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_the_two_forms_of_low_rank_are_different_functions_of_the_same_weights() -> None:
+    summed, product = (
+        LinearCDELayer(d_model=8, structure=structure, block_dim=4, rank=2)
+        for structure in ("low-rank", "low-rank-product")
+    )
+    summed.reset_parameters(torch.Generator().manual_seed(0))
+    product.load_state_dict(summed.state_dict())
+    features = torch.randn(3, 8, generator=torch.Generator().manual_seed(1))
+    assert float((summed.transitions(features) - product.transitions(features)).detach().abs().max()) > 0.01
+    moved = product.transitions(features)[:, 0] - torch.diag_embed(
+        1 + (product.diagonal[0] + features @ product.diagonal[1:]) / 40
+    )
+    assert torch.linalg.matrix_rank(moved.detach().double(), atol=1e-6).tolist() == [2, 2, 2]
+
+
 @torch.no_grad()
-@pytest.mark.parametrize("structure", ["block", "low-rank"])
+@pytest.mark.parametrize("structure", ["block", "low-rank", "low-rank-product"])
 @pytest.mark.parametrize("length", [40, 300, 2_000])
 def test_answers_do_not_end_where_floating_point_does(structure: str, length: int) -> None:
     """States grow by a factor of over 10^100 in 2,000 symbols: by logarithms, and by positions and steps."""
@@ -116,7 +155,7 @@ def test_answers_do_not_end_where_floating_point_does(structure: str, length: in
         torch.testing.assert_close(logits[row].double(), exact, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("structure", ["block", "low-rank"])
+@pytest.mark.parametrize("structure", ["block", "low-rank", "low-rank-product"])
 def test_transitions_are_near_the_identity_at_first(structure: str) -> None:
     """Entries of A are sums of 64 normal numbers of size 1/80 at most: no symbol's A has entries of much over 1/10."""
     layer = LinearCDELayer(d_model=64, structure=structure, block_dim=4, rank=4)
@@ -126,7 +165,14 @@ def test_transitions_are_near_the_identity_at_first(structure: str) -> None:
     assert 1e-2 < float(moved.detach().std()) < math.sqrt(65) / 80
 
 
-@pytest.mark.parametrize(("structure", "expected"), [("block", 17 * 64 + 16), ("low-rank", 17 * (16 + 96) + 16)])
+@pytest.mark.parametrize(
+    ("structure", "expected"),
+    [
+        ("block", 17 * 64 + 16),
+        ("low-rank", 17 * (16 + 96) + 16),
+        ("low-rank-product", 17 * (16 + 96) + 16),
+    ],
+)
 def test_a_layer_has_as_many_parameters_as_its_structure_says(structure: str, expected: int) -> None:
     """(D + 1) D S, or (D + 1) (D + 2 D r), and h_0."""
     layer = LinearCDELayer(d_model=16, structure=structure, block_dim=4, rank=3)
@@ -139,7 +185,8 @@ def test_a_layer_has_as_many_parameters_as_its_structure_says(structure: str, ex
         ({"block_dim": 5}, "block_dim: expected a divisor of d_model=64, got 5"),
         ({"structure": "low-rank", "rank": 65}, "rank: expected at most d_model=64, got 65"),
         ({"norm_penalty": -1.0}, "model.norm_penalty: expected .*0, got -1.0"),
-        ({"structure": "dense"}, "model.structure: expected .*'block' or 'low-rank', got 'dense'"),
+        ({"structure": "low-rank-product", "block_dim": 8}, "block_dim: expected its default, 4, with structure="),
+        ({"structure": "dense"}, "model.structure: expected .*'block', 'low-rank' or 'low-rank-product', got 'dense'"),
     ],
 )
 def test_settings_that_are_none_are_named(settings: dict, sentence: str) -> None:
