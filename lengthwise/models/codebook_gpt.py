@@ -1,5 +1,6 @@
 """RegularGPT whose states are moved to finitely many codes, so that its merges are a table."""
 
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -22,8 +23,11 @@ class CodebookGPTConfig(RegularGPTConfig):
     have to be settled by then: codes given to a net that still changes are soon wrong.
     """
 
+    used_with = MappingProxyType({})
+
     variant: Literal["merge"] = "merge"
     thickness: Literal[1] = 1
+    left_edge: Literal["pads"] = Field("pads", exclude_if=lambda edge: edge == "pads")
     max_codes: int = Field(64, ge=1, le=MAX_ENTRIES)
     quantize_after: float = Field(0.9, ge=0, lt=1)
 

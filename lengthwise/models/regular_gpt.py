@@ -1,6 +1,7 @@
 """RegularGPT: one attention layer applied log_C T times over a tree whose leaves are the symbols."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
@@ -14,8 +15,8 @@ from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, 
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, Width, check_divides_width
 from lengthwise.models.capabilities import AnswersUpTo
 from lengthwise.models.symbol_tree import SymbolTree
-from lengthwise.ops.tree import PadRule, Tree, TreeLayer
-from lengthwise.ops.tree_attention import masked_states
+from lengthwise.ops.tree import LeftEdge, PadRule, Tree, TreeLayer
+from lengthwise.ops.tree_attention import masked_states, prefix_states
 
 MAX_CHUNK = 4096
 MAX_LOWER_LEVELS = 16
@@ -27,8 +28,12 @@ class RegularGPTConfig(ModelConfig):
 
     `hidden` counts the hidden units of a layer's feed-forward blocks together, by default 4 D. `lower_chunk_sizes` has
     the chunk sizes of the lowest levels, from the symbols up, where they are not C: ``(4,)`` with C=2 merges four
-    symbols, and then two states at a time. Both are part of a run's id only where they are given.
+    symbols, and then two states at a time. `left_edge`, of variant `"code"` with K >= 2: windows that reach before the
+    string have pads there (`"pads"`), or fewer states, as in the published code (`"cut"`). With K = 1 both are one
+    function. `hidden`, `lower_chunk_sizes` and `left_edge` are part of a run's id only where they are given.
     """
+
+    used_with = MappingProxyType({"left_edge": ("variant", ("code",))})
 
     d_model: Width = 64
     num_heads: Width = 8
@@ -40,6 +45,17 @@ class RegularGPTConfig(ModelConfig):
     lower_chunk_sizes: tuple[Annotated[int, Field(ge=2, le=MAX_CHUNK)], ...] = Field(
         (), max_length=MAX_LOWER_LEVELS, exclude_if=lambda sizes: not sizes
     )
+
+    left_edge: LeftEdge = Field("pads", exclude_if=lambda edge: edge == "pads")
+
+    @model_validator(mode="after")
+    def _layers_below_another_see_the_edge(self) -> "RegularGPTConfig":
+        if self.left_edge == "cut" and self.thickness == 1:
+            raise ValueError(
+                "left_edge: expected 'pads' with thickness=1, where 'cut' is the same function, got 'cut'; leave it "
+                "out or give a thickness of 2 or more"
+            )
+        return self
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "RegularGPTConfig":
@@ -83,10 +99,14 @@ class RegularGPT(AnswersUpTo, SymbolTree):
     `lengthwise.constructions` writes down for any finite machine). Where `lower_chunk_sizes` are given, no machine can
     be read off.
 
+    With K = 1 variant `"code"` is the published code's function, and with K >= 2 it is so if `left_edge` is `"cut"`.
+
     Source: Chi et al. (2023), sections 3.1-3.2.
     Differs from the source: pads are a learned symbol that may also stand inside a string (training teaches the
     net that it is the identity); the default layer is `MergeLayer`; the lowest levels may have chunk sizes of their
-    own; weights of the read-out of variant `"code"` begin normal, there cut at two deviations.
+    own; weights of the read-out of variant `"code"` begin normal, there cut at two deviations. By default windows
+    have pads at all places before a string; the published code pads the first chunk alone and cuts windows, which
+    changes answers if K >= 2.
     """
 
     Config = RegularGPTConfig
@@ -156,6 +176,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
             self.config.chunk_size,
             self._variant.pad_rule,
             self.config.lower_chunk_sizes,
+            self.config.left_edge,
         )
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
@@ -167,7 +188,9 @@ class RegularGPT(AnswersUpTo, SymbolTree):
         """By the masked definition of strings filled up to the longest: no answer looks at a later symbol."""
         ids = self.rows(inputs)
         filled = F.pad(ids, (0, max_length))[:, :max_length]  # as many whatever the length: one graph
-        logits: Tensor = self.readout(masked_states(filled, self.tree))
+        # With a cut edge the definition is a pass for each prefix; the other form also has one graph for all lengths.
+        states = masked_states if self.config.left_edge == "pads" else prefix_states
+        logits: Tensor = self.readout(states(filled, self.tree))
         return logits.index_select(1, torch.arange(inputs.shape[1], device=inputs.device))
 
     def rows(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:

@@ -9,6 +9,9 @@ from torch import Tensor
 
 PadRule = Literal["merged", "raw"]
 
+LeftEdge = Literal["pads", "cut"]
+"""Whether windows that reach before a string have pads there, or fewer states (`lengthwise.ops.cut_tree`)."""
+
 
 @runtime_checkable
 class TreeLayer(Protocol):
@@ -51,6 +54,7 @@ class Tree(NamedTuple):
     chunk_size: int
     pad_rule: PadRule = "merged"
     lower_chunk_sizes: tuple[int, ...] = ()
+    left_edge: LeftEdge = "pads"
 
     def chunk_size_at(self, level: int) -> int:
         """How many states of level 0, 1, ... a state of the next one merges."""

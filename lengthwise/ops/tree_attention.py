@@ -10,7 +10,8 @@ lowest levels may have chunk sizes of their own (`Tree`): with C_0, C_1, ..., le
 C_0 ... C_{l-1}, and each layer the biases r_j of the longest window, of which a shorter one takes the first.
 
 Positions before the start are pads. Under the pad rule `"merged"` they pass through the layers like everything else;
-under `"raw"` every level finds the same raw pad there again.
+under `"raw"` every level finds the same raw pad there again. Left edge `"cut"` has another rule
+(`lengthwise.ops.cut_tree`), which all forms follow.
 
 `masked_states` is the definition: a [T, T] mask per level, as in eq. (1). `prefix_states` computes the same
 without a mask; `last_state` only the answer for the whole string, visiting at level l just the positions congruent to
@@ -39,6 +40,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.devices import lowers_precision
+from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states
 from lengthwise.ops.tree import FusedLayer, Merge, Tree, TreeLayer
 
 TABLE_ROWS = 1024
@@ -120,6 +122,8 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
     O(T^2) memory. The pads reach as far back as the widest window of a symbol; windows of pads cut off at the left edge
     are no loss, since attention over equal states gives their common value, however many there are.
     """
+    if tree.left_edge == "cut":
+        return torch.stack([_state_by_itself(ids[:, :length], tree) for length in range(1, ids.shape[1] + 1)], 1)
     levels = tree.num_levels(ids.shape[1])
     pads = tree.reach(levels) - tree.reach(levels - 1)
     states = tree.leaves[F.pad(ids, (pads, 0))]
@@ -137,6 +141,20 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
     return torch.cat(answers, 1)
 
 
+def _state_by_itself(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B D"]:
+    """Return the state of whole strings whose left edge cuts windows, by a mask over the nodes of each level."""
+    states = tree.leaves[ids]
+    for level in range(tree.num_levels(ids.shape[1])):
+        size = tree.chunk_size_at(level)
+        states = _chunked(states, tree.leaves[0], size).flatten(1, 2)
+        for layer in tree.layers:
+            normed = layer.normalize(states)
+            attended = attend_masked(layer.query(normed), *layer.key_value(normed), layer.window_bias()[:, :size], 1)
+            states = layer.output(states, attended)
+        states = states[:, size - 1 :: size]
+    return states[:, 0]
+
+
 def prefix_states(
     ids: Int64[Tensor, "B T"],
     tree: Tree,
@@ -148,6 +166,8 @@ def prefix_states(
     `perturb` is applied to the states of every level above the tabled ones, to that of the pads too. If it is random,
     the forms draw in different orders and differ.
     """
+    if tree.left_edge == "cut":
+        return cut_prefix_states(ids, tree, perturb)
     levels = tree.num_levels(ids.shape[1])
     skipped, num_tabled = _num_leading_pads(ids, tree), _num_tabled(tree, table_rows)
     rows, codes, answers, level = tree.leaves, ids[:, skipped:], [], 0
@@ -199,6 +219,8 @@ def last_states(
     The trees grow side by side, all merges of a level at once: small batches then cost little more than one of them.
     `observe` is told each level, from the first one on that shares no states, with the nodes [B, N, D] of each batch.
     """
+    if tree.left_edge == "cut":
+        return cut_last_states(batches, tree, perturb, observe)
     num_tabled = _num_tabled(tree, table_rows)
     depths = [tree.num_levels(ids.shape[1]) for ids in batches]
     # The trees that still grow; their nodes are codes as long as states are shared.

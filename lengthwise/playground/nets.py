@@ -62,6 +62,11 @@ Exported = tuple[dict[str, Any], Mapping[str, Tensor]]
 
 def _tree(model: RegularGPT) -> Exported:
     config, tree = model.config, model.tree
+    if tree.left_edge == "cut":
+        raise ValueError(
+            "model: expected a regular-gpt of left_edge 'pads', got 'cut'; the playground runs no other, so evaluate "
+            "it with `lengthwise predict`"
+        )
     settings = {
         "kind": "tree",
         "variant": config.variant,

@@ -1,8 +1,13 @@
 """Which runs the pages about layers have, and share."""
 
+from pathlib import Path
+
 from lengthwise.experiments import EXPERIMENTS
 from lengthwise.experiments.base import Cell
 from lengthwise.experiments.inside import OURS
+from lengthwise.runs.records import read_records
+
+RECORDS = Path(__file__).parents[2] / "docs" / "results" / "records"
 
 
 def cells_of(name: str, scale: str = "small") -> dict[tuple[str, str], Cell]:
@@ -25,6 +30,19 @@ def test_cells_differ_in_layer_and_thickness_alone() -> None:
             changes = {"variant": "code", "thickness": 1}
             assert spec._replace(model_config=spec.model_config.model_copy(update=changes)) == other
     assert len({spec.id for cell in variants.values() for spec in cell.specs}) == 36
+
+
+def test_two_layers_a_level_say_which_form_was_run() -> None:
+    """What is recorded at scale small has pads before the string; at scale paper windows are cut, as in the code."""
+    for scale, column, edge in (("small", "the code's, K=2, pads", "pads"), ("paper", "the code's, K=2", "cut")):
+        table = cells_of("regular-gpt/variants", scale)
+        for row in ("Even Pairs", "Parity", "Cycle Navigation"):
+            configs = [spec.model_config for spec in table[row, column].specs]
+            assert {(config.thickness, config.left_edge) for config in configs} == {(2, edge)}
+    experiment = EXPERIMENTS["regular-gpt/variants"]("small")
+    assert "The published code's own form of two layers a level was not run." in experiment.headline
+    recorded = {run.run_id for run in read_records(RECORDS / "regular-gpt-variants.jsonl.gz")}
+    assert {spec.id for spec in experiment.specs} <= recorded
 
 
 def test_nets_with_the_papers_layers_are_trained_without_what_encourages_clusters() -> None:

@@ -1,0 +1,111 @@
+"""RegularGPT's levels as its published code has them: a string's left edge cuts windows.
+
+A level of a string of n nodes, with chunks of C, is:
+
+1. Raw pads in front fill the first chunk: there are -n mod C of them.
+2. K layers follow. The window of node i has the nodes i - C + 1 ... i that exist, so that the first C - 1 nodes have
+   fewer than C.
+3. The last node of each chunk is kept.
+
+With K = 1 each node that is kept has a full window, and this is the tree of `lengthwise.ops.tree_attention` under the
+raw pad rule. With K >= 2 the two differ: the tree has pads at all places before the string, and its layers merge them.
+
+A prefix is a string with a left edge of its own. The nodes that its windows lack depend on its length, modulo the reach
+of the level. So the form that answers all prefixes computes the layers below the last one C times.
+
+Source: the code published with Chi et al. (2023).
+Differs from the source: an offset r of exactly 0 forbids a position there, and not here.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.ops.tree import Tree, TreeLayer
+
+
+def cut_prefix_states(
+    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Callable[[Tensor], Tensor] | None = None
+) -> Float[Tensor, "B T D"]:
+    """Return every prefix's state, read at its own depth; `perturb` is applied to the states of every level."""
+    states, answers = tree.leaves[ids], []
+    for level in range(tree.num_levels(ids.shape[1])):
+        states = _level_at_all_positions(states, level, tree)
+        states = perturb(states) if perturb else states
+        start, stop = tree.reach(level) if level else 0, tree.reach(level + 1)
+        answers.append(states[:, start:stop])
+    return torch.cat(answers, 1)
+
+
+def cut_last_states(
+    batches: Sequence[Int64[Tensor, "_ _"]],
+    tree: Tree,
+    perturb: Callable[[Tensor], Tensor] | None = None,
+    observe: Callable[[int, Mapping[int, Tensor]], None] | None = None,
+) -> list[Float[Tensor, "_ D"]]:
+    """Return the whole strings' states of every batch; `observe` is told each level with the nodes of each batch."""
+    depths = [tree.num_levels(ids.shape[1]) for ids in batches]
+    growing = {k: tree.leaves[ids] for k, ids in enumerate(batches)}
+    tops: dict[int, Tensor] = {}
+    level = 0
+    while growing:
+        size = tree.chunk_size_at(level)
+        growing = {k: _merged(nodes, -nodes.shape[1] % size, size, tree) for k, nodes in growing.items()}
+        growing = {k: perturb(nodes) for k, nodes in growing.items()} if perturb else growing
+        level += 1
+        if observe:
+            observe(level, growing)
+        tops |= {k: growing.pop(k)[:, 0] for k in list(growing) if depths[k] == level}
+    return [tops[k] for k in range(len(batches))]
+
+
+def _level_at_all_positions(states: Float[Tensor, "B T D"], level: int, tree: Tree) -> Float[Tensor, "B T D"]:
+    """Return the states a level up, position by position, each with the left edge of the prefix that ends there.
+
+    The nodes of a prefix are at multiples of the level's reach S before its end. So the positions fall into S
+    sequences, and node i of a sequence ends prefixes that have C - 1 - (i mod C) pads in front.
+    """
+    batch, length, width = states.shape
+    stride, size = tree.reach(level), tree.chunk_size_at(level)
+    count = math.ceil(length / stride)
+    # Layers look to the left alone, so what fills the last nodes changes no other.
+    filled = F.pad(states, (0, 0, 0, count * stride - length))
+    sequences = filled.view(batch, count, stride, width).transpose(1, 2)
+    ends = [_merged(sequences, size - 1 - first, size, tree) for first in range(min(size, count))]
+    above = sequences.new_empty(batch, stride, count, width)
+    for first, merged in enumerate(ends):
+        above[:, :, first::size] = merged
+    return above.transpose(1, 2).flatten(1, 2)[:, :length]
+
+
+def _merged(nodes: Float[Tensor, "*N M D"], num_pads: int, chunk_size: int, tree: Tree) -> Float[Tensor, "*N P D"]:
+    """Return the states of all full chunks of nodes behind a number of raw pads."""
+    pads = tree.leaves[0].expand(*nodes.shape[:-2], num_pads, -1)
+    nodes = torch.cat([pads, nodes], -2)
+    nodes = nodes[..., : nodes.shape[-2] // chunk_size * chunk_size, :]
+    *lower, last = tree.layers
+    every = torch.arange(nodes.shape[-2], device=nodes.device)
+    for layer in lower:
+        nodes = _windowed(layer, nodes, every, chunk_size)
+    return _windowed(last, nodes, every[chunk_size - 1 :: chunk_size], chunk_size)
+
+
+def _windowed(
+    layer: TreeLayer, nodes: Float[Tensor, "*N M D"], ends: Int64[Tensor, " P"], chunk_size: int
+) -> Float[Tensor, "*N P D"]:
+    """Return the layer's value on the windows that end at some nodes, each without the positions before node 0."""
+    normed = layer.normalize(nodes)
+    query = layer.query(normed.index_select(-2, ends))
+    key, value = layer.key_value(normed)
+    positions = ends[:, None] - torch.arange(chunk_size, device=ends.device)
+    index = positions.clamp(min=0).flatten()
+    keys, values = (part.index_select(-3, index).unflatten(-3, positions.shape) for part in (key, value))
+    scores = torch.einsum("...phe,...pjhe->...phj", query, keys) / math.sqrt(query.shape[-1])
+    scores = scores + layer.window_bias()[:, :chunk_size]
+    weights = scores.masked_fill((positions < 0)[:, None], -math.inf).softmax(-1)
+    attended = torch.einsum("...phj,...pjhe->...phe", weights, values)
+    return layer.output(nodes.index_select(-2, ends), attended.flatten(-2))
