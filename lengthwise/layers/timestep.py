@@ -72,7 +72,8 @@ class TimestepScales(LoopScales):
 class ConstantScales(LoopScales):
     """Learned gains and gates that all loops share: what the timestep encoding is compared with.
 
-    Source: ours; the paper's plain loop has another norm and another activation, so that more than time tells it apart.
+    Source: ours; but for language, the published plain loop has another norm, and for dynamic programming another
+        activation as well, so that more than time tells it apart.
     """
 
     def __init__(self, *, d_model: int, gates: Gates = "closed") -> None:

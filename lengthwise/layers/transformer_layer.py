@@ -1,6 +1,7 @@
 """The causal pre-norm transformer layer, and gains and gates that a loop may put on it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import torch
@@ -14,7 +15,10 @@ from lengthwise.layers.positions.base import CAUSAL, CausalAttention
 
 LayerKind = Literal["scaled", "rms", "gpt2"]
 """`scaled`: RMSNorm without a gain of its own, SiLU. `rms`: RMSNorm with a learned gain, GELU. `gpt2`: LayerNorm with
-gain and bias, GELU. GELU is the tanh approximation throughout."""
+gain and bias, GELU. GELU is the tanh approximation here; a layer may be given another activation."""
+
+Activation = Literal["silu", "gelu", "gelu-tanh"]
+"""What stands between the two maps of a feed-forward block: SiLU, the exact GELU, or its tanh approximation."""
 
 
 class Scales(NamedTuple):
@@ -41,9 +45,9 @@ class _Maps(NamedTuple):
 class TransformerLayer(nn.Module):
     """x' = x + g_1 * Attn(a_1 * norm(x)), then x' + g_2 * FF(a_2 * norm(x')), with causal attention of H heads.
 
-    FF(x) = W_2 f(W_1 x), 4 D hidden units, biases everywhere. Gains a and gates g are the `Scales` that a call gives;
-    without them the layer is GPT-2's. How attention sees positions is the `CausalAttention` that a call gives. Shapes:
-    states [B, T, D] to states [B, T, D].
+    FF(x) = W_2 f(W_1 x), 4 D hidden units, biases everywhere; `activation` is f, by default the one of the `kind`.
+    Gains a and gates g are the `Scales` that a call gives; without them the layer is GPT-2's. How attention sees
+    positions is the `CausalAttention` that a call gives. Shapes: states [B, T, D] to states [B, T, D].
 
     A gain in front of a linear map and a gate behind it are products with its columns and rows. `forward` multiplies
     the matrices, once a call, where `by_definition` multiplies every state: the same numbers up to rounding.
@@ -55,12 +59,18 @@ class TransformerLayer(nn.Module):
     """
 
     def __init__(
-        self, *, d_model: int, num_heads: int, kind: LayerKind, activations: Literal["kept", "recomputed"] = "kept"
+        self,
+        *,
+        d_model: int,
+        num_heads: int,
+        kind: LayerKind,
+        activation: Activation | None = None,
+        activations: Literal["kept", "recomputed"] = "kept",
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.activations = activations
-        self.activation = {"scaled": F.silu}.get(kind, _tanh_gelu)
+        self.activation = _ACTIVATIONS[activation or ("silu" if kind == "scaled" else "gelu-tanh")]
         self.norms = nn.ModuleList(_norm(d_model, kind) for _ in range(2))
         self.query_key_value = nn.Linear(d_model, 3 * d_model)
         self.output = nn.Linear(d_model, d_model)
@@ -177,5 +187,8 @@ def _norm(d_model: int, kind: LayerKind) -> nn.Module:
     return nn.RMSNorm(d_model, elementwise_affine=kind == "rms")
 
 
-def _tanh_gelu(inputs: Tensor) -> Tensor:
-    return F.gelu(inputs, approximate="tanh")
+_ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),
+}

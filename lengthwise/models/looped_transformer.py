@@ -14,13 +14,26 @@ from torch.utils.checkpoint import checkpoint
 
 from lengthwise.layers.positions.base import CausalAttention
 from lengthwise.layers.timestep import ConstantScales, Gates, LoopScales, TimestepScales
-from lengthwise.layers.transformer_layer import LayerKind, Scales, TransformerLayer
+from lengthwise.layers.transformer_layer import Activation, LayerKind, Scales, TransformerLayer
 from lengthwise.models.base import MODELS
 from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
 from lengthwise.ops.sinusoids import Time
 from lengthwise.validation import validated
 
-Variant = Literal["timestep", "control", "code", "code-in-context"]
+Variant = Literal[
+    "timestep",
+    "timestep-in-context",
+    "timestep-language",
+    "control",
+    "control-in-context",
+    "control-language",
+    "code",
+    "code-in-context",
+    "code-language",
+]
+
+TIMESTEP: tuple[Variant, ...] = ("timestep", "timestep-in-context", "timestep-language")
+CONTROL: tuple[Variant, ...] = ("control", "control-in-context", "control-language")
 
 Loops = Literal["fixed", "length", "converged"]
 """What decides how often the layer is applied: `num_loops` alone, the length, or the states."""
@@ -32,16 +45,15 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     `loops`: R is `num_loops` (`"fixed"`), `num_loops` for each symbol of the prefix that is answered (`"length"`), or
     whatever it takes until no state of the prefix changes by more than `tolerance` of its norm, at most `max_loops`
     (`"converged"`; in training as `"length"`).
-    `time`, of variant `"timestep"`: the loop's number r, or the fraction r / R. `gates`, of variants `"timestep"` and
-    `"control"`: at the start of training 0 (`"closed"`) or 1 (`"open"`).
+    `time`, of variants with timestep encoding: the loop's number r, or the fraction r / R. `gates`, of these and their
+    controls: at the start of training 0 (`"closed"`) or 1 (`"open"`).
     `injection`: what was read is added to the state before every loop (`"input"`), or is only the first state
     (`"none"`). `activations`: kept for the gradient in all loops, or recomputed, loop by loop in segments of about
     sqrt(R), from the states between segments (`"recomputed"`): a third more time, and memory that grows as sqrt(R).
     """
 
     used_with = MappingProxyType(
-        CausalTransformerConfig.used_with
-        | {"time": ("variant", ("timestep",)), "gates": ("variant", ("timestep", "control"))}
+        CausalTransformerConfig.used_with | {"time": ("variant", TIMESTEP), "gates": ("variant", (*TIMESTEP, *CONTROL))}
     )
 
     num_loops: int = Field(10, ge=1, le=10_000)
@@ -69,12 +81,18 @@ class LoopedTransformerConfig(CausalTransformerConfig):
         return self
 
 
-_LAYERS: dict[Variant, LayerKind] = {
-    "timestep": "scaled",
-    "control": "scaled",
-    "code": "rms",
-    "code-in-context": "gpt2",
+_LAYERS: dict[Variant, tuple[LayerKind, Activation]] = {
+    "timestep": ("scaled", "silu"),
+    "timestep-in-context": ("scaled", "gelu-tanh"),
+    "timestep-language": ("scaled", "gelu"),
+    "control": ("scaled", "silu"),
+    "control-in-context": ("scaled", "gelu-tanh"),
+    "control-language": ("scaled", "gelu"),
+    "code": ("rms", "gelu-tanh"),
+    "code-in-context": ("gpt2", "gelu-tanh"),
+    "code-language": ("scaled", "gelu"),
 }
+"""The layer and the activation of each variant."""
 
 
 @MODELS.register("looped-transformer")
@@ -83,9 +101,18 @@ class LoopedTransformer(CausalTransformer):
 
     Variants: `"timestep"`, gains and gates are functions of the loop (`TimestepScales`); `"control"`, the same gains
     and gates, learned, and the same in all loops, so that the two differ in time, and in the parameters that make gains
-    of it (of width 64: 86,976 against 49,984); `"code"` and `"code-in-context"`, the plain loops of the published code,
-    which have another norm (with a gain of its own) and another activation than its timestep model. With timestep
-    encoding or control, a loop does nothing at the start of training, unless `gates` are `"open"`.
+    of it (of width 64: 86,976 against 49,984); `"code"`, the plain loop of the published code, without gains and gates.
+    With timestep encoding or control, a loop does nothing at the start of training, unless `gates` are `"open"`.
+
+    The published code has other layers in each of its experiments. A variant's ending names the experiment:
+
+    | ending | experiment | norms and activation with time, and of the control | of the plain loop |
+    | --- | --- | --- | --- |
+    | none | dynamic programming | RMSNorm without gain, SiLU | RMSNorm with gain, GELU (tanh) |
+    | `-in-context` | decision trees | RMSNorm without gain, GELU (tanh) | LayerNorm, GELU (tanh) |
+    | `-language` | language | RMSNorm without gain, GELU (exact) | RMSNorm without gain, GELU (exact) |
+
+    So in language alone the plain loop differs from the one with timestep encoding in gains and gates only.
 
     With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is what was read and norm is the read-out's; the
     first loop sees z alone. All loops share one position encoding.
@@ -98,9 +125,10 @@ class LoopedTransformer(CausalTransformer):
     Source: Xu and Sato (2024), section 4.2 and Appendix C; injection: Yang et al., "Looped transformers are better at
         learning learning algorithms" (ICLR 2024); loops by length: Fan et al., "Looped transformers for length
         generalization" (ICLR 2025).
-    Differs from the source: its code adds the positions once more wherever it injects, which is z here, too; the code's
-        in-context baseline is trained by truncated back-propagation through loops, which the source dropped. Fan et al.
-        stop at the loop whose answer is the most confident, which is known after all of them.
+    Differs from the source: controls are ours; in language, linear maps and the last norm have biases here. The
+        published code adds the positions again wherever it injects, which is also z here. Its in-context baseline is
+        trained by truncated back-propagation through loops, which the source dropped. Fan et al. stop at the loop whose
+        answer is the most confident, which is known after all of them.
     """
 
     Config = LoopedTransformerConfig
@@ -111,7 +139,8 @@ class LoopedTransformer(CausalTransformer):
     ) -> None:
         super().__init__(config, num_layers=1, **sizes)
         width, variant = config.d_model, config.variant
-        layer = TransformerLayer(d_model=width, num_heads=config.num_heads, kind=_LAYERS[variant])
+        kind, activation = _LAYERS[variant]
+        layer = TransformerLayer(d_model=width, num_heads=config.num_heads, kind=kind, activation=activation)
         self.layers = nn.ModuleList([layer])
         self.scales = _loop_scales(config)
         self.reset_parameters(generator or torch.Generator())
@@ -304,9 +333,9 @@ class LoopedTransformer(CausalTransformer):
 
 
 def _loop_scales(config: LoopedTransformerConfig) -> LoopScales | None:
-    if config.variant == "timestep":
+    if config.variant in TIMESTEP:
         return TimestepScales(d_model=config.d_model, time=config.time, gates=config.gates)
-    return ConstantScales(d_model=config.d_model, gates=config.gates) if config.variant == "control" else None
+    return ConstantScales(d_model=config.d_model, gates=config.gates) if config.variant in CONTROL else None
 
 
 def _change(before: Float[Tensor, "B T D"], after: Float[Tensor, "B T D"]) -> Float[Tensor, "B T"]:

@@ -34,7 +34,12 @@ class Xu2024InContext(Preset):
     )
     models = MappingProxyType(
         {
-            "looped-transformer": {**_SIZES, "num_loops": 12, "injection": "input"},
+            "looped-transformer": {
+                **_SIZES,
+                "num_loops": 12,
+                "variant": "timestep-in-context",
+                "injection": "input",
+            },
             "transformer": {**_SIZES, "num_layers": 12},
         }
     )

@@ -13,11 +13,11 @@ class Xu2024Language(Preset):
     """Looped transformers of width 2,048 and a transformer of 12 layers as in Table 3 of Xu and Sato (2024).
 
     Windows of 1,024 tokens; `num_loops` is 1, 3 or 6, at evaluation any number (`LoopedTransformer.with_loops`), with
-    timestep encoding (`variant` `"timestep"`) or without (`"code"`). A step is meant for a GPU.
+    timestep encoding (`variant` `"timestep-language"`) or without (`"code-language"`). A step is meant for a GPU.
 
     Source: Xu and Sato (2024), Appendix C.4, and their code.
-    Differs from the source: a batch of 24 windows, 20 of which its code adds up to a step; maps have biases; with
-        variant `"code"` norms have gains (2 D numbers); and as `chi2023-language` differs from nanoGPT.
+    Differs from the source: a batch of 24 windows, 20 of which its code adds up to a step; maps and the last norm
+        have biases; and as `chi2023-language` differs from nanoGPT.
     """
 
     source = "Xu and Sato (2024), Appendix C.4, and the published code"
@@ -32,7 +32,13 @@ class Xu2024Language(Preset):
     )
     models = MappingProxyType(
         {
-            "looped-transformer": {**_AS_GPT2, "d_model": 2048, "num_heads": 16, "num_loops": 3},
+            "looped-transformer": {
+                **_AS_GPT2,
+                "d_model": 2048,
+                "num_heads": 16,
+                "num_loops": 3,
+                "variant": "timestep-language",
+            },
             "transformer": {**_AS_GPT2, "d_model": 768, "num_heads": 12, "num_layers": 12},
         }
     )

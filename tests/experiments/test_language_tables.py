@@ -38,8 +38,8 @@ def test_nets_of_xu_and_sato_have_the_papers_sizes() -> None:
     assert {cell.row for cell in cells} == {"trained at 1024"}
     models = [cell.specs[0].to_json()["model"] for cell in cells[1:]]
     assert {(model["d_model"], model["num_heads"]) for model in models} == {(2_048, 16)}
-    variants = {(model.get("variant", "timestep"), model["num_loops"]) for model in models}
-    assert variants == {(variant, loops) for variant in ("timestep", "code") for loops in (1, 3, 6)}
+    variants = {(model["variant"], model["num_loops"]) for model in models}
+    assert variants == {(f"{kind}-language", loops) for kind in ("timestep", "code") for loops in (1, 3, 6)}
 
 
 class GPT2Vocabulary:

@@ -82,6 +82,23 @@ def test_curricula_of_trees_end_at_the_papers_size_after_the_same_share_of_steps
                 assert bool(recipe.task_rise) == ("points alone" not in column)
 
 
+def test_tables_in_context_have_the_published_layers_at_the_papers_scale() -> None:
+    """At scale small they are those that are recorded, and the page says how they differ."""
+    for name in ("looped/table-2", "looped/trees"):
+        for scale, ending in (("small", ""), ("paper", "-in-context")):
+            variants = {
+                spec.model_config.variant
+                for cell in cells(name, scale).values()
+                for spec in cell.specs
+                if spec.model_name == "looped-transformer"
+            }
+            assert variants - {"control"} - {"control-in-context"} == {f"timestep{ending}", "code-in-context"}
+        experiment = EXPERIMENTS[name]("small")
+        assert any("SiLU" in note and "`timestep-in-context`" in note for note in experiment.notes)
+        records = read_records(RECORDS / f"{name.replace('/', '-')}.jsonl.gz")
+        assert {spec.id for spec in experiment.specs} <= {record.run_id for record in records}
+
+
 def test_simple_learners_start_from_the_variance_of_a_leaf(tmp_path: Path) -> None:
     study = tree_errors(tmp_path, EXPERIMENTS["looped/trees"]("smoke").cells, 2_000)
     assert set(map(tuple, study.runs.values())) == {()}, "no run is there"

@@ -1,5 +1,6 @@
 """Loops by hand, the identity at the start, parameters counted, memory saved, pads and vectors."""
 
+from collections.abc import Callable
 from typing import Any, get_args
 
 import pytest
@@ -10,6 +11,7 @@ from lengthwise.models.looped_transformer import LoopedTransformer, LoopedTransf
 from lengthwise.models.transformer import Transformer, TransformerConfig
 from lengthwise.ops.sinusoids import position_sinusoids
 from lengthwise.presets import PRESETS
+from lengthwise.runs.spec import make_spec
 
 VARIANTS = get_args(Variant)
 
@@ -49,6 +51,85 @@ def test_loops_at_run_time_are_the_layer_by_hand(variant: Variant, injection: st
             state = model.layers[0].by_definition(into, of_loop)
         torch.testing.assert_close(model.with_loops(num_loops)(inputs), model.readout(state))
     assert model.config.num_loops == trained_with
+
+
+def layer_norm(x: torch.Tensor) -> torch.Tensor:
+    centered = x - x.mean(-1, keepdim=True)
+    return centered / (centered.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+
+
+def rms_norm(x: torch.Tensor) -> torch.Tensor:
+    return x / (x.square().mean(-1, keepdim=True) + torch.finfo(torch.float64).eps).sqrt()
+
+
+ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "silu": lambda x: x / (1 + torch.exp(-x)),
+    "gelu": lambda x: x * (1 + torch.erf(x / 2**0.5)) / 2,
+    "tanh": lambda x: x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3))) / 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("variant", "norm", "activation"),
+    [
+        ("timestep", rms_norm, "silu"),
+        ("timestep-in-context", rms_norm, "tanh"),
+        ("timestep-language", rms_norm, "gelu"),
+        ("control", rms_norm, "silu"),
+        ("control-in-context", rms_norm, "tanh"),
+        ("control-language", rms_norm, "gelu"),
+        ("code", rms_norm, "tanh"),
+        ("code-in-context", layer_norm, "tanh"),
+        ("code-language", rms_norm, "gelu"),
+    ],
+)
+def test_variants_have_the_norms_and_activations_of_the_published_code(
+    variant: Variant, norm: Callable[[torch.Tensor], torch.Tensor], activation: str
+) -> None:
+    """One loop without attention is x + g W_2 f(W_1 (a norm(x))), with the norm's own gain where it has one."""
+    model = make(loops=1, variant=variant)
+    layer = model.layers[0]
+    with torch.no_grad():
+        layer.output.weight.zero_()
+        layer.output.bias.zero_()
+    state = model.read_in(draw())
+    (scales,) = model.scales(1) if model.scales is not None else [None]
+    assert (scales is None) == variant.startswith("code")
+    normed = norm(state)
+    for name, parameter in layer.norms[1].named_parameters():
+        normed = normed * parameter if name == "weight" else normed + parameter
+    normed = normed if scales is None else scales.feed_forward_gain * normed
+    answer = layer.narrow(ACTIVATIONS[activation](layer.widen(normed)))
+    answer = answer if scales is None else scales.feed_forward_gate * answer
+    torch.testing.assert_close(model(draw()), model.readout(state + answer))
+    gained = {"code": 1, "code-in-context": 2}
+    assert len(list(layer.norms[1].parameters())) == gained.get(variant, 0)
+
+
+def test_in_language_time_is_all_that_tells_the_variants_apart() -> None:
+    """With gains and gates of 1 the loop with timestep encoding is the plain loop, which the other fields lack."""
+    for ending, equal in (("", False), ("-in-context", False), ("-language", True)):
+        timed = make(variant=f"timestep{ending}", gates="open")
+        plain = make(variant=f"code{ending}")
+        weights = {name: value for name, value in timed.state_dict().items() if not name.startswith("scales.")}
+        assert not plain.load_state_dict(weights, strict=False).unexpected_keys
+        with torch.no_grad():
+            timed.scales.heads.weight.zero_()
+            timed.scales.heads.bias.zero_()
+        assert bool(torch.allclose(timed(draw()), plain(draw()))) == equal
+
+
+def test_runs_of_older_variants_have_the_ids_that_they_had() -> None:
+    ids = {
+        variant: make_spec("edit-distance", "looped-transformer", {"model": {"variant": variant}}, preset="plain").id
+        for variant in ("timestep", "control", "code", "code-in-context")
+    }
+    assert ids == {
+        "timestep": "edit-distance-looped-transformer-seed0-54bea6a4eb",
+        "control": "edit-distance-looped-transformer-seed0-a3cedc24ab",
+        "code": "edit-distance-looped-transformer-seed0-854d53ee24",
+        "code-in-context": "edit-distance-looped-transformer-seed0-150e0af2c3",
+    }
 
 
 def test_models_of_other_loops_share_their_parameters() -> None:
@@ -134,7 +215,7 @@ def test_parameters_are_those_of_the_published_models() -> None:
     assert round(count(Transformer(TransformerConfig(num_layers=12, **wide), **symbols)) / 1e6, 3) == 9.586
     wide, vectors = {"d_model": 256, "num_heads": 8, "learned_positions": 203}, {"input_dim": 20, "num_classes": 1}
     assert round(count(Transformer(TransformerConfig(num_layers=12, **wide), **vectors)) / 1e6, 2) == 9.54
-    for variant, millions in (("code-in-context", 0.848), ("timestep", 1.242)):
+    for variant, millions in (("code-in-context", 0.848), ("timestep-in-context", 1.242)):
         config = LoopedTransformerConfig(variant=variant, injection="input", **wide)
         assert round(count(LoopedTransformer(config, **vectors)) / 1e6, 3) == millions
 
@@ -143,13 +224,16 @@ def test_language_models_have_the_sizes_of_the_published_ones() -> None:
     """Width 2,048, 1,024 positions, one table for symbols and answers; published maps and norms have no biases."""
     width, size = 2048, 50_304
     counts = {}
-    for variant in ("code", "timestep"):
-        config = LoopedTransformerConfig(**PRESETS["xu2024-language"].models["looped-transformer"], variant=variant)
+    for variant in ("code-language", "timestep-language"):
+        settings = PRESETS["xu2024-language"].models["looped-transformer"] | {"variant": variant}
+        config = LoopedTransformerConfig(**settings)
         with torch.device("meta"):
             counts[variant] = count(LoopedTransformer(config, vocab_size=size, num_classes=size))
-    biases, gains_of_loops = 10 * width, 2 * width
-    assert round((counts["code"] - biases - gains_of_loops) / 1e6, 2) == 155.45
-    assert round((counts["timestep"] - biases) / 1e6, 2) == 176.96
+    biases = 10 * width
+    assert round((counts["code-language"] - biases) / 1e6, 2) == 155.45
+    assert round((counts["timestep-language"] - biases) / 1e6, 2) == 176.96
+    # Time adds an encoding and heads, and nothing else.
+    assert counts["timestep-language"] - counts["code-language"] == 5 * width**2 + 262 * width
 
 
 def test_a_tied_looped_model_is_read_out_by_its_embedding_at_any_number_of_loops() -> None:

@@ -44,10 +44,13 @@ def xu2024() -> Paper:
                 _TABLE_1: (
                     "strings of 12 of 4 letters for 60 and 100 of 26, width 64 for 256, 500 to 4,000 steps for 781,250"
                 ),
-                _TABLE_2: "trees of depth 2 in 5 dimensions for 4 in 20, width 64 for 256, 3,000 steps for 200,000",
+                _TABLE_2: (
+                    "trees of depth 2 in 5 dimensions for 4 in 20, width 64 for 256, 3,000 steps for 200,000, timestep "
+                    "with SiLU for GELU"
+                ),
                 _DEEP_TREES: (
                     "width 64 for 256, 5 loops or layers for 12, 8,000 steps of 16 prompts for 200,000 of 64, one "
-                    "seed: no net has learned anything"
+                    "seed, timestep with SiLU for GELU: no net has learned anything"
                 ),
             }
         ),
@@ -250,7 +253,10 @@ _LOOPS = ("1 loop", "3 loops", "6 loops")
 
 def _at_a_small_size(*nets: str) -> Stated:
     """Perplexities of nets of `looped/table-3`."""
-    why = f"{'; '.join(nets)}, nets of 3 to 5 million parameters after 1,000 steps"
+    why = (
+        f"{'; '.join(nets)}, nets of 3 to 5 million parameters after 1,000 steps, with other activations than the "
+        "published ones, and norms that differ between timestep and plain"
+    )
     return small_perplexities("looped/table-3", _TITLE, [(net, "128") for net in nets], why)
 
 
