@@ -3,9 +3,12 @@
 Text and lines have the color of the text around them, so that no style sheet and no script is needed.
 """
 
+import csv
+import io
 import math
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from decimal import ROUND_FLOOR, Decimal
 from html import escape
 from typing import NamedTuple
@@ -40,6 +43,27 @@ def printable(text: str) -> str:
         'two\\\\nlines'
     """
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as CSV, in which a spreadsheet takes no text for a formula: such a text gets an apostrophe before it.
+
+    Example:
+        >>> print(csv_text([("=1+1", "-3", -3, "a")]), end="")
+        '=1+1,-3,-3,a
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([_inert(cell) for cell in row] for row in rows)
+    return text.getvalue()
+
+
+def _inert(cell: object) -> object:
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    with suppress(ValueError):
+        float(cell)
+        return cell
+    return f"'{cell}"
 
 
 def literal(text: str) -> str:

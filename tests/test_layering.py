@@ -18,7 +18,7 @@ FLOORS = [
     {"extraction", "evaluation"},
     {"models", "tasks"},
     {"layers"},
-    {"ops", "automata"},
+    {"ops", "automata", "printing"},
     {"registry", "conventions", "validation", "randomness", "threads", "devices", "files", "peak_memory", "display"},
 ]
 """From the top down. A package imports from lower floors and from itself; packages on one floor are strangers."""

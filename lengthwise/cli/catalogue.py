@@ -22,7 +22,8 @@ def list_members(
         lines = family_lines(name, width)
         if family is None:
             console.print_line(f"{name}:")
-        console.print_line("\n".join(lines) + "\n" * (family is None))
+        for line in (*lines, *([""] if family is None else [])):
+            console.print_line(line)
     console.print_line("`lengthwise show NAME` says more; `lengthwise show train` lists the settings of training")
     return 0
 

@@ -1,6 +1,5 @@
 """The commands certify and extract."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,8 @@ from lengthwise.cli.machines import Source
 from lengthwise.cli.options import StoredPath, StringSeed
 from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import say
-from lengthwise.display import counted, printable
+from lengthwise.display import counted
+from lengthwise.printing import write_lines
 
 if TYPE_CHECKING:
     from lengthwise.certification.certificate import Certificate
@@ -154,7 +154,7 @@ def _draw(certificate: "Certificate", path: Path) -> None:
 
 
 def _print(lines: Iterable[tuple[str, str]]) -> None:
-    sys.stdout.writelines(f"{name}: {printable(sentence)}\n" for name, sentence in lines)
+    write_lines(f"{name}: {sentence}" for name, sentence in lines)
 
 
 def extract(

@@ -1,13 +1,13 @@
 """The command export."""
 
 import os.path
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from lengthwise.cli.options import count
+from lengthwise.printing import write_lines
 
 
 def export(
@@ -50,7 +50,7 @@ def export(
 
         note_unfinished(run, load_run(run))
     lines = export_model(run, to, out, Options(form, max_length, answer))
-    sys.stdout.writelines(f"{topic}: {sentence}\n" for topic, sentence in lines)
+    write_lines(f"{topic}: {sentence}" for topic, sentence in lines)
     return 0
 
 

@@ -1,6 +1,5 @@
 """The command learn."""
 
-import sys
 from collections.abc import Iterator
 from functools import partial
 from itertools import count
@@ -14,6 +13,7 @@ from lengthwise.cli.options import whole_number
 from lengthwise.cli.outputs import check_folder
 from lengthwise.cli.streams import say
 from lengthwise.display import counted
+from lengthwise.printing import write_lines
 
 if TYPE_CHECKING:
     from lengthwise.learning.search import Attempt
@@ -70,7 +70,7 @@ def learn(
     learned.save(out)
     write_learned_page(learned, out / "report.html")
     lines = [*learned_lines(learned), ("wrote", f"{out}: report.html, machine.dot and others")]
-    sys.stdout.writelines(f"{name}: {sentence}\n" for name, sentence in lines)
+    write_lines(f"{name}: {sentence}" for name, sentence in lines)
     return 0
 
 

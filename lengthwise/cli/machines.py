@@ -1,7 +1,6 @@
 """Commands about finite machines: describe, diff, convert."""
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lengthwise.display import counted
+from lengthwise.printing import write_lines
 
 if TYPE_CHECKING:
     from lengthwise.runs.machines import Given
@@ -40,7 +40,7 @@ def describe(machine: Source, /, *, alphabet: Alphabet = "", as_json: AsJSON = F
     lines = [json.dumps(description.facts())] if as_json else description.lines()
     if not given.answers_empty and not as_json:
         lines.append(f"not answered: {_empty_string(machine)}")
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+    write_lines(lines)
     return 0
 
 
@@ -59,14 +59,14 @@ def diff(first: Source, second: Source, /, *, alphabet: Alphabet = "", as_json: 
     if as_json:
         string, answers = (None, None) if shortest is None else (list(shortest.string), list(shortest.answers))
         content = {"equal": shortest is None, "string": string, "answers": answers, "not_compared": not_compared}
-        sys.stdout.write(json.dumps(content) + "\n")
+        write_lines([json.dumps(content)])
         return 0 if shortest is None else 1
     lines = ["equal" if shortest is None else "different"]
     if shortest is not None:
         lines.append(f"string: {given[0].labeled.text(shortest.string) or 'the empty one'}")
         lines += [f"{source}: {answer}" for source, answer in zip(sources, shortest.answers, strict=True)]
     lines += [f"not compared: {strings}" for strings in not_compared]
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+    write_lines(lines)
     return 0 if shortest is None else 1
 
 
@@ -112,7 +112,7 @@ def convert(
     lines = [f"{kind}: {size}, answers {', '.join(labeled.classes)}"]
     if labeled.num_unanswered and not mealy:
         lines.append(f"no answer: in {labeled.num_unanswered} states, which reject where a format has no other way")
-    sys.stdout.writelines(f"{line}\n" for line in [*lines, f"{wrote}: {file}"])
+    write_lines([*lines, f"{wrote}: {file}"])
     return 0
 
 

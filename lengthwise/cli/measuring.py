@@ -12,6 +12,7 @@ from lengthwise.cli.messages import named_by_file
 from lengthwise.cli.options import Device, StoredPath, StringSeed, TrainedRun, whole_number
 from lengthwise.cli.outputs import check_writable, note_unfinished
 from lengthwise.cli.streams import Output, say
+from lengthwise.printing import write_row
 
 if TYPE_CHECKING:
     from lengthwise.runs.stored import StoredModel
@@ -227,7 +228,8 @@ def predict(
         text = sample_text(
             stored.model, stored.task, prompt or "", num_tokens=sample, temperature=heat, generator=draws
         )
-        sys.stdout.write(f"{text}\n")
+        for line in text.split("\n"):
+            write_row(line.split("\t"))  # a text is made of lines, and source code has tabs
         return 0
     code, number, is_learned = 0, 0, (model / "learned.json").exists()
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
@@ -238,7 +240,7 @@ def predict(
             continue
         is_short = len(text) <= MAX_QUOTED or not sys.stdout.isatty()
         quoted = text if is_short else f"{text[:40]}... ({len(text)} symbols)"
-        sys.stdout.write(f"{quoted}\t{prediction.answer}\t{prediction.probability:.4f}\t{prediction.verdict}\n")
+        write_row([quoted, prediction.answer, f"{prediction.probability:.4f}", prediction.verdict])
     return code if number else say("texts: expected strings, one in a line, got a blank input; write some", 2)
 
 

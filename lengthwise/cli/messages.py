@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 from cyclopts import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 
+from lengthwise.cli.streams import say
 from lengthwise.registry import innermost_frame, loaded_extensions
 
 OTHER_NAMES = {
@@ -129,7 +129,7 @@ def one_line_warnings() -> Iterator[None]:
     """Show a warning as its sentence, without file, line and code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        sys.stderr.write(f"lengthwise: {message}\n")
+        say(str(message), 0)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -1,10 +1,11 @@
 """What is looked at before the work: where results are to be written, and whether a run is finished."""
 
 import os
-import sys
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
+
+from lengthwise.cli.streams import say
 
 if TYPE_CHECKING:
     from lengthwise.runs.folder import Run
@@ -29,7 +30,7 @@ def check_writable(file: Path) -> None:
 def note_unfinished(path: object, run: "Run") -> None:
     """Say on standard error where a run's weights are those of an unfinished training."""
     if not run.is_trained:
-        sys.stderr.write(f"lengthwise: {path}: weights {run.steps_text}; `lengthwise resume {path}` goes on\n")
+        say(f"{path}: weights {run.steps_text}; `lengthwise resume {path}` goes on", 0)
 
 
 def check_folder(folder: Path, command: str, is_own: bool) -> None:

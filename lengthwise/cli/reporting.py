@@ -53,7 +53,8 @@ def claims(
         return 0
     for name, (described, lines) in evaluations.items():
         print_table(console, f"{name}: {described.title}", claims_table(lines))
-        console.print_line(f"{name}: {verdict_sentence(lines)}\n")
+        console.print_line(f"{name}: {verdict_sentence(lines)}")
+        console.print_line("")
     return 0
 
 

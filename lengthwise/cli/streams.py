@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from rich.console import Console
 
-from lengthwise.display import printable
+from lengthwise import printing
 
 UNLIMITED = 10_000
 """Columns of what is no terminal: no table is as wide."""
@@ -29,8 +29,8 @@ class Output(Console):
         raise BrokenPipeError
 
     def print_line(self, text: str) -> None:
-        """Print a line as it is: neither wrapped nor colored."""
-        self.print(text, highlight=False, soft_wrap=True, markup=False)
+        """Print a line: neither wrapped nor colored, with control characters escaped."""
+        printing.print_line(self, text)
 
 
 def open_streams() -> bool:
@@ -63,12 +63,11 @@ def _is_open(descriptor: int) -> bool:
 
 
 def say(message: str, code: int) -> int:
-    """Write each line of a message to standard error, and return the exit code that goes with it.
-
-    Other control characters, which a file's names may have, are written as Python writes them.
-    """
+    """Write each line of a message to standard error, and return the exit code that goes with it."""
     with suppress(OSError):  # if nobody can hear it, the exit code still tells
-        sys.stderr.write("".join(f"lengthwise: {printable(line)}\n" for line in message.splitlines()))
+        # The indentation tells a further line, which a line break in a name may begin, from a sentence of our own.
+        lines = message.rstrip("\n").replace("\n", "\n  ").split("\n")
+        printing.write_lines((f"lengthwise: {line}" for line in lines), is_error=True)
     return code
 
 

@@ -1,7 +1,5 @@
 """What was learned from examples: a machine, a net that is proved to be it, and how it compares on strings held out."""
 
-import csv
-import io
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +19,7 @@ from lengthwise.certification.certify import certify
 from lengthwise.constructions import construct
 from lengthwise.constructions.base import Construction, Target
 from lengthwise.conventions import IGNORE
+from lengthwise.display import csv_text
 from lengthwise.files import write_by_rename, write_json
 from lengthwise.learning.baselines import (
     Accuracy,
@@ -140,10 +139,7 @@ class Learned(NamedTuple):
         write_json(folder / "learned.json", self.to_json())
 
     def _contradicted_csv(self) -> str:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([("string", "label", "machine"), *self.contradictions])
-        return text.getvalue()
+        return csv_text([("string", "label", "machine"), *self.contradictions])
 
     def _as_construction(self) -> Construction:
         """The net and the task that it solves at every length."""

@@ -5,7 +5,8 @@ from statistics import fmean
 
 from rich.console import Console
 
-from lengthwise.report.pages.terminal import BAR_LENGTH, print_line, print_table
+from lengthwise.printing import print_line
+from lengthwise.report.pages.terminal import BAR_LENGTH, print_table
 from lengthwise.report.tables.compared import (
     Comparison,
     accuracies_by_length,

@@ -1,19 +1,17 @@
 """What a terminal shows: progress, results, curves, and what there is to choose from."""
 
 import math
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
-from rich.table import Table as Grid
-from rich.text import Text
 
-from lengthwise.display import counted
+from lengthwise.display import counted, printable
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.structured import STRUCTURED
+from lengthwise.printing import print_grid, print_line
 from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.levels import level_sentences
 from lengthwise.report.tables.numbers import percent, percent_span
@@ -26,11 +24,6 @@ from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
 from lengthwise.runs.spec import RunSpec
-
-
-def print_line(console: Console, text: str) -> None:
-    """Print a line as it is: neither wrapped nor colored, and brackets are brackets."""
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 @contextmanager
@@ -84,13 +77,13 @@ class _Bars:
             print_line(self._bars.console, f"{progress.run_id}: {progress.note}")
             return
         if progress.run_id not in self._lines:
-            name = progress.run_id.rsplit("-", 1)[0]
+            name = printable(progress.run_id.rsplit("-", 1)[0])
             self._lines[progress.run_id] = self._bars.add_task(name, total=progress.total, note="")
         note = f"{progress.phase} {progress.note}" if progress.phase != "training" else progress.note
         if progress.fraction:
             note += f" {progress.fraction:.0%}"
         line = self._lines[progress.run_id]
-        self._bars.update(line, completed=progress.done, total=progress.total, note=note.strip())
+        self._bars.update(line, completed=progress.done, total=progress.total, note=printable(note.strip()))
         if progress.phase == "done" and self._runs is not None:
             self._done.add(progress.run_id)
             self._bars.update(self._runs, completed=len(self._done))
@@ -227,61 +220,3 @@ def print_table(console: Console, title: str, table: Table) -> None:
     print_grid(console, title, table.header, table.lines)
     for name, text in table.shared:
         print_line(console, f"  {name}: {text}")
-
-
-def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    """A table without frames, or a paragraph for each line where the terminal is too narrow for its longest words."""
-    rows = [list(line) for line in lines]
-    console.print(Text(title, style="italic"))
-    widths = _fitted([[name, *column] for name, *column in zip(header, *rows, strict=True)], console.width)
-    if widths is None:
-        for row in rows:
-            items = [f"{name} {cell}" for name, cell in zip(header, row, strict=True) if cell]
-            for line in _wrapped(items, console.width - 2):
-                console.print(Text(line))
-        return
-    grid = Grid.grid(padding=(0, 1, 0, 0))
-    grid.show_header, grid.header_style = True, "underline"
-    for name, width in zip(header, widths, strict=True):
-        grid.add_column(Text(name), overflow="fold", width=width)
-    for row in rows:
-        grid.add_row(*(Text(cell) for cell in row))
-    console.print(grid)
-
-
-def _wrapped(items: Sequence[str], width: int) -> list[str]:
-    """Items in lines of a width: a line breaks between items, inside an item only where that is longer than a line.
-
-    Example:
-        >>> _wrapped(["task parity", "mean 99.9 %", "steps 6,000"], 24)
-        ['- task parity; mean 99.9 %', '  steps 6,000']
-    """
-    lines = [""]
-    for item in items:
-        longer = f"{lines[-1]}; {item}" if lines[-1] else item
-        if len(longer) <= width:
-            lines[-1] = longer
-        else:
-            lines += textwrap.wrap(item, width)
-    return [f"{'- ' if index == 0 else '  '}{line}" for index, line in enumerate(filter(None, lines))]
-
-
-def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | None:
-    """Widths of columns with a space behind each: the longest cell where it fits; None if words must break.
-
-    Short cells such as "50.00 %" stay whole, longer ones may break between words. Free width goes to where most lines
-    break.
-    """
-    expected = [max(map(len, column)) for column in columns]
-    minimum = [
-        max(len(cell) if len(cell) <= len("50.00 %") else max(map(len, cell.split())) for cell in column)
-        for column in columns
-    ]
-    slack = available - sum(minimum) - len(columns)
-    if slack < 0:
-        return None
-    widths = list(minimum)
-    for _ in range(min(slack, sum(expected) - sum(minimum))):
-        tallest = max(range(len(columns)), key=lambda index: expected[index] / widths[index])
-        widths[tallest] += 1
-    return widths

@@ -1,7 +1,5 @@
 """Rows by columns: each cell of an experiment in numbers, each column in a line, and all of it as CSV."""
 
-import csv
-import io
 import math
 import re
 from collections import Counter
@@ -9,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean, median_low
 from typing import NamedTuple
 
+from lengthwise.display import csv_text
 from lengthwise.experiments.base import Cell, Experiment, Printed
 from lengthwise.report.tables.cells import accuracies_scored, long_accuracies, results_of
 from lengthwise.report.tables.levels import LEVELS
@@ -206,12 +205,8 @@ def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[s
 
 def matrix_csv(entries: Iterable[Entry]) -> str:
     """All entries as CSV, numbers in full."""
-    text = io.StringIO()
     lines = [_csv_line(entry) for entry in entries]
-    writer = csv.DictWriter(text, list(lines[0]) if lines else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return text.getvalue()
+    return csv_text([*lines[:1], *(line.values() for line in lines)])
 
 
 CSV_COLUMNS = {

@@ -1,13 +1,12 @@
 """Perplexities in rows: of the cells of an experiment, of single runs, and of one curve; and paired ratios."""
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from statistics import fmean
 from typing import Any
 
+from lengthwise.display import csv_text
 from lengthwise.evaluation.interval import mean_interval
 from lengthwise.evaluation.perplexity import PerplexityCurve, paired_ratio
 from lengthwise.experiments.base import Cell, Experiment
@@ -175,14 +174,12 @@ def curve_table(curve: PerplexityCurve) -> Table:
 
 def perplexity_csv(curves: Sequence[tuple[str, Mapping[str, Any], PerplexityCurve]]) -> str:
     """A line for each chunk of each length, under `CSV_COLUMNS`; each curve is given with its run's id and settings."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
+    rows: list[tuple[object, ...]] = [CSV_COLUMNS]
     for run_id, spec, curve in curves:
         run = (run_id, spec["task"]["name"], spec["model"]["name"], spec["seed"], curve.split)
         for point in curve.points:
-            writer.writerows((*run, point.length, chunk, nll) for chunk, nll in enumerate(point.last))
-    return file.getvalue()
+            rows.extend((*run, point.length, chunk, nll) for chunk, nll in enumerate(point.last))
+    return csv_text(rows)
 
 
 def seeds_sentence(results: Sequence[RunResult]) -> list[str]:

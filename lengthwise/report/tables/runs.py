@@ -1,11 +1,10 @@
 """Results in rows: one for each run, one for each measured point. Terminal, page and CSV file share them."""
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from lengthwise.display import csv_text
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.settings import model_of, task_of, variations
@@ -127,16 +126,14 @@ def as_csv(results: Sequence[RunResult]) -> str:
 
 def curves_as_csv(curves: Iterable[tuple[str, Mapping[str, Any], LengthCurve]]) -> str:
     """The points of curves, each given with its run's id and specification, under `CSV_COLUMNS`."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
+    rows: list[tuple[object, ...]] = [CSV_COLUMNS]
     for run_id, spec, curve in curves:
         run = (run_id, spec["task"]["name"], spec["model"]["name"], spec["seed"])
         for point in curve.points:
             counts = (point.family, point.length, point.num_strings, point.num_correct, point.accuracy)
             balanced = "true" if point.balanced else "false"
-            writer.writerow((*run, curve.protocol, *counts, *point.interval, point.baseline, balanced))
-    return file.getvalue()
+            rows.append((*run, curve.protocol, *counts, *point.interval, point.baseline, balanced))
+    return csv_text(rows)
 
 
 def _table(columns: Iterable[_Column], rows: Sequence[RunRow]) -> Table:

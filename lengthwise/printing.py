@@ -1,0 +1,89 @@
+"""Print lines and tables: the only module that writes to standard output and standard error.
+
+Symbols, answers and names come from files that others wrote. Raw, an escape sequence in one clears the screen, and a
+line break begins a line that looks like the program's own. So all text is escaped here, at the last moment.
+"""
+
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from lengthwise.display import printable
+
+
+def print_line(console: Console, text: str) -> None:
+    """Print one line, with control characters escaped: neither wrapped nor colored, and brackets stay brackets."""
+    # A string would lose words such as ":bug:", which rich replaces by pictures; a Text stays as it is.
+    console.print(Text(printable(text)), soft_wrap=True)
+
+
+def write_lines(lines: Iterable[str], *, is_error: bool = False) -> None:
+    """Write lines, with control characters escaped, to standard output or standard error."""
+    (sys.stderr if is_error else sys.stdout).write("".join(f"{printable(line)}\n" for line in lines))
+
+
+def write_row(cells: Iterable[str]) -> None:
+    """Write cells to standard output, with control characters escaped and tabs between them."""
+    sys.stdout.write("\t".join(map(printable, cells)) + "\n")
+
+
+def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    """A table without frames, or a paragraph for each line where the terminal is too narrow for its longest words."""
+    header, rows = [printable(name) for name in header], [[printable(cell) for cell in line] for line in lines]
+    console.print(Text(printable(title), style="italic"))
+    widths = _fitted([[name, *column] for name, *column in zip(header, *rows, strict=True)], console.width)
+    if widths is None:
+        for row in rows:
+            items = [f"{name} {cell}" for name, cell in zip(header, row, strict=True) if cell]
+            for line in _wrapped(items, console.width - 2):
+                console.print(Text(line))
+        return
+    grid = Grid.grid(padding=(0, 1, 0, 0))
+    grid.show_header, grid.header_style = True, "underline"
+    for name, width in zip(header, widths, strict=True):
+        grid.add_column(Text(name), overflow="fold", width=width)
+    for row in rows:
+        grid.add_row(*(Text(cell) for cell in row))
+    console.print(grid)
+
+
+def _wrapped(items: Sequence[str], width: int) -> list[str]:
+    """Items in lines of a width: a line breaks between items, inside an item only where that is longer than a line.
+
+    Example:
+        >>> _wrapped(["task parity", "mean 99.9 %", "steps 6,000"], 24)
+        ['- task parity; mean 99.9 %', '  steps 6,000']
+    """
+    lines = [""]
+    for item in items:
+        longer = f"{lines[-1]}; {item}" if lines[-1] else item
+        if len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines += textwrap.wrap(item, width)
+    return [f"{'- ' if index == 0 else '  '}{line}" for index, line in enumerate(filter(None, lines))]
+
+
+def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | None:
+    """Widths of columns with a space behind each: the longest cell where it fits; None if words must break.
+
+    Short cells such as "50.00 %" stay whole, longer ones may break between words. Free width goes to where most lines
+    break.
+    """
+    expected = [max(map(len, column)) for column in columns]
+    minimum = [
+        max(len(cell) if len(cell) <= len("50.00 %") else max(map(len, cell.split())) for cell in column)
+        for column in columns
+    ]
+    slack = available - sum(minimum) - len(columns)
+    if slack < 0:
+        return None
+    widths = list(minimum)
+    for _ in range(min(slack, sum(expected) - sum(minimum))):
+        tallest = max(range(len(columns)), key=lambda index: expected[index] / widths[index])
+        widths[tallest] += 1
+    return widths
