@@ -3,16 +3,72 @@
 import json
 import os
 import platform
+import stat
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 HOST = platform.node().replace("/", "-")[:64] or "localhost"
 """This machine's name, as it stands in names of files: processes of two machines may have one number."""
+
+
+class UnreadableFile(ValueError):
+    """A path is there, but cannot be read as a file: it is protected, or is a folder, a pipe or a device."""
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a plain file to read bytes; what it is gets checked first, as opening a pipe waits for its writer.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        UnreadableFile: it may not be read, lies in a folder that may not be entered, or is not a file.
+    """
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            got = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+            raise UnreadableFile(f"{path}: expected a file, got {got}; name a file")
+        return path.open("rb")
+    except OSError as error:
+        raise _missing_or_unreadable(path, error) from None
+
+
+def read_file(path: Path) -> bytes:
+    """Return what a plain file contains; errors are those of `open_file`."""
+    with open_file(path) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise _missing_or_unreadable(path, error) from None
+
+
+def exists(path: Path) -> bool:
+    """Return whether a path exists.
+
+    Raises:
+        UnreadableFile: a folder on the way may not be entered, or a name is longer than any file's.
+    """
+    try:
+        path.stat()
+    except OSError as error:
+        problem = _missing_or_unreadable(path, error)
+        if isinstance(problem, UnreadableFile):
+            raise problem from None
+        return False
+    except ValueError:  # a name with a zero byte
+        return False
+    return True
+
+
+def _missing_or_unreadable(path: Path, error: OSError) -> FileNotFoundError | UnreadableFile:
+    """Tell a file that does not exist from one that cannot be read: what to do next differs."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return FileNotFoundError(error.errno, error.strerror, str(path))
+    return UnreadableFile(f"{path}: cannot be read: {error.strerror or error}; change that, or name another")
 
 
 def write_by_rename(path: Path, content: bytes) -> None:
@@ -29,7 +85,8 @@ def write_by_rename(path: Path, content: bytes) -> None:
         raise OSError(f"{path}: cannot be written: expected a file, got a pipe or a device")
     draft = path.with_name(f".{path.name}.{HOST}.{os.getpid()}")
     try:
-        with draft.open("wb") as file:
+        draft.unlink(missing_ok=True)  # of a killed process of the same number, or a link that leads elsewhere
+        with draft.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -58,15 +115,13 @@ def read_json(path: Path, way_out: str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file cannot be read, is no JSON object, or its content has changed.
+        UnreadableFile: it may not be read, or is not a file.
+        ValueError: the file is not a JSON object, or its content has changed.
     """
+    content = read_file(path)
     try:
-        return parse_json_text(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise
-    except NotADirectoryError as error:
-        raise FileNotFoundError(error.errno, error.strerror, str(path)) from None
-    except (ValueError, OSError) as error:
+        return parse_json_text(content.decode())
+    except ValueError as error:
         raise ValueError(f"{path}: damaged file ({error}); {way_out}") from None
 
 

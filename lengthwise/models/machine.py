@@ -16,7 +16,7 @@ from lengthwise.automata.lookup import StateLookup, TreeLookup
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import IGNORE
-from lengthwise.files import strict_json_loads, write_by_rename
+from lengthwise.files import UnreadableFile, read_file, strict_json_loads, write_by_rename
 from lengthwise.models.base import ModelConfig, SequenceModel
 from lengthwise.models.capabilities import AcceptsPads
 
@@ -179,7 +179,7 @@ def load_machine_model(path: Path) -> MachineModel:
         ValueError: there is no such file, or it describes no machine.
     """
     try:
-        content = strict_json_loads(path.read_text(encoding="utf-8"))
+        content = strict_json_loads(read_file(path))
         if not isinstance(content, dict):
             raise TypeError("it holds no JSON object")
         return machine_model_from_json(content)
@@ -187,7 +187,9 @@ def load_machine_model(path: Path) -> MachineModel:
         raise ValueError(f"{path}: expected a file of a machine model, there is none; save one first") from None
     except KeyError as error:
         raise ValueError(f"{path}: describes no machine, it lacks {error}; save the model again") from None
-    except (ValueError, IndexError, TypeError, AttributeError, OverflowError, RecursionError, OSError) as error:
+    except UnreadableFile:
+        raise
+    except (ValueError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path}: describes no machine ({error}); save the model again") from None
 
 

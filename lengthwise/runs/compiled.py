@@ -13,7 +13,7 @@ from lengthwise.certification.examination import other_part
 from lengthwise.certification.machines import TransducerFields
 from lengthwise.certification.verify import proof_path
 from lengthwise.constructions.base import Construction, Machine, Target
-from lengthwise.files import read_json, write_by_rename, write_json
+from lengthwise.files import read_file, read_json, write_by_rename, write_json
 from lengthwise.models.base import MODELS, build_model, load_weights
 from lengthwise.runs.machines import machine_or_expression
 from lengthwise.runs.provenance import versions
@@ -111,7 +111,7 @@ def load_compiled(folder: str | Path) -> Construction:
     path = Path(folder)
     try:
         description = read_json(path / DESCRIPTION, _WAY_OUT)
-        weights = (path / WEIGHTS).read_bytes()
+        weights = read_file(path / WEIGHTS)
     except FileNotFoundError as error:
         name = Path(error.filename).name
         problem = f"there is no {name} in it" if path.is_dir() else "there is no such folder"

@@ -9,6 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
 
+from lengthwise.files import open_file, read_file
 from lengthwise.models.consistency import check_sizes
 from lengthwise.models.wrapped import WrappedRNN, wrap
 from lengthwise.runs.spec import read_settings
@@ -142,7 +143,7 @@ def _net(parts: dict[str, dict[str, Tensor]], nonlinearity: str) -> WrappedRNN:
 
 def check_not_pickled(path: Path) -> None:
     """Raise a ValueError for a file that torch.save or pickle wrote."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         start = file.read(4)
     if start[:2] == b"PK" or start[:1] == b"\x80":
         raise ValueError(f"{path}: expected safetensors, got a file of torch.save or pickle; {_CONVERT}")
@@ -151,10 +152,10 @@ def check_not_pickled(path: Path) -> None:
 def _read_weights(path: Path) -> dict[str, Tensor]:
     try:
         check_not_pickled(path)
-        return load(path.read_bytes())
+        return load(read_file(path))
     except FileNotFoundError:
         raise ValueError(f"{path}: expected weights, got no such file; {_CONVERT}") from None
-    except (OSError, SafetensorError) as problem:
+    except SafetensorError as problem:
         raise ValueError(f"{path}: expected safetensors, got something else ({problem})") from None
 
 

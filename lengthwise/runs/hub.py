@@ -10,7 +10,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from lengthwise.certification.examination import weights_digest
-from lengthwise.files import read_json, write_by_rename, write_json
+from lengthwise.files import read_file, read_json, write_by_rename, write_json
 from lengthwise.models.base import MODELS, SequenceModel, build_model, load_weights
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.registry import UnknownName, names_of_files
@@ -52,7 +52,7 @@ def is_hub_folder(path: Path) -> bool:
 def is_of_library(path: Path) -> bool:
     """Whether the configuration in a folder is one that `save_hub` wrote, by its library's name."""
     try:
-        content = json.loads((path / CONFIG).read_bytes())
+        content = json.loads(read_file(path / CONFIG))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(content, dict) and content.get("library_name") == LIBRARY
@@ -97,8 +97,8 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
     if config.library_name != LIBRARY:
         raise ValueError(f"{folder}: expected a model of {LIBRARY}, got one of {config.library_name}; name another")
     try:
-        weights = load((folder / WEIGHTS).read_bytes())
-    except (OSError, SafetensorError) as problem:
+        weights = load(read_file(folder / WEIGHTS))
+    except (FileNotFoundError, SafetensorError) as problem:
         raise ValueError(f"{folder / WEIGHTS}: expected safetensors, got something else ({problem})") from None
     name, settings = split_named(config.task)
     with names_of_files():

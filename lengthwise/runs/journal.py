@@ -10,7 +10,7 @@ from io import BufferedWriter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from lengthwise.files import write_by_rename
+from lengthwise.files import UnreadableFile, open_file, read_file, write_by_rename
 
 
 @runtime_checkable
@@ -49,11 +49,11 @@ class Journal(Generic[E]):
     def read(self) -> list[E]:
         """All entries; a last line cut short by a crash is left out, other damage is a ValueError."""
         try:
-            lines = self.path.read_bytes().splitlines()
+            lines = read_file(self.path).splitlines()
         except FileNotFoundError:
             return []
-        except OSError as error:
-            raise ValueError(f"{self.path}: cannot be read: {error.strerror}; {TRAIN_AGAIN}") from None
+        except UnreadableFile as error:
+            raise ValueError(f"{error}; {TRAIN_AGAIN}") from None
         entries = []
         for number, line in enumerate(lines, start=1):
             try:
@@ -70,7 +70,7 @@ class Journal(Generic[E]):
         So a journal is read while it is written. Of one that is missing there are none; damage is a ValueError.
         """
         try:
-            with self.path.open("rb") as file:
+            with open_file(self.path) as file:
                 length = file.seek(0, os.SEEK_END)
                 file.seek(offset)
                 whole, newline, _ = file.read().rpartition(b"\n")

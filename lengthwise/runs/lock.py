@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -27,7 +28,7 @@ def held(path: Path) -> Iterator[TextIOWrapper]:
         BlockingIOError: another process holds it.
         OSError: the file system has no locks, or the file cannot be opened; the sentence says which.
     """
-    with path.open("a", encoding="utf-8") as file:
+    with _opened(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -36,6 +37,21 @@ def held(path: Path) -> Iterator[TextIOWrapper]:
             way_out = f"; {WAY_OUT}" if error.errno in WITHOUT_LOCKS else ""
             raise OSError(f"{path}: cannot be locked: {error.strerror or error}{way_out}") from None
         yield file
+
+
+def _opened(path: Path) -> TextIOWrapper:
+    """Open the file of a lock to add to it; a link, which may lead to a file of others, is not followed."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except OSError as error:
+        is_other = error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR)
+        problem = "expected a file, got a link, a pipe or a folder; remove it" if is_other else error.strerror
+        raise OSError(f"{path}: cannot be locked: {problem}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path}: cannot be locked: expected a file, got a pipe or a device; remove it")
+    return os.fdopen(descriptor, "a", encoding="utf-8")
 
 
 def check_locks(root: Path) -> None:

@@ -1,7 +1,7 @@
 """Machines wherever they lie: in files of any format, folders of runs, certificates, regular expressions."""
 
 import json
-import os.path
+import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,7 +14,7 @@ from lengthwise.automata.regex import dfa_from_regex, named_symbols
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import CERTIFICATE, Certificate, certificate_file
 from lengthwise.certification.machines import machine_from_json
-from lengthwise.files import read_json
+from lengthwise.files import UnreadableFile, exists, read_file, read_json
 
 LEARNED = "machine.json"
 
@@ -79,7 +79,7 @@ def machine_or_expression(source: str) -> Given | str:
             "the language of the empty string alone"
         )
     path = Path(source)
-    if not os.path.exists(source):
+    if not _is_path(source):
         if source.startswith(EXPRESSION):
             return source.removeprefix(EXPRESSION)
         if path.suffix.lower() in {*suffixes(), ".toml"} or "/" in source:
@@ -102,6 +102,11 @@ def machine_or_expression(source: str) -> Given | str:
     if path.suffix.lower() == ".regex" and (pattern := _pattern_alone(path)) is not None:
         return pattern
     return Given(read_machine(path), True)
+
+
+def _is_path(source: str) -> bool:
+    """Return whether a text is the path of something; one with a name longer than any file's is an expression."""
+    return all(len(os.fsencode(name)) <= MAX_NAME for name in source.split("/")) and exists(Path(source))
 
 
 def _of_folder(folder: Path) -> Given:
@@ -156,7 +161,9 @@ def _of_certificate(certificate: Certificate, path: Path) -> Given:
 def is_certificate(path: Path) -> bool:
     """Whether a file holds a certificate, by its entries alone."""
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_file(path))
+    except UnreadableFile:
+        raise
     except (ValueError, OSError, RecursionError):
         return False
     return isinstance(content, dict) and {"level", "transducer"} <= content.keys()
@@ -165,7 +172,9 @@ def is_certificate(path: Path) -> bool:
 def _pattern_alone(path: Path) -> str | None:
     """The pattern of a file that does not give the symbols; None where it does, or cannot be read."""
     try:
-        pattern, alphabet = pattern_and_alphabet(path.read_bytes().decode("utf-8-sig"))
+        pattern, alphabet = pattern_and_alphabet(read_file(path).decode("utf-8-sig"))
+    except UnreadableFile:
+        raise
     except (ValueError, OSError):
         return None
     return pattern if alphabet is None else None

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lengthwise.files import write_by_rename
+from lengthwise.files import UnreadableFile, open_file, write_by_rename
 from lengthwise.models.base import MODELS
 from lengthwise.registry import is_of_package
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
@@ -74,6 +74,8 @@ def _read(path: Path, kind: type[_Record]) -> list[_Record]:
         raise ValueError(
             f"{path}: there is no such file; `lengthwise reproduce` writes records next to its pages"
         ) from None
+    except UnreadableFile:
+        raise
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, ValidationError) as error:
         if isinstance(error, ValidationError):
             raise ValueError(f"{path}: not results of this version; run the experiment again") from None
@@ -83,7 +85,7 @@ def _read(path: Path, kind: type[_Record]) -> list[_Record]:
 def _lines(path: Path) -> Iterator[str]:
     """Decompress a file line by line: a small file can be a large text."""
     size = 0
-    with gzip.open(path) as file:
+    with open_file(path) as packed, gzip.open(packed) as file:
         while line := file.readline(MAX_LINE + 1):
             size += len(line)
             if len(line) > MAX_LINE or size > MAX_SIZE:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from lengthwise.files import read_file
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
 from lengthwise.models.consistency import check_made_alike
 from lengthwise.presets.base import PRESETS, Preset, Pursuit
@@ -271,16 +272,15 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> Settings:
 def read_settings(path: Path) -> Settings:
     """Settings from a TOML file; a file that is missing, blank or no TOML is a ValueError that says where."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
         if not text.strip():
             raise ValueError(f"{path}: expected a TOML file with settings, got a blank one")
         return tomllib.loads(text)
-    except (FileNotFoundError, IsADirectoryError) as error:
-        got = "a folder" if isinstance(error, IsADirectoryError) else "no such file"
-        raise ValueError(f"{path}: expected a TOML file with settings, got {got}; name one") from None
+    except FileNotFoundError:
+        raise ValueError(f"{path}: expected a TOML file with settings, got no such file; name one") from None
     except RecursionError:
         raise ValueError(f"{path}: cannot be read as TOML: it is nested too deeply") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read as TOML: {error}") from None
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from lengthwise.automata.formats.files import suffixes
 from lengthwise.devices import find_device
+from lengthwise.files import exists
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.described import check_not_pickled, load_described
@@ -56,11 +57,11 @@ def load_stored(path: Path, device: str = "cpu") -> StoredModel:
 
 
 def _load(path: Path) -> StoredModel:
-    if not path.exists():
+    if not exists(path):
         raise ValueError(
             f"{path}: expected a run folder, a compiled or learned model's, or a net's TOML file, got no such path"
         )
-    if path.is_file():
+    if not path.is_dir():
         check_not_pickled(path)
         if path.suffix == ".safetensors":
             raise ValueError(

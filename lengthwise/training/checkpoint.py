@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from lengthwise.files import write_by_rename
+from lengthwise.files import open_file, write_by_rename
 from lengthwise.models.base import SequenceModel, first_names
 from lengthwise.training.loop import Growth, TrainingState
 from lengthwise.training.shards import joined_shards, placed
@@ -116,6 +116,7 @@ def _moments(state: TrainingState, parameter: nn.Parameter) -> dict[str, Tensor]
 def _read_file(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata of a file that is not damaged."""
     try:
+        open_file(path).close()  # a library would call it missing, or wait for a pipe
         with safe_open(path, framework="pt") as file:
             tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             metadata: dict[str, str] = file.metadata() or {}

@@ -6,7 +6,7 @@ from lengthwise.automata.formats.base import FORMATS, Format, ReadableFormat
 from lengthwise.automata.formats.dot import DOT
 from lengthwise.automata.formats.notes import notes_on
 from lengthwise.automata.labeled import LabeledMachine
-from lengthwise.files import write_by_rename
+from lengthwise.files import UnreadableFile, open_file, write_by_rename
 
 MAX_BYTES = 64 * 2**20
 """The largest file of a machine that is read, in bytes."""
@@ -50,8 +50,8 @@ def read_machine(path: str | Path) -> LabeledMachine:
         raise ValueError(f"{_named(path)}: expected a machine's file, got no such file; check its name") from None
     except UnicodeDecodeError:
         raise ValueError(f"{_named(path)}: expected text in UTF-8, got others; convert it") from None
-    except OSError as problem:
-        raise ValueError(f"{_named(path)}: cannot be read: {problem.strerror}") from None
+    except UnreadableFile:
+        raise
     except ValueError as problem:
         raise ValueError(f"{_named(path)}: {problem}") from None
 
@@ -80,10 +80,8 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
 
 
 def _content(path: Path) -> bytes:
-    """The bytes of a plain file, if there are not too many: a pipe or a device may never end."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise ValueError("expected a machine's file, got a pipe or a device; write it to a file")
-    with path.open("rb") as file:
+    """Return the bytes of a plain file, if there are not too many."""
+    with open_file(path) as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise ValueError(

@@ -8,6 +8,7 @@ import numpy as np
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.formats.att import ATT, att_rows
 from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.files import UnreadableFile, read_file
 
 
 def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
@@ -28,11 +29,13 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
     """
     path = Path(path)
     try:
-        return parse_mlregtest(path.read_bytes().decode("utf-8-sig"), alphabet)
+        return parse_mlregtest(read_file(path).decode("utf-8-sig"), alphabet)
     except UnicodeDecodeError:
         raise ValueError(f"{path}: expected text in UTF-8, got others; convert it") from None
-    except OSError as problem:
-        raise ValueError(f"{path}: expected a file of MLRegTest: {problem.strerror}; check its name") from None
+    except FileNotFoundError:
+        raise ValueError(f"{path}: expected a file of MLRegTest, got no such file; check its name") from None
+    except UnreadableFile:
+        raise
     except ValueError as problem:
         raise ValueError(f"{path}: {problem}") from None
 

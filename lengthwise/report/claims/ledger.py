@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lengthwise.evaluation.interval import difference_from_zero, mean_interval
 from lengthwise.experiments.base import EXPERIMENTS, Cell, Experiment, Scale
+from lengthwise.files import read_file
 from lengthwise.report.claims.base import (
     CLAIMS,
     Claim,
@@ -209,7 +210,7 @@ class Ledger:
             (cell,) = _experiment(number.experiment, "paper").select(number.row, number.column).cells
             return f"{sum(p.numel() for p in cell.specs[0].outline().parameters()):,}"
         self._check_page(number.page)
-        text = (self.docs / number.page).read_text(encoding="utf-8")
+        text = read_file(self.docs / number.page).decode()
         return phrase_in(text, number) if isinstance(number, Phrase) else number_in(text, number)
 
     def _check_page(self, page: str) -> None:

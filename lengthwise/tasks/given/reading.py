@@ -4,6 +4,7 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from io import TextIOWrapper
 from itertools import chain
 from numbers import Number
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, TextIO, get_args
 
 import numpy as np
 
-from lengthwise.files import strict_json_loads
+from lengthwise.files import open_file, strict_json_loads
 from lengthwise.registry import nearest
 from lengthwise.tasks.given.columns import Columns
 from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples_from
@@ -192,7 +193,7 @@ def _lines(file: TextIO) -> Iterator[str]:
 
 def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first: bool) -> Pairs:
     csv.field_size_limit(MAX_LINE)
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with _text(path) as file:
         rows = csv.reader(_lines(file), delimiter=delimiter, strict=True)
         first = next(rows, None)
         if first is None:
@@ -217,6 +218,11 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
         )
 
 
+def _text(path: Path) -> TextIOWrapper:
+    """Open a file of text, with line breaks as they are."""
+    return TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="")
+
+
 def _cells(row: Sequence[str], at: tuple[int, int], width: int, number: int) -> tuple[str, str]:
     if len(row) <= max(at) or any(row[width:]):  # empty cells at the end are left out, or added, by spreadsheets
         raise ValueError(
@@ -228,7 +234,7 @@ def _cells(row: Sequence[str], at: tuple[int, int], width: int, number: int) -> 
 def _rows_of_lines(path: Path, columns: Columns) -> Pairs:
     """A JSON object, or a list of two, on each line."""
     keys = None
-    with path.open(encoding="utf-8-sig") as file:
+    with _text(path) as file:
         for number, line in enumerate(_lines(file), 1):
             if not line.strip():
                 continue
@@ -259,7 +265,7 @@ def _keys(names: Sequence[str], columns: Columns, number: int, *, before: tuple[
 
 def _rows_of_competition(path: Path, columns: Columns) -> Pairs:
     """Rows in the format of Abbadingo or StaMInA; a sign begins each line of the latter, a count the former."""
-    with path.open(encoding="utf-8-sig") as file:
+    with _text(path) as file:
         lines = enumerate(_lines(file), 1)
         first = next((numbered for numbered in lines if numbered[1].split()), (1, ""))
         if first[1].split()[:1] in ([sign] for sign in "+-?"):
@@ -317,6 +323,7 @@ def _rows_of_abbadingo(path: Path, header: Sequence[str], lines: Iterable[tuple[
 
 
 def _rows_of_parquet(path: Path, columns: Columns) -> Pairs:
+    open_file(path).close()  # a library would call it missing, or wait for a pipe
     try:
         from pyarrow import parquet, types
     except ImportError:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lengthwise.files import UnreadableFile, read_file
 from lengthwise.tasks.text.language import Split, Tokens
 from lengthwise.tasks.text.token_file import SPLITS, TokenFile, in_memory, read_tokens, write_tokens
 from lengthwise.tasks.text.tokenizer import Tokenizer, train_tokenizer
@@ -81,14 +82,16 @@ def split_documents(documents: Sequence[str], held_out: float, splits: Sequence[
 def _read(file: Path, split: str) -> str:
     field = "files" if split == "train" else f"{split}_files"
     try:
-        return file.read_bytes().decode("utf-8")
+        return read_file(file).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{field}: expected {file} to be UTF-8, got another encoding at byte {error.start + 1:,}; convert it, "
             "as by iconv -t UTF-8"
         ) from None
-    except OSError as error:
-        raise ValueError(f"{field}: {file} cannot be read ({error.strerror}); name a text file") from None
+    except FileNotFoundError:
+        raise ValueError(f"{field}: expected a text file, got {file}, which does not exist; name another") from None
+    except UnreadableFile as error:
+        raise ValueError(f"{field}: {error}") from None
 
 
 def key_of(texts: Texts, vocab_size: int) -> str:
