@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from lengthwise.cli.options import count, folder, whole_number
 from lengthwise.cli.outputs import check_folder
 from lengthwise.cli.streams import Output
+from lengthwise.files import exists
 
 
 def compile_machine(
@@ -34,7 +35,7 @@ def compile_machine(
     from lengthwise.runs.compiled import DESCRIPTION, requested_machine, save_compiled
     from lengthwise.runs.machines import LEARNED
 
-    check_folder(out, "compile", (out / DESCRIPTION).exists() and not (out / LEARNED).exists())
+    check_folder(out, "compile", exists(out / DESCRIPTION) and not exists(out / LEARNED))
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
     compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
     console = Output()

@@ -13,6 +13,7 @@ from lengthwise.cli.options import whole_number
 from lengthwise.cli.outputs import check_folder
 from lengthwise.cli.streams import say
 from lengthwise.display import counted
+from lengthwise.files import exists
 from lengthwise.printing import write_lines
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def learn(
     The longest, up to a fifth, and a tenth of the others are held out. What is proved is that the net answers as the
     machine does; whether the machine is right about the world, strings that were held out can only suggest.
     """
-    check_folder(out, "learn", (out / "learned.json").exists())
+    check_folder(out, "learn", exists(out / "learned.json"))
     from lengthwise.learning.learned import learn as learn_machine
     from lengthwise.report.pages.learned import write_learned_page
     from lengthwise.report.tables.learned import learned_lines

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from lengthwise.cli.devices import VARIABLE
+from lengthwise.files import UnreadableFile, exists
 
 
 def whole_number(kind: Any, tokens: Sequence[Any]) -> int:
@@ -32,9 +33,14 @@ def folder(kind: Any, tokens: Sequence[Any]) -> Path:
         raise ValueError(
             f"{tokens[0].keyword or 'argument'}: expected a folder, got an empty name; write . for this one"
         )
-    if Path(text).is_file():
+    path = Path(text)
+    try:
+        is_there = exists(path)
+    except UnreadableFile as error:
+        raise ValueError(f"{tokens[0].keyword or 'argument'}: {error}") from None
+    if is_there and not path.is_dir():
         raise ValueError(f"{tokens[0].keyword or 'argument'}: expected a folder, got the file {text}; name another")
-    return Path(text)
+    return path
 
 
 MAX_DIGITS = 1_000

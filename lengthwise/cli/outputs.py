@@ -6,6 +6,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from lengthwise.cli.streams import say
+from lengthwise.files import exists
 
 if TYPE_CHECKING:
     from lengthwise.runs.folder import Run
@@ -13,14 +14,15 @@ if TYPE_CHECKING:
 
 def check_writable(file: Path) -> None:
     """Raise a ValueError where a file cannot be written, before the work whose result it is to hold."""
+    is_there = exists(file)
     if file.is_dir():
         raise ValueError(f"{file}: expected a file to write, got a folder; name a file in it")
-    if file.exists() and not file.is_file():
+    if is_there and not file.is_file():
         raise ValueError(f"{file}: expected a file to write, got a pipe or a device; name a file")
-    if (taken := next((path for path in file.parents if path.exists()), file.parent)).is_file():
+    if (taken := next((path for path in file.parents if exists(path)), file.parent)).is_file():
         raise ValueError(f"{file}: expected a file in a folder, but {taken} is a file; name a folder")
-    file.parent.mkdir(parents=True, exist_ok=True)
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=file.parent):
             pass
     except OSError as error:
@@ -35,7 +37,7 @@ def note_unfinished(path: object, run: "Run") -> None:
 
 def check_folder(folder: Path, command: str, is_own: bool) -> None:
     """Raise a ValueError where a command cannot write into a folder, or would mix with what others wrote there."""
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    existing = next(path for path in (folder, *folder.absolute().parents) if exists(path))
     if not existing.is_dir():
         raise ValueError(f"{existing}: expected a folder, got a file; name another")
     if not os.access(existing, os.W_OK):

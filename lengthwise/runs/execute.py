@@ -13,7 +13,7 @@ from lengthwise.conventions import Diverged
 from lengthwise.devices import check_arithmetic, default_device, find_device, on_cpu
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
-from lengthwise.files import remove_drafts
+from lengthwise.files import UnreadableFile, remove_drafts
 from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
@@ -119,6 +119,8 @@ def _finished(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> RunResu
     """The run's own result under this plan or one that has all of it, None where there is none; nothing is written."""
     try:
         result = folder.read_result()
+    except UnreadableFile:
+        raise
     except ValueError:
         return None
     return result if result and has_all_of(result, spec, plan) else None
@@ -128,6 +130,8 @@ def _set_unreadable_result_aside(folder: RunFolder) -> None:
     """Make way for a new result where that of another version or run stands."""
     try:
         folder.read_result()
+    except UnreadableFile:  # it may be whole
+        raise
     except ValueError:
         folder.set_result_aside()
 
@@ -138,6 +142,8 @@ def _earlier_status(folder: RunFolder) -> RunStatus:
         return RunStatus()
     try:
         return folder.read_status()
+    except UnreadableFile:
+        raise
     except ValueError:
         return RunStatus()
 

@@ -21,7 +21,7 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.perplexity import PerplexityCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY
-from lengthwise.files import HOST, read_json, write_json
+from lengthwise.files import HOST, UnreadableFile, read_file, read_json, write_json
 from lengthwise.models.base import MODELS, SequenceModel
 from lengthwise.registry import UnknownName
 from lengthwise.runs.card import result_card
@@ -55,6 +55,15 @@ class RunStatus(BaseModel):
     device: str = Field("", exclude_if=lambda device: not device)
     journals: dict[str, str] = Field(default_factory=dict)
     attempts: tuple[Attempt, ...] = Field((), exclude_if=lambda attempts: not attempts)
+
+
+class _RunFile(BaseModel):
+    """The content of ``run.json``; early versions wrote neither versions nor plan."""
+
+    id: Any = None
+    spec: Any = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    plan: dict[str, Any] = Field(default_factory=dict)
 
 
 ENDINGS = ("reached", "out of budget")
@@ -170,11 +179,13 @@ class RunFolder(NamedTuple):
         self.path.mkdir(parents=True, exist_ok=True)
         self._check_code(spec)
         try:
-            earlier = self.read_spec()
+            earlier, content = self.read_spec(), self._read_run()
+        except UnreadableFile:  # it may be whole, and is not ours to replace
+            raise
         except ValueError:
-            earlier = None
+            earlier, content = None, {}
         is_own = earlier is not None and earlier.id == spec.id
-        content, has_net = self._read("run.json") if is_own else {}, self._has_net()
+        content, has_net = content if is_own else {}, self._has_net()
         planned = content.get("plan") if plan is None else plan.model_dump(mode="json")
         is_as_before = earlier is not None and is_own and earlier.until == spec.until and content.get("plan") == planned
         if has_net and is_as_before:
@@ -201,7 +212,9 @@ class RunFolder(NamedTuple):
     def _begun(self) -> dict[str, str]:
         """The versions that a net was trained by; none where there is no net yet, as after a refusal."""
         try:
-            return dict(self._read("run.json").get("versions", {})) if self._has_net() else {}
+            return dict(self._read_run().get("versions", {})) if self._has_net() else {}
+        except UnreadableFile:
+            raise
         except ValueError:  # not begun, or damaged
             return {}
 
@@ -236,12 +249,12 @@ class RunFolder(NamedTuple):
     def read_beginnings(self) -> list[str]:
         """Which processes have begun to work on the run, the last of which may still; a run that is read is none."""
         try:
-            return (self.path / ".lock").read_text(encoding="utf-8").splitlines()
+            return read_file(self.path / ".lock").decode(errors="replace").splitlines()
         except FileNotFoundError:
             return []
 
     def read_spec(self) -> RunSpec:
-        content = self._read("run.json")
+        content = self._read_run()
         try:
             spec = spec_from_json(content["spec"])
         except (KeyError, TypeError, AttributeError) as error:
@@ -258,11 +271,11 @@ class RunFolder(NamedTuple):
     def read_plan(self) -> EvaluationPlan:
         """What was last to be measured; all of it where the folder does not say, as of runs of early versions."""
         path = self.path / "run.json"
-        return validated(EvaluationPlan, self._read(path.name).get("plan", {}), path=str(path))
+        return validated(EvaluationPlan, self._read_run().get("plan", {}), path=str(path))
 
     def read_begun_at(self) -> str:
         """The commit at which the run was created; weights may have been trained, in part, at a later one."""
-        return str(self._read("run.json").get("versions", {}).get("commit", "unknown"))
+        return str(self._read_run().get("versions", {}).get("commit", "unknown"))
 
     def read_status(self) -> RunStatus:
         if not (self.path / "state.json").exists():
@@ -323,6 +336,11 @@ class RunFolder(NamedTuple):
     @property
     def certificate(self) -> Path:
         return certificate_file(self.path)
+
+    def _read_run(self) -> dict[str, Any]:
+        content = self._read("run.json")
+        validated(_RunFile, content, path=str(self.path / "run.json"))
+        return content
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
