@@ -21,6 +21,9 @@ LEARNED = "machine.json"
 EXPRESSION = "regex:"
 """Begins a regular expression that could be taken for a path."""
 
+OPERATORS, SHORT = frozenset("|*+?()[]{}\\"), 3
+"""A longer text without these operators matches few strings: it is more often a mistyped name than a language."""
+
 MAX_NAME, ALIKE = 255, 0.8
 """Up to this length a text that is as much like the name of a file here is taken for a misspelled one."""
 
@@ -41,10 +44,10 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     """The machine of each source: a machine's file, a certificate, a folder that has one, or a regular expression.
 
     A path that exists is a path. Otherwise a text that begins with ``regex:`` is an expression, and so is any other
-    that has neither the suffix of a format, ``.toml`` nor a ``/``, and is not nearly the name of a file here. The
-    symbols of an expression are those that it names, those of the other sources, and these `symbols`. Of a certificate,
-    the machine is the task's where the model was seen to follow it or proved to have it (level `extracted` and those
-    above), and the one read off the model otherwise.
+    that has neither the suffix of a format, ``.toml`` nor a ``/``, is not nearly the name of a file here, and has an
+    operator unless it is short. The symbols of an expression are those that it names, those of the other sources, and
+    these `symbols`. Of a certificate, the machine is the task's where the model was seen to follow it or proved to have
+    it (level `extracted` and those above), and the one read off the model otherwise.
 
     Raises:
         ValueError: there is no such path; it holds no machine; the expression has an error, or looks like a file's
@@ -82,15 +85,15 @@ def machine_or_expression(source: str) -> Given | str:
     if not _is_path(source):
         if source.startswith(EXPRESSION):
             return source.removeprefix(EXPRESSION)
-        if path.suffix.lower() in {*suffixes(), ".toml"} or "/" in source:
-            raise ValueError(
-                f"{source[:200]}: expected a file, a folder or a regular expression, got no such path; write "
-                f"{EXPRESSION}{source[:40]} if it is an expression"
-            )
         if len(source) <= MAX_NAME and (close := get_close_matches(source, os.listdir(), n=1, cutoff=ALIKE)):
             raise ValueError(
                 f"{source}: expected a file, a folder or a regular expression, got a name like that of {close[0]!r}; "
                 f"write that, or {EXPRESSION}{source} if it is an expression"
+            )
+        if path.suffix.lower() in {*suffixes(), ".toml"} or "/" in source or _is_word(source):
+            raise ValueError(
+                f"{source[:200]}: expected a file, a folder or a regular expression, got no such path; write "
+                f"{EXPRESSION}{source[:40]} if it is an expression"
             )
         return source
     if path.is_dir():
@@ -102,6 +105,11 @@ def machine_or_expression(source: str) -> Given | str:
     if path.suffix.lower() == ".regex" and (pattern := _pattern_alone(path)) is not None:
         return pattern
     return Given(read_machine(path), True)
+
+
+def _is_word(source: str) -> bool:
+    """Return whether a text looks like a name: it is longer than `ab` or `abb`, and no operator is in it."""
+    return len(source) > SHORT and not OPERATORS & set(source)
 
 
 def _is_path(source: str) -> bool:

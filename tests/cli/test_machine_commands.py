@@ -316,3 +316,21 @@ def test_a_net_is_certified_by_a_machine(capsys) -> None:
     assert "counterexample: bb: the model says out, right is in" in out
     assert error == "lengthwise: --min-level: expected tested or higher, got refuted\n"
     assert printed(capsys, "certify", "net", "--machine", "(a|b)*bb")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["learnd", "my-net", "net.old", "runs/x", "learned2"])
+def test_a_mistyped_name_is_no_expression_for_any_command(name: str, capsys) -> None:
+    Path("learned").mkdir()
+    for arguments in (
+        *(["export", name, "--to", to, "--out", f"out.{suffix}"] for to, suffix in (("c", "h"), ("dot", "dot"))),
+        ["describe", name],
+        ["diff", name, "a*"],
+        ["convert", name, "out.dot"],
+        ["compile", name, "--to", "rnn", "--out", "net"],
+    ):
+        code, out, err = printed(capsys, *arguments)
+        assert (code, out) == (2, "")
+        assert f"{name}: expected a file, a folder or a regular expression, got" in err
+        assert f"regex:{name} if it is an expression" in err
+    assert [path.name for path in Path().iterdir()] == ["learned"]
+    assert printed(capsys, "describe", f"regex:{name}")[0] == 0

@@ -54,7 +54,7 @@ def test_what_a_text_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ValueError, match=r"^x\*: expected machine\.json or certificate\.json in it, got neither; `leng"
     ):
         given_machines(["x*"])
-    for missing in ("none.dot", "none.JFF", "folder/m"):
+    for missing in ("none.dot", "none.JFF", "folder/m", "learnd", "my-net", "runs.old", "net_2"):
         with pytest.raises(
             ValueError, match=rf"^{missing}: expected a file, a folder or .*, got no such path; write reg"
         ):
@@ -69,7 +69,9 @@ def test_a_misspelled_name_is_no_expression(tmp_path: Path, monkeypatch: pytest.
     ):
         given_machines(["party.dt"])
     assert given_machines(["regex:party.dt"])[0].answers_empty
-    assert given_machines(["parity"])[0].labeled.symbols == tuple("aiprty")
+    assert given_machines(["regex:parity"])[0].labeled.symbols == tuple("aiprty")
+    with pytest.raises(ValueError, match=r"^lernd: expected .* no such path; write regex:lernd if it is an expression"):
+        given_machines(["lernd"])
 
 
 def test_a_certificate_gives_what_was_proved(parity: Path) -> None:
