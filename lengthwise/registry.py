@@ -20,9 +20,9 @@ Member = TypeVar("Member")
 Registered = TypeVar("Registered")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: object, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the known name closest to `name`, or an empty string."""
-    close = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    close = get_close_matches(name, list(known), n=1, cutoff=0.5) if isinstance(name, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -1,6 +1,9 @@
 """From raw settings to a validated description, with one clear line for every problem."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
+from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -19,6 +22,46 @@ def validated(kind: type[Described], settings: Mapping[str, Any], path: str = ""
         return kind.model_validate(dict(settings))
     except ValidationError as error:
         raise _in_sentences(kind, error, path) from None
+
+
+def check_kind(argument: str, value: object, kind: Any, wanted: str) -> None:
+    """Raise a ValueError that names an argument unless its value is of a kind.
+
+    Example:
+        >>> check_kind("separator", 1, str, "a text")
+        Traceback (most recent call last):
+        ValueError: separator: expected a text, got 1; give one
+    """
+    if not isinstance(value, kind):
+        raise ValueError(f"{argument}: expected {wanted}, got {truncate(repr(value))}; give one")
+
+
+def check_function(argument: str, value: object) -> None:
+    """Raise a ValueError that names an argument unless its value can be called."""
+    if not callable(value):
+        raise ValueError(f"{argument}: expected a function, got {truncate(repr(value))}; give one, or leave it out")
+
+
+def whole_number(argument: str, value: object, low: int, high: int) -> int:
+    """Return a whole number of any type as an int; any other value, a truth value too, is a ValueError."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:
+        got = truncate(repr(value))
+        raise ValueError(f"{argument}: expected a whole number from {low:,} to {high:,}, got {got}; give one")
+    return int(value)
+
+
+def texts_of(argument: str, value: object) -> tuple[str, ...]:
+    """Return several texts as a tuple; the letters of a text are several, and any other value is a ValueError."""
+    texts = tuple(value) if isinstance(value, Iterable) else (value,)
+    if not isinstance(value, Iterable) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"{argument}: expected several texts, got {truncate(repr(value))}; give a list of them")
+    return texts
+
+
+def path_of(argument: str, value: object) -> Path:
+    """Return a path that is given as text or as a path; any other value is a ValueError."""
+    check_kind(argument, value, (str, os.PathLike), "a path")
+    return Path(value)  # type: ignore[arg-type]  # as was checked
 
 
 if TYPE_CHECKING:

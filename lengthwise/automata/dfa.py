@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float64, Int64
 from lengthwise.automata.sampling import StringSampler
 from lengthwise.automata.semiautomaton import Semiautomaton, explore
 from lengthwise.automata.transducer import Transducer
+from lengthwise.validation import check_kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class DFA:
 
     def __post_init__(self) -> None:
         accepting = np.array(self.accepting)
+        check_kind("semiautomaton", self.semiautomaton, Semiautomaton, "a Semiautomaton")
         self.semiautomaton.check_state(self.start)
         self.semiautomaton.check_labels(accepting, "accepting")
         if accepting.dtype != np.bool_:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 
 from lengthwise.automata.refinement import coarsest_partition, first_difference
+from lengthwise.validation import texts_of
 
 State = TypeVar("State", bound=Hashable)
 
@@ -51,8 +52,8 @@ class Semiautomaton:
                 f"table: expected next states in 0..{num_states - 1}, got {table[state, symbol]} "
                 f"at state {state} and symbol {symbol}; add the missing state or fix the entry"
             )
-        are_names = all(isinstance(symbol, str) and symbol for symbol in self.symbols)
-        if not are_names or len(self.symbols) != num_symbols or len(set(self.symbols)) != num_symbols:
+        symbols = texts_of("symbols", self.symbols)
+        if not all(symbols) or len(symbols) != num_symbols or len(set(symbols)) != num_symbols:
             raise ValueError(
                 f"symbols: expected {num_symbols} distinct non-empty strings, got {self.symbols!r}; "
                 "name every column of the table once"
@@ -60,7 +61,7 @@ class Semiautomaton:
         table = table.astype(np.int64)
         table.setflags(write=False)
         object.__setattr__(self, "table", table)
-        object.__setattr__(self, "symbols", tuple(self.symbols))
+        object.__setattr__(self, "symbols", symbols)
 
     @property
     def num_states(self) -> int:

@@ -9,6 +9,7 @@ from jaxtyping import Int64
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.conventions import IGNORE
+from lengthwise.validation import check_kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class Transducer:
         if outputs.dtype.kind not in "biu":
             raise ValueError(f"outputs: expected numbers of answers, got {outputs.dtype}; number them from 0")
         outputs = outputs.astype(np.int64)
+        check_kind("semiautomaton", self.semiautomaton, Semiautomaton, "a Semiautomaton")
         self.semiautomaton.check_state(self.start)
         self.semiautomaton.check_labels(outputs, "outputs")
         outputs.setflags(write=False)

@@ -5,6 +5,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.machines import machine_from_json
 from lengthwise.models.machine import MachineModel, TransducerModel, as_model
+from lengthwise.validation import check_kind
 
 
 def machine_model(certificate: Certificate) -> MachineModel:
@@ -38,6 +39,7 @@ def streamed_machine_model(certificate: Certificate) -> TransducerModel:
 
 
 def _check_level(certificate: Certificate) -> None:
+    check_kind("certificate", certificate, Certificate, "a certificate, as `certify` returns it")
     if not certificate.reaches("extracted"):
         raise ValueError(
             f"certificate: expected level extracted or higher, got {certificate.level}; no machine is proved right "

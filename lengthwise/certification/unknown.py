@@ -18,6 +18,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.threads import one_thread
+from lengthwise.validation import texts_of
 
 NUM_STRINGS, LENGTH = 1_000, 40
 """Of strings whose states say how large the radii are."""
@@ -72,7 +73,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             f"model: expected one that reads symbol by symbol, got a {type(model).__name__}; certify it by a machine "
             "that you suspect"
         )
-    names = tuple(symbols), tuple(classes)
+    names = texts_of("symbols", symbols), texts_of("classes", classes)
     with eval_mode(model):
         check_model(model, _placeholder(*names))
         reader = reader_of(model, names[0])

@@ -1,7 +1,5 @@
 """Squared error of numbers that are answered in context, against how many examples came before."""
 
-from numbers import Integral
-
 import torch
 from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +10,7 @@ from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import VectorTask, check_is_task
 from lengthwise.threads import one_thread
+from lengthwise.validation import whole_number
 
 RESAMPLES = 1_000
 """How often prompts are drawn again, with replacement, for the interval of a mean."""
@@ -80,8 +79,7 @@ def error_curve(
     if not isinstance(task, VectorTask):
         raise ValueError(f"task: {task.name} answers with classes, which have an accuracy; measure it by length_curve")
     task.check_length(length)
-    if not isinstance(num_prompts, Integral) or not 1 <= num_prompts <= MAX_PROMPTS:
-        raise ValueError(f"num_prompts: expected a whole number from 1 to {MAX_PROMPTS:,}, got {num_prompts!r}")
+    num_prompts = whole_number("num_prompts", num_prompts, 1, MAX_PROMPTS)
     batch = task.sample(num_prompts, length, generator_for(seed, "evaluation", length))
     device = device_of(model)
     with eval_mode(model):

@@ -25,6 +25,7 @@ from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.threads import one_thread
+from lengthwise.validation import check_function, whole_number
 
 Protocol = Literal["independent", "one-pass", "structured", "labeled"]
 """How the strings of a length were drawn.
@@ -38,8 +39,11 @@ strings (constant, alternating, periodic, few runs, sparse). `labeled`: not draw
 SetProgress = Callable[[float], None]
 """Called with the fraction of a piece of work that is done, up to 1."""
 
-MAX_STRINGS = 1_000_000
-"""More strings of a length are taken for a slip."""
+MAX_STRINGS, MAX_LENGTH = 1_000_000, 10_000_000
+"""More strings of a length, and longer ones, are taken for a slip."""
+
+MAX_SYMBOLS = 1 << 32
+"""The most symbols of the strings of one length, which are drawn at once: with their answers they take 64 GiB."""
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 18
 """Strings are evaluated in parts of at most that many symbols, so that memory does not grow with their number."""
@@ -243,8 +247,13 @@ def length_curve(
     in_order = sorted({int(length) for length in lengths})
     if not in_order:
         raise ValueError("lengths: expected at least one length, got none")
-    if not isinstance(num_strings, Integral) or not 1 <= num_strings <= MAX_STRINGS:
-        raise ValueError(f"num_strings: expected 1 to {MAX_STRINGS:,}, got {num_strings!r}")
+    num_strings = whole_number("num_strings", num_strings, 1, MAX_STRINGS)
+    if in_order[-1] > MAX_LENGTH or in_order[-1] * num_strings > MAX_SYMBOLS:
+        raise ValueError(
+            f"lengths: expected at most {min(MAX_LENGTH, MAX_SYMBOLS // num_strings):,} with {num_strings:,} strings, "
+            f"got {in_order[-1]:,}; take shorter or fewer strings"
+        )
+    check_function("set_progress", set_progress)
     check_task_consistent(task)
     check_consistent(model, task)
     check_sizes(model, task)

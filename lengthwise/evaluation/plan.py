@@ -7,6 +7,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from lengthwise.evaluation.error_curve import ErrorCurve, error_curve
 from lengthwise.evaluation.length_curve import (
+    MAX_LENGTH,
     LengthCurve,
     LengthPoint,
     Protocol,
@@ -190,9 +191,6 @@ class EvaluationPlan(Description):
             set_progress(sum(other for other, _ in lengths if other <= length) / sum(other for other, _ in lengths))
         return LengthCurve(protocol=protocol, points=tuple(points))
 
-
-MAX_LENGTH = 10_000_000
-"""Longer lengths are taken for a slip."""
 
 MAX_LENGTHS = 100_000
 """More lengths are taken for a slip."""

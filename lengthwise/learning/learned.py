@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -41,13 +42,14 @@ from lengthwise.learning.search import (
     search,
 )
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
-from lengthwise.randomness import generator_for
+from lengthwise.randomness import generator_for, whole_seed
 from lengthwise.runs.compiled import save_compiled
 from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.given.examples import Counts, Examples, Supervision
 from lengthwise.tasks.given.reading import read_examples
 from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.threads import one_thread
+from lengthwise.validation import check_function, check_kind
 
 SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
 """Of the examples, how many are held out for their length, and of the others at random."""
@@ -199,8 +201,12 @@ def learn(
         >>> learned.machine.num_states, learned.certificate.level
         (2, 'proved')
     """
-    if not 0 <= budget < math.inf:
-        raise ValueError(f"budget: expected a number of CPU seconds, 0 or more, got {budget}")
+    is_number = isinstance(budget, Real) and not isinstance(budget, bool)
+    if not is_number or not 0 <= budget < math.inf:
+        raise ValueError(f"budget: expected a number of CPU seconds, 0 or more, got {budget!r}; 60 is one")
+    check_kind("exact", exact, bool, "True or False")
+    check_function("report", report)
+    seed = whole_seed(seed)
     if seed < 0:
         raise ValueError(f"seed: expected a whole number of at least 0, got {seed}")
     examples = read_examples(source, separator=separator, string=string, label=label, supervision=supervision)

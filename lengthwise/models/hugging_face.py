@@ -3,6 +3,7 @@
 import copy
 import inspect
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -61,6 +62,12 @@ def wrap_hugging_face(
             "are for `wrap`"
         )
     backbone: nn.Module = getattr(model, "base_model", model)
+    for part in (model, backbone):
+        if not hasattr(part.config, "vocab_size"):
+            raise ValueError(
+                f"model: expected one that reads tokens, with vocab_size in its config, got a {type(part).__name__}; "
+                "of one that also reads other inputs, give the part that reads text"
+            )
     if answers is not None:
         count = int(model.config.vocab_size)  # type: ignore[union-attr, arg-type]
         _check_tokens("answers", answers, count)
@@ -68,8 +75,9 @@ def wrap_hugging_face(
     if not isinstance(head, nn.Module):
         raise ValueError(f"head: expected a module, got a {type(head).__name__}; nn.Linear is one")
     count = int(backbone.config.vocab_size)  # type: ignore[union-attr, arg-type]
-    ids = list(tokens) if tokens is not None else list(range(count))
+    ids = range(count) if tokens is None else tokens
     _check_tokens("tokens", ids, count)
+    ids = list(ids)
     cache = _cache_of(backbone, ids[0])
     if cache is None:
         plain = HuggingFaceModel(backbone, head, ids)
@@ -82,6 +90,8 @@ def wrap_hugging_face(
 
 def _check_tokens(name: str, tokens: Sequence[int], count: int) -> None:
     """Raise a ValueError unless there are some, all of the vocabulary."""
+    if not isinstance(tokens, Sequence) or any(isinstance(t, bool) or not isinstance(t, Integral) for t in tokens):
+        raise ValueError(f"{name}: expected a list of numbers of tokens, got {tokens!r}; give one")
     if not tokens:
         raise ValueError(f"{name}: expected at least one token, got none; name one for each")
     if others := [token for token in tokens if not 0 <= token < count]:

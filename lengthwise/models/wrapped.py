@@ -14,6 +14,10 @@ from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import ModelConfig, RecurrentModel, eval_mode
 from lengthwise.models.capabilities import BoundsSteps
 from lengthwise.ops.intervals import Intervals
+from lengthwise.validation import whole_number
+
+MAX_SYMBOLS = 10_000_000
+"""More symbols are taken for a slip."""
 
 MAX_POSITIONS_PER_CHUNK = 1024
 """The number of symbols of the parts in which long strings are read."""
@@ -71,8 +75,8 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
             raise ValueError("embedding: expected one without max_norm, which changes its weights when they are read")
     if num_symbols is None:
         raise ValueError(f"num_symbols: expected a number, as {type(embedding).__name__} does not say it, got none")
-    if num_symbols < 1:
-        raise ValueError(f"num_symbols: expected at least 1, got {num_symbols}")
+    known = embedding.num_embeddings if isinstance(embedding, nn.Embedding) else MAX_SYMBOLS
+    num_symbols = whole_number("num_symbols", num_symbols, 1, known)
     for name, part in (("embedding", embedding), ("head", head)):
         if not isinstance(part, nn.Module):
             raise ValueError(f"{name}: expected a module of torch, got a {type(part).__name__}")

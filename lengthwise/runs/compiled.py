@@ -20,7 +20,7 @@ from lengthwise.runs.provenance import versions
 from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.regular.machine import machine_task
-from lengthwise.validation import dump_named, split_named, validated
+from lengthwise.validation import dump_named, path_of, split_named, validated
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "compiled.json"
 _WAY_OUT = "`lengthwise compile` makes it again"
@@ -108,7 +108,7 @@ def load_compiled(folder: str | Path) -> Construction:
     Raises:
         ValueError: the folder is missing, incomplete or damaged; its model or its task is not known here.
     """
-    path = Path(folder)
+    path = path_of("folder", folder)
     try:
         description = read_json(path / DESCRIPTION, _WAY_OUT)
         weights = read_file(path / WEIGHTS)

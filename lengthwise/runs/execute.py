@@ -31,6 +31,7 @@ from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_che
 from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps
 from lengthwise.training.ranks import ALONE, RankEnded, Ranks
+from lengthwise.validation import check_function, check_kind, path_of
 
 
 class Progress(NamedTuple):
@@ -83,11 +84,15 @@ def execute(
     The net is trained and measured on `device`, by default that of `LENGTHWISE_DEVICE`, else the CPU; certificates are
     made on the CPU. Of several processes (`ranks`) this is the first one; the others `train_along`.
     """
+    check_function("listener", listener)
+    check_function("stop_requested", stop_requested)
+    check_kind("device", device, (torch.device, str, type(None)), "a device such as cuda, or its name")
     plan = plan or EvaluationPlan()
+    root = path_of("root", root)
     if not isinstance(spec, RunSpec) or not isinstance(plan, EvaluationPlan):
         raise ValueError("execute: expected a RunSpec and an EvaluationPlan; make_spec(task, model) makes the former")
     check_arithmetic()
-    folder = RunFolder(Path(root) / spec.id)
+    folder = RunFolder(root / spec.id)
     check_ranks_of(spec, ranks)
     where = Placement(find_device(device) if isinstance(device, str) else device or default_device(), ranks)
     with one_thread(), where.leading() as lead:

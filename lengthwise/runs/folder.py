@@ -34,7 +34,7 @@ from lengthwise.tasks.base import SymbolTask
 from lengthwise.tasks.text.language import LanguageTask
 from lengthwise.training.checkpoint import load_final_weights, read_notes
 from lengthwise.training.loop import StepRecord
-from lengthwise.validation import validated
+from lengthwise.validation import path_of, validated
 
 
 class RunStatus(BaseModel):
@@ -404,7 +404,7 @@ def load_run(path: str | Path) -> Run:
 
     Where its task or model comes from a file of the user's that has changed since, that is a warning.
     """
-    folder = RunFolder(Path(path))
+    folder = RunFolder(path_of("path", path))
     spec = folder.read_spec()
     for name in folder.changed_files(spec):
         change = "has changed since this net began to train, which may answer otherwise than it was measured"

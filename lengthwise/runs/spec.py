@@ -19,7 +19,7 @@ from lengthwise.tasks.base import TASKS, SymbolTask, Task, VectorTask
 from lengthwise.training.batches import training_lengths
 from lengthwise.training.recipe import Recipe
 from lengthwise.training.requirements import check_memory, check_model, check_task
-from lengthwise.validation import dump_named, quoted, truncate, validated
+from lengthwise.validation import check_kind, dump_named, quoted, truncate, validated
 
 SECTIONS = ("task", "model", "train")
 MAX_SEED = 10**15
@@ -118,6 +118,10 @@ def make_spec(
         >>> spec.recipe.steps, spec.recipe.batch_size
         (10, 128)
     """
+    check_kind("settings", settings, Mapping, "sections of settings")
+    check_kind("other_tasks", other_tasks, (list, tuple), "a list of changes of the task")
+    for changes in other_tasks:
+        check_kind("other_tasks", changes, Mapping, "changes of the task's settings")
     task_class, model_class, seed = TASKS[task], MODELS[model], whole_seed(seed)
     goal = None if until is None else parse_goal(until)
     base_preset = _preset(

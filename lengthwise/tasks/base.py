@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import islice
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -78,6 +79,8 @@ class Task(Description, ABC):
 
     def check_length(self, length: int) -> None:
         """Raise a ValueError that names the nearest legal lengths unless `length` is legal."""
+        if not isinstance(length, Integral) or isinstance(length, bool):
+            raise ValueError(f"length: expected a whole number, got {length!r}; give one")
         if length >= 1 and self.is_legal_length(length):
             return
         around = [n for n in range(max(1, length - 3), max(1, length) + 4) if self.is_legal_length(n)]

@@ -16,6 +16,7 @@ from lengthwise.files import open_file, strict_json_loads
 from lengthwise.registry import nearest
 from lengthwise.tasks.given.columns import Columns
 from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples_from
+from lengthwise.validation import check_kind
 
 MAX_LINE = 8_000_000
 """The longest line of a file, or text in one of its cells, in characters."""
@@ -63,6 +64,9 @@ def read_examples(
         raise ValueError(
             f"supervision: expected {kinds}, got {supervision!r}{nearest(supervision, get_args(Supervision))}"
         )
+    check_kind("separator", separator, str, "a text")
+    for argument, column in (("string", string), ("label", label)):
+        check_kind(argument, column, (str, type(None)), "the name of a column")
     split = partial(_split, separator=separator)
     columns = Columns(string, label)
     if isinstance(source, str | Path):

@@ -1,0 +1,178 @@
+"""Public functions called with arguments of another kind: one sentence that begins with the argument's name."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from torch import nn
+
+import lengthwise
+from lengthwise import Recipe, certify, construct, length_curve, make_model, make_spec, make_task
+from lengthwise.automata import DFA, Semiautomaton, Transducer
+
+pytestmark = pytest.mark.unchecked  # the package itself is to refuse them, without beartype
+
+JUNK: tuple[Any, ...] = (
+    *(None, 1, -1, 1.5, "x", "", [], {}, object(), True, float("nan"), float("inf"), 10**12, -(10**12)),
+    *([10**12], b"x", (None,), [None], ["a", 1], np.array([1.5]), lambda: 0, [1, "a"]),
+)
+
+FLIP = np.array([[0, 1], [1, 0]])
+PARITY = make_task("parity")
+DECISION_TREE = make_task("decision-tree")
+NET = make_model("gru", PARITY, d_model=4)
+TRANSFORMER = make_model("regular-gpt", PARITY, d_model=8, num_heads=2)
+SPEC = make_spec("parity", "gru", {"train": {"steps": 2}})
+PAIRS = [("ab", "x"), ("b", "y")] * 8
+
+
+def first_tokens(**arguments: Any) -> object:
+    """Only look at the arguments of `learn`: a machine is learned for none that is accepted."""
+    return lengthwise.learn(PAIRS[:2], **arguments)
+
+
+CALLS: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
+    "make_task": (make_task, {"name": "parity"}),
+    "make_model": (make_model, {"name": "gru", "task": PARITY, "seed": 0}),
+    "construct": (construct, {"name": "rnn", "machine": PARITY}),
+    "wrap": (
+        lengthwise.wrap,
+        {"embedding": nn.Embedding(2, 4), "core": nn.LSTM(4, 4), "head": nn.Linear(4, 2), "num_symbols": 2},
+    ),
+    "wrap_hugging_face": (
+        lengthwise.wrap_hugging_face,
+        {"model": NET, "head": nn.Linear(4, 2), "answers": None, "tokens": None},
+    ),
+    "length_curve": (
+        length_curve,
+        {
+            "model": NET,
+            "task": PARITY,
+            "lengths": [3, 4],
+            "num_strings": 2,
+            "seed": 0,
+            "protocol": "independent",
+            "set_progress": lambda fraction: None,
+        },
+    ),
+    "error_curve": (
+        lengthwise.error_curve,
+        {"model": NET, "task": DECISION_TREE, "length": 5, "num_prompts": 2, "seed": 0},
+    ),
+    "train": (
+        lengthwise.train,
+        {"model": NET, "task": PARITY, "recipe": Recipe(steps=1, batch_size=2, max_length=4), "seed": 0},
+    ),
+    "extract": (lengthwise.extract, {"model": TRANSFORMER, "symbols": "ab", "classes": ("0", "1")}),
+    "certify": (partial(certify), {"model": None, "task": None}),
+    "machine_model": (lengthwise.machine_model, {"certificate": None}),
+    "streamed_machine_model": (lengthwise.streamed_machine_model, {"certificate": None}),
+    "make_spec": (
+        make_spec,
+        {
+            "task": "parity",
+            "model": "gru",
+            "settings": {},
+            "preset": None,
+            "seed": 0,
+            "until": None,
+            "budget": 1.0,
+            "other_tasks": (),
+        },
+    ),
+    "execute": (
+        lengthwise.execute,
+        {
+            "spec": None,
+            "root": "runs",
+            "plan": None,
+            "listener": lambda progress: None,
+            "stop_requested": lambda: False,
+            "device": None,
+        },
+    ),
+    "load_run": (lengthwise.load_run, {"path": "none"}),
+    "load_compiled": (lengthwise.load_compiled, {"folder": "none"}),
+    "learn": (
+        first_tokens,
+        {
+            "separator": "",
+            "string": None,
+            "label": None,
+            "supervision": "last",
+            "budget": 0.0,
+            "seed": 0,
+            "exact": False,
+            "report": lambda attempt: None,
+        },
+    ),
+    "Semiautomaton": (Semiautomaton, {"table": FLIP, "symbols": ("a", "b")}),
+    "DFA": (
+        DFA,
+        {"semiautomaton": Semiautomaton(FLIP, ("a", "b")), "start": 0, "accepting": np.array([True, False])},
+    ),
+    "Transducer": (
+        Transducer,
+        {"semiautomaton": Semiautomaton(FLIP, ("a", "b")), "start": 0, "outputs": np.array([0, 1])},
+    ),
+}
+
+NAMED = re.compile(r"^([\w.\[\]'/ -]+: .+|unknown (task|model|construction|preset) .* \(known: )")
+
+
+def refusal(function: Callable[..., object], arguments: dict[str, object]) -> str:
+    """Return the sentence of an error; it is empty if there was none."""
+    try:
+        function(**arguments)
+    except (ValueError, TypeError, LookupError) as error:  # names that are not registered are a LookupError
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    function, arguments = CALLS[name]
+    for argument in arguments:
+        for junk in JUNK:
+            sentence = refusal(function, {**arguments, argument: junk})
+            is_called = callable(junk) and "takes 0 positional arguments" in sentence  # a function, but another one
+            assert not sentence or is_called or NAMED.match(sentence), f"{name}({argument}={junk!r}): {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: first_tokens(seed=None), "seed: expected a whole number, got 'None'; 0 is one"),
+        (lambda: first_tokens(separator=1), "separator: expected a text, got 1; give one"),
+        (lambda: first_tokens(budget=None), "budget: expected a number of CPU seconds, 0 or more, got None; 60 is one"),
+        (
+            lambda: length_curve(NET, PARITY, [3], protocol=None),
+            "protocol: unknown None (known: independent, one-pass, structured)",
+        ),
+        (
+            lambda: length_curve(NET, PARITY, [10**12]),
+            "lengths: expected at most 10,000,000 with 256 strings, got 1,000,000,000,000; take shorter or fewer "
+            "strings",
+        ),
+        (
+            lambda: length_curve(NET, PARITY, [10**7], num_strings=10**6),
+            "lengths: expected at most 4,294 with 1,000,000 strings, got 10,000,000; take shorter or fewer strings",
+        ),
+        (
+            lambda: Semiautomaton(FLIP, None),
+            "symbols: expected several texts, got None; give a list of them",
+        ),
+        (lambda: DFA(None, 0, np.array([True])), "semiautomaton: expected a Semiautomaton, got None; give one"),
+        (lambda: lengthwise.load_run(None), "path: expected a path, got None; give one"),
+        (lambda: make_spec("parity", "gru", None), "settings: expected sections of settings, got None; give one"),
+    ],
+)
+def test_the_sentence_says_what_is_wanted_and_what_came(call: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(ValueError) as error:  # noqa: PT011  # the whole sentence is compared
+        call()
+    assert str(error.value) == sentence
