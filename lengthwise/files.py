@@ -5,8 +5,8 @@ import os
 import platform
 import stat
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
@@ -85,17 +85,32 @@ def write_by_rename(path: Path, content: bytes) -> None:
         raise OSError(f"{path}: cannot be written: expected a file, got a pipe or a device")
     draft = path.with_name(f".{path.name}.{HOST}.{os.getpid()}")
     try:
-        draft.unlink(missing_ok=True)  # of a killed process of the same number, or a link that leads elsewhere
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise OSError(f"{path}: cannot be written: {error.strerror or error}") from None
+        with naming(path):
+            draft.unlink(missing_ok=True)  # of a killed process of the same number, or a link that leads elsewhere
+            with draft.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
     finally:
         with suppress(OSError):  # its name may be none: what is wrong with that is said above
             draft.unlink(missing_ok=True)
+
+
+def reason(error: OSError) -> str:
+    """Return what an error of the system is about, its file first, without its number."""
+    if error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return error.strerror or str(error)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error of the system say which file could not be written: that of a full disk names none."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def remove_drafts(path: Path) -> None:

@@ -28,7 +28,8 @@ from lengthwise.cli import (
 )
 from lengthwise.cli.devices import quiet_processes
 from lengthwise.cli.messages import line_in_extension, one_line_warnings, refusal, with_flag
-from lengthwise.cli.streams import Output, flush, open_streams, say
+from lengthwise.cli.streams import Output, flush, has_folder, open_streams, say
+from lengthwise.files import reason
 
 app = App(
     name="lengthwise",
@@ -70,7 +71,7 @@ app.register_install_completion_command(help="Complete commands and options in y
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong."""
     quiet_processes()
-    code = _run(arguments) if open_streams() else 2
+    code = _run(arguments) if open_streams() and has_folder() else 2
     sys.exit(flush(code))
 
 
@@ -101,7 +102,7 @@ def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
     except MemoryError:
         return say("out of memory; ask for fewer or shorter strings", 1)
     except OSError as error:
-        return say(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error), 1)
+        return say(reason(error), 1)
     except RuntimeError as error:
         return say(line_in_extension(error) + str(error), 1)
     except Exception as error:

@@ -54,6 +54,16 @@ def open_streams() -> bool:
     return True
 
 
+def has_folder() -> bool:
+    """Return whether the working folder exists, without which torch ends the process; say so if it does not."""
+    try:
+        os.getcwd()
+    except OSError:
+        say("working folder: expected one that exists, got one that was deleted; change to another, as by cd", 2)
+        return False
+    return True
+
+
 def _is_open(descriptor: int) -> bool:
     try:
         os.fstat(descriptor)

@@ -13,7 +13,7 @@ from lengthwise.conventions import Diverged
 from lengthwise.devices import check_arithmetic, default_device, find_device, on_cpu
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
-from lengthwise.files import UnreadableFile, remove_drafts
+from lengthwise.files import UnreadableFile, reason, remove_drafts
 from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
@@ -294,9 +294,19 @@ def _train(state: TrainingState, work: _Work, course: Course) -> RunStatus:
         folder.write_status(work.clock.status("diverged", course.steps + state.step, str(error)))
         raise
     except RankEnded as error:
-        raise RankEnded(f"{error}; step {saved} is kept in {folder.path}; {work.way_on}") from None
+        raise RankEnded(f"{error}; {_kept(work, saved)}") from None
     except OSError as error:
-        raise OSError(f"{error.strerror or error}; step {saved} is kept in {folder.path}; {work.way_on}") from None
+        raise OSError(f"{reason(error)}; {_kept(work, saved)}") from None
+
+
+def _kept(work: _Work, step: int) -> str:
+    """Say from which step a run whose training failed can go on; its folder may have been deleted meanwhile."""
+    path = work.folder.path
+    if work.folder.checkpoint.exists():
+        return f"step {step} is kept in {path}; {work.way_on}"
+    if path.exists():
+        return f"{path} has no checkpoint yet; the same command begins again"
+    return f"{path} was deleted, and its checkpoint with it; the same command begins again"
 
 
 def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: bool) -> None:

@@ -21,7 +21,7 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.perplexity import PerplexityCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY
-from lengthwise.files import HOST, UnreadableFile, read_file, read_json, write_json
+from lengthwise.files import HOST, UnreadableFile, naming, read_file, read_json, write_json
 from lengthwise.models.base import MODELS, SequenceModel
 from lengthwise.registry import UnknownName
 from lengthwise.runs.card import result_card
@@ -241,8 +241,9 @@ class RunFolder(NamedTuple):
                 raise RunHeld(f"{self.path}: another process is working on this run{by}; wait for it") from None
 
             def begin() -> None:
-                file.write(f"process {os.getpid()} on {HOST}\n")
-                file.flush()
+                with naming(self.path / ".lock"):
+                    file.write(f"process {os.getpid()} on {HOST}\n")
+                    file.flush()
 
             yield begin
 

@@ -10,7 +10,7 @@ from io import BufferedWriter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from lengthwise.files import UnreadableFile, open_file, read_file, write_by_rename
+from lengthwise.files import UnreadableFile, naming, open_file, read_file, write_by_rename
 
 
 @runtime_checkable
@@ -109,8 +109,13 @@ class Journal(Generic[E]):
     @contextmanager
     def appending(self) -> Iterator["JournalWriter[E]"]:
         """The file, open for more entries."""
-        with self.path.open("ab") as file:
-            yield JournalWriter(file, _hash(self.path.read_bytes()))
+        with naming(self.path):
+            file = self.path.open("ab")
+        try:
+            yield JournalWriter(self.path, file, _hash(self.path.read_bytes()))
+        finally:
+            with naming(self.path):  # what is not written yet is tried again
+                file.close()
 
     def _lines(self, steps: int) -> bytes:
         return "".join(self.line(entry) for entry in self.read() if entry.step <= steps).encode()
@@ -138,19 +143,22 @@ class Journal(Generic[E]):
 class JournalWriter(Generic[E]):
     """Adds entries to a journal, and keeps the hash of all that it holds."""
 
+    path: Path
     file: BufferedWriter
     hash: blake2b
 
     def write(self, entry: E) -> None:
         """Add an entry; it is on disk after the next `sync`."""
         line = Journal.line(entry).encode()
-        self.file.write(line)
+        with naming(self.path):
+            self.file.write(line)
         self.hash.update(line)
 
     def sync(self) -> str:
         """Bring all entries to the disk, where they outlast a power cut; return their `Journal.digest`."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        with naming(self.path):
+            self.file.flush()
+            os.fsync(self.file.fileno())
         return self.hash.hexdigest()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from lengthwise.files import read_file
+from lengthwise.files import UnreadableFile, read_file
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
 from lengthwise.models.consistency import check_made_alike
 from lengthwise.presets.base import PRESETS, Preset, Pursuit
@@ -277,15 +277,18 @@ def read_settings(path: Path) -> Settings:
     """Settings from a TOML file; a file that is missing, blank or no TOML is a ValueError that says where."""
     try:
         text = read_file(path).decode()
-        if not text.strip():
-            raise ValueError(f"{path}: expected a TOML file with settings, got a blank one")
-        return tomllib.loads(text)
+        settings = tomllib.loads(text)
     except FileNotFoundError:
         raise ValueError(f"{path}: expected a TOML file with settings, got no such file; name one") from None
     except RecursionError:
         raise ValueError(f"{path}: cannot be read as TOML: it is nested too deeply") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnreadableFile:
+        raise
+    except ValueError as error:  # also of a number with more digits than Python converts
         raise ValueError(f"{path}: cannot be read as TOML: {error}") from None
+    if not text.strip():
+        raise ValueError(f"{path}: expected a TOML file with settings, got a blank one")
+    return settings
 
 
 def parse_assignments(assignments: Iterable[str]) -> Settings:
@@ -316,7 +319,7 @@ def parse_assignments(assignments: Iterable[str]) -> Settings:
 def _parse_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:  # also a number with more digits than Python converts
         return text
 
 

@@ -48,9 +48,15 @@ class LocalPool(ReportingExecutor):
         self._on_end, self._end = context.Pipe(duplex=False)
         self._is_ending = threading.Event()
         self._listener: Listener = lambda progress: None
+        try:
+            self._executor = ProcessPoolExecutor(num_workers, context, _start_worker, (self._to_parent, self._on_end))
+        except OSError as error:  # of the semaphores of its queues
+            raise OSError(
+                f"workers: processes cannot share memory here ({error.strerror or error}); make /dev/shm writable, for "
+                "containers by --shm-size, or train run by run with `lengthwise train`"
+            ) from None
         self._thread = threading.Thread(target=self._pass_on, daemon=True)
         self._thread.start()
-        self._executor = ProcessPoolExecutor(num_workers, context, _start_worker, (self._to_parent, self._on_end))
 
     def report_to(self, listener: Listener) -> None:
         self._listener = listener
