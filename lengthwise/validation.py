@@ -24,7 +24,7 @@ def validated(kind: type[Described], settings: Mapping[str, Any], path: str = ""
         raise _in_sentences(kind, error, path) from None
 
 
-def check_kind(argument: str, value: object, kind: Any, wanted: str) -> None:
+def check_kind(argument: str, value: object, kind: Any, expected: str) -> None:
     """Raise a ValueError that names an argument unless its value is of a kind.
 
     Example:
@@ -33,7 +33,7 @@ def check_kind(argument: str, value: object, kind: Any, wanted: str) -> None:
         ValueError: separator: expected a text, got 1; give one
     """
     if not isinstance(value, kind):
-        raise ValueError(f"{argument}: expected {wanted}, got {truncate(repr(value))}; give one")
+        raise ValueError(f"{argument}: expected {expected}, got {truncate(repr(value))}; give one")
 
 
 def check_function(argument: str, value: object) -> None:

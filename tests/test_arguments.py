@@ -172,7 +172,7 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         (lambda: make_spec("parity", "gru", None), "settings: expected sections of settings, got None; give one"),
     ],
 )
-def test_the_sentence_says_what_is_wanted_and_what_came(call: Callable[[], object], sentence: str) -> None:
+def test_the_sentence_has_what_is_missing_and_what_came(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(ValueError) as error:  # noqa: PT011  # the whole sentence is compared
         call()
     assert str(error.value) == sentence

@@ -248,11 +248,9 @@ def length_curve(
     if not in_order:
         raise ValueError("lengths: expected at least one length, got none")
     num_strings = whole_number("num_strings", num_strings, 1, MAX_STRINGS)
-    if in_order[-1] > MAX_LENGTH or in_order[-1] * num_strings > MAX_SYMBOLS:
-        raise ValueError(
-            f"lengths: expected at most {min(MAX_LENGTH, MAX_SYMBOLS // num_strings):,} with {num_strings:,} strings, "
-            f"got {in_order[-1]:,}; take shorter or fewer strings"
-        )
+    if in_order[-1] > (longest := min(MAX_LENGTH, MAX_SYMBOLS // num_strings)):
+        got = f"with {num_strings:,} strings, got {in_order[-1]:,}; take shorter or fewer strings"
+        raise ValueError(f"lengths: expected at most {longest:,} {got}")
     check_function("set_progress", set_progress)
     check_task_consistent(task)
     check_consistent(model, task)

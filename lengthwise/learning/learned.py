@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -201,14 +200,9 @@ def learn(
         >>> learned.machine.num_states, learned.certificate.level
         (2, 'proved')
     """
-    is_number = isinstance(budget, Real) and not isinstance(budget, bool)
-    if not is_number or not 0 <= budget < math.inf:
-        raise ValueError(f"budget: expected a number of CPU seconds, 0 or more, got {budget!r}; 60 is one")
     check_kind("exact", exact, bool, "True or False")
     check_function("report", report)
-    seed = whole_seed(seed)
-    if seed < 0:
-        raise ValueError(f"seed: expected a whole number of at least 0, got {seed}")
+    _check_numbers(budget, seed)
     examples = read_examples(source, separator=separator, string=string, label=label, supervision=supervision)
     _check_names(examples)
     parts = _parts(examples, seed)
@@ -232,6 +226,14 @@ def learn(
         _notes(parts, result, separator, exact),
         answers_empty,
     )
+
+
+def _check_numbers(budget: object, seed: object) -> None:
+    """Raise a ValueError unless the budget and the seed are numbers of at least 0."""
+    if not isinstance(budget, int | float) or isinstance(budget, bool) or not 0 <= budget < math.inf:
+        raise ValueError(f"budget: expected a number of CPU seconds, 0 or more, got {budget!r}; 60 is one")
+    if whole_seed(seed) < 0:
+        raise ValueError(f"seed: expected a whole number of at least 0, got {seed}")
 
 
 def _or_by_merging(examples: Examples, result: SearchResult, exact: bool) -> SearchResult:

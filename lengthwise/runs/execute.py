@@ -13,13 +13,14 @@ from lengthwise.conventions import Diverged
 from lengthwise.devices import check_arithmetic, default_device, find_device, on_cpu
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
-from lengthwise.files import UnreadableFile, reason, remove_drafts
+from lengthwise.files import reason, remove_drafts
 from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
+from lengthwise.runs.earlier import earlier_status, finished_result, set_unreadable_result_aside
 from lengthwise.runs.folder import ENDINGS, RunFolder, RunResult, RunStatus, takes_probes
 from lengthwise.runs.journal import JournalWriter, Probe
-from lengthwise.runs.measurements import has_all_of, measurements
+from lengthwise.runs.measurements import measurements
 from lengthwise.runs.placement import Placement, check_ranks_of
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.signals import StopRequested
@@ -84,13 +85,8 @@ def execute(
     The net is trained and measured on `device`, by default that of `LENGTHWISE_DEVICE`, else the CPU; certificates are
     made on the CPU. Of several processes (`ranks`) this is the first one; the others `train_along`.
     """
-    check_function("listener", listener)
-    check_function("stop_requested", stop_requested)
-    check_kind("device", device, (torch.device, str, type(None)), "a device such as cuda, or its name")
-    plan = plan or EvaluationPlan()
-    root = path_of("root", root)
-    if not isinstance(spec, RunSpec) or not isinstance(plan, EvaluationPlan):
-        raise ValueError("execute: expected a RunSpec and an EvaluationPlan; make_spec(task, model) makes the former")
+    plan, root = plan or EvaluationPlan(), path_of("root", root)
+    _check_arguments(spec, plan, listener, stop_requested, device)
     check_arithmetic()
     folder = RunFolder(root / spec.id)
     check_ranks_of(spec, ranks)
@@ -99,18 +95,18 @@ def execute(
         folder.path.mkdir(parents=True, exist_ok=True)
         for change in folder.changes_of_extensions():
             listener(Progress(spec.id, "training", 0, spec.recipe.steps, change, is_decision=True))
-        result, note = _finished(folder, spec, plan), "already finished"
+        result, note = finished_result(folder, spec, plan), "already finished"
         if result is not None:
             folder.create(spec, str(where))
         else:
             with folder.locked() as begin:
-                result = _finished(folder, spec, plan)  # another process may have finished it since
+                result = finished_result(folder, spec, plan)  # another process may have finished it since
                 if result is None:
                     begin()
                     remove_drafts(folder.checkpoint)
                     folder.create(spec, str(where), plan)
-                    _set_unreadable_result_aside(folder)
-                    clock = Clock(_earlier_status(folder), str(where))
+                    set_unreadable_result_aside(folder)
+                    clock = Clock(earlier_status(folder), str(where))
                     work = _Work(spec, folder, clock, listener, stop_requested, where)
                     lead()
                     trained = _train_once(work) if spec.until is None else _pursue(work, spec.until)
@@ -120,37 +116,13 @@ def execute(
     return result
 
 
-def _finished(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> RunResult | None:
-    """The run's own result under this plan or one that has all of it, None where there is none; nothing is written."""
-    try:
-        result = folder.read_result()
-    except UnreadableFile:
-        raise
-    except ValueError:
-        return None
-    return result if result and has_all_of(result, spec, plan) else None
-
-
-def _set_unreadable_result_aside(folder: RunFolder) -> None:
-    """Make way for a new result where that of another version or run stands."""
-    try:
-        folder.read_result()
-    except UnreadableFile:  # it may be whole
-        raise
-    except ValueError:
-        folder.set_result_aside()
-
-
-def _earlier_status(folder: RunFolder) -> RunStatus:
-    """How far the run had come, or a new status where that cannot be read: it only adds up times."""
-    if not folder.checkpoint.exists():
-        return RunStatus()
-    try:
-        return folder.read_status()
-    except UnreadableFile:
-        raise
-    except ValueError:
-        return RunStatus()
+def _check_arguments(spec: object, plan: object, listener: object, stop_requested: object, device: object) -> None:
+    """Raise a ValueError that names an argument of another kind."""
+    check_function("listener", listener)
+    check_function("stop_requested", stop_requested)
+    check_kind("device", device, (torch.device, str, type(None)), "a device such as cuda, or its name")
+    if not isinstance(spec, RunSpec) or not isinstance(plan, EvaluationPlan):
+        raise ValueError("execute: expected a RunSpec and an EvaluationPlan; make_spec(task, model) makes the former")
 
 
 class _Work(NamedTuple):
@@ -175,12 +147,12 @@ class _Work(NamedTuple):
     @property
     def was_over(self) -> bool:
         """Whether all training was done before this process began, and saved."""
-        return _earlier_status(self.folder).status in ("trained", *ENDINGS)
+        return earlier_status(self.folder).status in ("trained", *ENDINGS)
 
     @property
     def was_decided(self) -> bool:
         """Whether, besides, the last attempt was certified, where that is the goal."""
-        return _earlier_status(self.folder).status in ENDINGS
+        return earlier_status(self.folder).status in ENDINGS
 
 
 class _Trained(NamedTuple):
@@ -325,7 +297,7 @@ def _go_on(state: TrainingState, work: _Work, course: Course) -> None:
     if folder.checkpoint.exists():
         if work.spec.until is None or _earlier_course(work) == course:
             load_checkpoint(state, folder.checkpoint, work.spec.id)
-        folder.check_journals(_earlier_status(folder), course.steps + state.step)
+        folder.check_journals(earlier_status(folder), course.steps + state.step)
     work.where.check_is_shared(state, folder.path)
     folder.metrics.keep(course.steps + state.step)
     folder.probes.keep(course.steps + state.step)

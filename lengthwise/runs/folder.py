@@ -4,10 +4,9 @@
 where the model was certified, ``certificate.json``.
 """
 
-import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,12 +20,12 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.perplexity import PerplexityCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY
-from lengthwise.files import HOST, UnreadableFile, naming, read_file, read_json, write_json
+from lengthwise.files import UnreadableFile, read_json, write_json
 from lengthwise.models.base import MODELS, SequenceModel
 from lengthwise.registry import UnknownName
 from lengthwise.runs.card import result_card
 from lengthwise.runs.journal import TRAIN_AGAIN, Journal, Probe
-from lengthwise.runs.lock import RunHeld, held
+from lengthwise.runs.lock import held_run, read_beginnings
 from lengthwise.runs.provenance import changed_extensions, file_digests, files_of_others, versions
 from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
 from lengthwise.runs.until import Attempt, Course
@@ -225,34 +224,13 @@ class RunFolder(NamedTuple):
             for name in changed_extensions(self._begun())
         ]
 
-    @contextmanager
-    def locked(self) -> Iterator[Callable[[], None]]:
-        """Hold the run; the function notes in the lock's file that this process begins to work on it, and where.
-
-        Raises:
-            RunHeld: another process holds it.
-            OSError: the file system has no locks.
-        """
-        with ExitStack() as stack:
-            try:
-                file = stack.enter_context(held(self.path / ".lock"))
-            except BlockingIOError:
-                by = "".join(f" ({beginning})" for beginning in self.read_beginnings()[-1:])
-                raise RunHeld(f"{self.path}: another process is working on this run{by}; wait for it") from None
-
-            def begin() -> None:
-                with naming(self.path / ".lock"):
-                    file.write(f"process {os.getpid()} on {HOST}\n")
-                    file.flush()
-
-            yield begin
+    def locked(self) -> AbstractContextManager[Callable[[], None]]:
+        """Hold the run (`held_run`)."""
+        return held_run(self.path)
 
     def read_beginnings(self) -> list[str]:
-        """Which processes have begun to work on the run, the last of which may still; a run that is read is none."""
-        try:
-            return read_file(self.path / ".lock").decode(errors="replace").splitlines()
-        except FileNotFoundError:
-            return []
+        """Which processes have begun to work on the run (`lengthwise.runs.lock`)."""
+        return read_beginnings(self.path)
 
     def read_spec(self) -> RunSpec:
         content = self._read_run()

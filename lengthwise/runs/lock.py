@@ -4,12 +4,12 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 
-from lengthwise.files import HOST
+from lengthwise.files import HOST, naming, read_file
 
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, 524)
 """Errors of file systems without locks; 524 is what Linux's NFS client says (ENOTSUPP), no name of Python's."""
@@ -37,6 +37,38 @@ def held(path: Path) -> Iterator[TextIOWrapper]:
             way_out = f"; {WAY_OUT}" if error.errno in WITHOUT_LOCKS else ""
             raise OSError(f"{path}: cannot be locked: {error.strerror or error}{way_out}") from None
         yield file
+
+
+@contextmanager
+def held_run(folder: Path) -> Iterator[Callable[[], None]]:
+    """Hold the run in a folder; the function notes in the lock's file that this process begins to work on it.
+
+    Raises:
+        RunHeld: another process holds it.
+        OSError: the file system has no locks, or the lock is not a file.
+    """
+    lock = folder / ".lock"
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(held(lock))
+        except BlockingIOError:
+            by = "".join(f" ({beginning})" for beginning in read_beginnings(folder)[-1:])
+            raise RunHeld(f"{folder}: another process is working on this run{by}; wait for it") from None
+
+        def begin() -> None:
+            with naming(lock):
+                file.write(f"process {os.getpid()} on {HOST}\n")
+                file.flush()
+
+        yield begin
+
+
+def read_beginnings(folder: Path) -> list[str]:
+    """Return which processes have begun to work on a run, the last of which may still work."""
+    try:
+        return read_file(folder / ".lock").decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
 
 
 def _opened(path: Path) -> TextIOWrapper:

@@ -118,10 +118,7 @@ def make_spec(
         >>> spec.recipe.steps, spec.recipe.batch_size
         (10, 128)
     """
-    check_kind("settings", settings, Mapping, "sections of settings")
-    check_kind("other_tasks", other_tasks, (list, tuple), "a list of changes of the task")
-    for changes in other_tasks:
-        check_kind("other_tasks", changes, Mapping, "changes of the task's settings")
+    _check_sections(settings, other_tasks)
     task_class, model_class, seed = TASKS[task], MODELS[model], whole_seed(seed)
     goal = None if until is None else parse_goal(until)
     base_preset = _preset(
@@ -131,9 +128,7 @@ def make_spec(
         check_accepts_vectors(model_class)
     base: Settings = {"train": base_preset.train, "model": base_preset.models.get(model, {})}
     pursuit = base_preset.until.get(model, Pursuit({"pace": {}}))
-    if goal is not None:
-        base = merge(base, {"train": pursuit.train})
-    merged = merge(base, settings)
+    merged = merge(merge(base, {} if goal is None else {"train": pursuit.train}), settings)
     problems = [
         f"{quoted(s)}: no such section{nearest(s, SECTIONS)} (known: {', '.join(SECTIONS)})"
         for s in settings
@@ -159,6 +154,14 @@ def make_spec(
     spec = spec._replace(other_tasks=tuple(_other_task(task_class, {**fields, **changes}) for changes in other_tasks))
     check(spec)
     return spec
+
+
+def _check_sections(settings: object, other_tasks: object) -> None:
+    """Raise a ValueError unless both are sections of settings, or a list of them."""
+    check_kind("settings", settings, Mapping, "sections of settings")
+    check_kind("other_tasks", other_tasks, (list, tuple), "a list of changes of the task")
+    for changes in other_tasks:  # type: ignore[attr-defined]  # it is a list
+        check_kind("other_tasks", changes, Mapping, "changes of the task's settings")
 
 
 def _until(goal: Goal, budget: float | int, pursuit: Pursuit, given: Mapping[str, Any]) -> Until:

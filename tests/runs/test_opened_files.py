@@ -36,7 +36,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     signal.alarm(0)
 
 
-def test_a_lock_that_is_a_link_is_not_followed() -> None:
+def test_nothing_is_written_through_a_lock_that_is_a_link() -> None:
     Path("run").mkdir()
     Path("of_others").write_text("theirs\n")
     for target in ("of_others", "not_there"):
@@ -58,7 +58,7 @@ def test_a_lock_that_is_a_pipe_is_refused(reader: bool) -> None:
         os.close(descriptor)
 
 
-def test_training_refuses_a_folder_whose_lock_is_a_link(capsys) -> None:
+def test_training_rejects_a_folder_whose_lock_is_a_link(capsys) -> None:
     arguments = ["train", "parity", "gru", "--longest", "50", "--set", "train.steps=10", "--runs", "."]
     assert exit_code(*arguments) == 0
     (run,) = Path().glob("parity-*")

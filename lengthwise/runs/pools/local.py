@@ -52,8 +52,8 @@ class LocalPool(ReportingExecutor):
             self._executor = ProcessPoolExecutor(num_workers, context, _start_worker, (self._to_parent, self._on_end))
         except OSError as error:  # of the semaphores of its queues
             raise OSError(
-                f"workers: processes cannot share memory here ({error.strerror or error}); make /dev/shm writable, for "
-                "containers by --shm-size, or train run by run with `lengthwise train`"
+                f"workers: processes cannot share memory here ({error.strerror or error}); make /dev/shm writable, "
+                "or train run by run with `lengthwise train`"
             ) from None
         self._thread = threading.Thread(target=self._pass_on, daemon=True)
         self._thread.start()

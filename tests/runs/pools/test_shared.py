@@ -55,8 +55,8 @@ def test_processes_that_share_a_folder_do_each_run_once(tmp_path: Path) -> None:
 def test_a_run_that_another_process_finishes_before_its_lock_is_taken_is_not_begun(tmp_path: Path, monkeypatch) -> None:
     (spec,) = small_specs(1)
     result = execution.execute(spec, tmp_path, PLAN)
-    looks = [lambda *_: None, execution._finished]
-    monkeypatch.setattr(execution, "_finished", lambda *given: looks.pop(0)(*given))
+    looks = [lambda *_: None, execution.finished_result]
+    monkeypatch.setattr(execution, "finished_result", lambda *given: looks.pop(0)(*given))
     assert execution.execute(spec, tmp_path, PLAN) == result
     assert len(RunFolder(tmp_path / spec.id).read_beginnings()) == 1
 
