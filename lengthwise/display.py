@@ -46,7 +46,7 @@ def printable(text: str) -> str:
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as CSV, in which a spreadsheet takes no text for a formula: such a text gets an apostrophe before it.
+    """Return rows as CSV, with an apostrophe before each text that a spreadsheet would take for a formula.
 
     Example:
         >>> print(csv_text([("=1+1", "-3", -3, "a")]), end="")

@@ -29,16 +29,15 @@ def open_file(path: Path) -> BinaryIO:
     """
     try:
         mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            got = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
-            raise UnreadableFile(f"{path}: expected a file, got {got}; name a file")
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise UnreadableFile(f"{path}: expected a file, got a pipe or a device; name a file")
         return path.open("rb")
     except OSError as error:
         raise _missing_or_unreadable(path, error) from None
 
 
 def read_file(path: Path) -> bytes:
-    """Return what a plain file contains; errors are those of `open_file`."""
+    """Return what a plain file contains; errors are as in `open_file`."""
     with open_file(path) as file:
         try:
             return file.read()
@@ -106,7 +105,7 @@ def reason(error: OSError) -> str:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an error of the system say which file could not be written: that of a full disk names none."""
+    """Let an error of the system say which file could not be written: the error of a full disk names none."""
     try:
         yield
     except OSError as error:

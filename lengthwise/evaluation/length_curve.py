@@ -25,7 +25,7 @@ from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.threads import one_thread
-from lengthwise.validation import check_function, whole_number
+from lengthwise.validation import check_function
 
 Protocol = Literal["independent", "one-pass", "structured", "labeled"]
 """How the strings of a length were drawn.
@@ -247,7 +247,8 @@ def length_curve(
     in_order = sorted({int(length) for length in lengths})
     if not in_order:
         raise ValueError("lengths: expected at least one length, got none")
-    num_strings = whole_number("num_strings", num_strings, 1, MAX_STRINGS)
+    if isinstance(num_strings, bool) or not isinstance(num_strings, Integral) or not 1 <= num_strings <= MAX_STRINGS:
+        raise ValueError(f"num_strings: expected 1 to {MAX_STRINGS:,}, got {num_strings!r}")
     if in_order[-1] > (longest := min(MAX_LENGTH, MAX_SYMBOLS // num_strings)):
         got = f"with {num_strings:,} strings, got {in_order[-1]:,}; take shorter or fewer strings"
         raise ValueError(f"lengths: expected at most {longest:,} {got}")

@@ -277,7 +277,7 @@ def _kept(work: _Work, step: int) -> str:
     if work.folder.checkpoint.exists():
         return f"step {step} is kept in {path}; {work.way_on}"
     if path.exists():
-        return f"{path} has no checkpoint yet; the same command begins again"
+        return f"nothing is kept in {path} yet; the same command begins again"
     return f"{path} was deleted, and its checkpoint with it; the same command begins again"
 
 

@@ -286,6 +286,8 @@ def read_settings(path: Path) -> Settings:
     except RecursionError:
         raise ValueError(f"{path}: cannot be read as TOML: it is nested too deeply") from None
     except UnreadableFile:
+        if path.is_dir():
+            raise ValueError(f"{path}: expected a TOML file with settings, got a folder; name one") from None
         raise
     except ValueError as error:  # also of a number with more digits than Python converts
         raise ValueError(f"{path}: cannot be read as TOML: {error}") from None

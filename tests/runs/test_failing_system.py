@@ -42,7 +42,7 @@ def test_training_on_a_full_disk_says_which_file_and_what_is_kept(tmp_path: Path
     assert code == 1
     problem = printed.splitlines()[-1]
     assert problem.startswith(f"lengthwise: {run.name}/metrics.jsonl: cannot be written: File too large; ")
-    assert problem.endswith(f"{run.name} has no checkpoint yet; the same command begins again")
+    assert problem.endswith(f"; nothing is kept in {run.name} yet; the same command begins again")
 
 
 def test_a_folder_that_is_deleted_during_training_is_not_said_to_be_kept(tmp_path: Path) -> None:
@@ -96,9 +96,7 @@ def test_a_deleted_working_folder_is_named(tmp_path: Path, monkeypatch, capsys) 
 def test_numbers_with_more_digits_than_python_converts(tmp_path: Path) -> None:
     digits = "1" * 5_000
     (tmp_path / "labels.jsonl").write_text(f'{{"string": "ab", "label": "x"}}\n{{"string": "b", "label": {digits}}}\n')
-    with pytest.raises(
-        ValueError, match=r"^examples: row 2: expected numbers of at most 4,300 digits, got a"
-    ):
+    with pytest.raises(ValueError, match=r"^examples: row 2: expected numbers of at most 4,300 digits, got a"):
         read_examples(tmp_path / "labels.jsonl")
     (tmp_path / "settings.toml").write_text(f"[train]\nsteps = {digits}\n")
     with pytest.raises(ValueError, match=r"settings\.toml: cannot be read as TOML: "):

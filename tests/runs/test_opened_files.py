@@ -156,7 +156,7 @@ def test_a_file_that_is_missing_is_no_file_that_cannot_be_read(monkeypatch: pyte
         for use in (exists, open_file):
             with pytest.raises(UnreadableFile, match=f"{name}: cannot be read: {reason}"):
                 use(Path(name))
-    with pytest.raises(UnreadableFile, match="expected a file, got a folder"):
+    with pytest.raises(UnreadableFile, match="cannot be read: Is a directory"):
         read_file(Path())
     assert exists(Path("file"))
     assert not exists(Path("a\0b"))
