@@ -98,6 +98,9 @@ def test_numbers_with_more_digits_than_python_converts(tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").write_text(f'{{"string": "ab", "label": "x"}}\n{{"string": "b", "label": {digits}}}\n')
     with pytest.raises(ValueError, match=r"^examples: row 2: expected numbers of at most 4,300 digits, got a"):
         read_examples(tmp_path / "labels.jsonl")
+    (tmp_path / "strings.dat").write_text(f"1 2\n1 {digits} a\n")
+    with pytest.raises(ValueError, match=r"^examples: row 2: expected label, length and symbols, got '1 1111"):
+        read_examples(tmp_path / "strings.dat")
     (tmp_path / "settings.toml").write_text(f"[train]\nsteps = {digits}\n")
     with pytest.raises(ValueError, match=r"settings\.toml: cannot be read as TOML: "):
         read_settings(tmp_path / "settings.toml")
