@@ -1,7 +1,7 @@
 """From raw settings to a validated description, with one clear line for every problem."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
@@ -114,7 +114,19 @@ def _types(annotation: object) -> set[object]:
 
 
 def _in_sentences(kind: type[BaseModel], error: ValidationError, path: str) -> ValueError:
-    return ValueError("\n".join(_line(kind, problem, path) for problem in error.errors(include_url=False)))
+    problems = error.errors(include_url=False)
+    unknown = [other for problem in problems for other in _hidden_unknown(kind, problem)]
+    # Unknown settings come first: a check of all settings may have failed because of a misspelled one.
+    return ValueError("\n".join(dict.fromkeys(_line(kind, problem, path) for problem in [*unknown, *problems])))
+
+
+def _hidden_unknown(kind: type[BaseModel], problem: Any) -> Iterator[dict[str, Any]]:
+    """Yield a problem for each unknown setting of a section whose own check stopped before pydantic saw the names."""
+    if problem["type"] == "value_error" and isinstance(problem["input"], Mapping):
+        known = _fields_at(kind, [str(part) for part in problem["loc"]])
+        for name in problem["input"]:
+            if known and name not in known:
+                yield {**problem, "type": "extra_forbidden", "loc": (*problem["loc"], name)}
 
 
 def dump_named(name: str, description: BaseModel) -> dict[str, Any]:
@@ -161,7 +173,9 @@ def truncate(text: str, longest: int = 120) -> str:
 def _fields_at(kind: type[BaseModel], location: list[str]) -> list[str]:
     for part in location:
         field = kind.model_fields.get(part)
-        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+        kinds = () if field is None else (field.annotation, *get_args(field.annotation))
+        sections = [section for section in kinds if isinstance(section, type) and issubclass(section, BaseModel)]
+        if len(sections) != 1:
             return []
-        kind = field.annotation
+        kind = sections[0]
     return list(kind.model_fields)
