@@ -1,12 +1,12 @@
 """Machines whose answers have names, and the shortest string on which two of them differ."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from lengthwise.automata.answers import REJECT_ACCEPT, accepting_index
+from lengthwise.automata.answers import REJECT_ACCEPT, accepting_index, acceptor_index
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.semiautomaton import Semiautomaton
@@ -75,17 +75,59 @@ class LabeledMachine:
         return int((self.machine.outputs[reached] == IGNORE).sum())
 
     def dfa(self) -> DFA:
-        """The automaton of the accepted strings; a state without an answer rejects.
+        """Return the automaton of the accepted strings; a state without an answer rejects.
+
+        Common labels such as OK and FAIL are taken for accept and reject (`acceptor_index`).
 
         Raises:
             ValueError: the answers are others than accepted and rejected.
         """
-        if self.accepting_class is None:
+        if (accepting := acceptor_index(self.classes)) is None:
             raise ValueError(
                 f"classes: expected two answers such as {' and '.join(REJECT_ACCEPT)}, got {', '.join(self.classes)}; "
-                "an automaton has no others; `lengthwise export` one of them as an expression"
+                "name the one that accepts (accept)"
             )
-        return DFA(self.machine.semiautomaton, self.machine.start, self.machine.outputs == self.accepting_class)
+        return DFA(self.machine.semiautomaton, self.machine.start, self.machine.outputs == accepting)
+
+    def accepting(self, answer: str) -> "LabeledMachine":
+        """Return the machine that accepts where this one gives an answer, and rejects where it gives another.
+
+        Raises:
+            ValueError: it does not have this answer.
+
+        Example:
+            >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+            >>> LabeledMachine(Transducer(flip, 0, np.array([0, 1])), ("OK", "FAIL")).accepting("OK").answer_names()
+            ['accept', 'reject']
+        """
+        self._check_answer(answer)
+        return self.renamed({name: REJECT_ACCEPT[name == answer] for name in self.classes}, REJECT_ACCEPT)
+
+    def renamed(self, names: Mapping[str, str], order: Sequence[str] = ()) -> "LabeledMachine":
+        """Return the machine with other names of answers; answers of one new name become one.
+
+        The answers keep their order, unless another one is given.
+
+        Raises:
+            ValueError: it does not have an answer that is to be renamed.
+
+        Example:
+            >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+            >>> LabeledMachine(Transducer(flip, 0, np.array([0, 1])), ("OK", "FAIL")).renamed({"FAIL": "BAD"}).classes
+            ('OK', 'BAD')
+        """
+        for name in names:
+            self._check_answer(name)
+        new = [names.get(name, name) for name in self.classes]
+        classes = tuple(order or dict.fromkeys(new))
+        numbers = np.array([classes.index(name) for name in new])
+        outputs = self.machine.outputs
+        renumbered = np.where(outputs == IGNORE, IGNORE, numbers[np.maximum(outputs, 0)])
+        return LabeledMachine(Transducer(self.machine.semiautomaton, self.machine.start, renumbered), classes)
+
+    def _check_answer(self, answer: str) -> None:
+        if answer not in self.classes:
+            raise ValueError(f"answer: expected one of {', '.join(self.classes)}, got {answer!r}; choose one of these")
 
     def answer_names(self) -> list[str]:
         """The name of the answer in each state; empty where there is none."""
@@ -170,8 +212,8 @@ class Difference(NamedTuple):
 def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | None:
     """The shortest string (of several, the first in the symbol order of `first`) answered differently, or None.
 
-    The search covers all pairs of states that strings lead to, so that None is a proof. Symbols are matched by name.
-    Answers are, too; where both machines accept or reject (`REJECT_ACCEPT_PAIRS`), by what they mean. Strings that a
+    The search covers all pairs of states that strings lead to, so that None is a proof. Symbols are matched by name,
+    and so are answers, unless those of both machines mean accept and reject (`acceptor_index`). Strings that a
     machine leaves without an answer are not compared.
 
     Raises:
@@ -219,13 +261,13 @@ def common_numbers(first: Sequence[str], second: Sequence[str]) -> tuple[list[in
     Raises:
         ValueError: none are alike.
     """
-    accepting = (accepting_index(first), accepting_index(second))
+    accepting = (acceptor_index(first), acceptor_index(second))
     if None not in accepting:
         return [int(answer == accepting[0]) for answer in (0, 1)], [int(answer == accepting[1]) for answer in (0, 1)]
     names = list(dict.fromkeys([*first, *second]))
     if len(names) == len(first) + len(second):
         raise ValueError(
             f"machine: expected answers of the same names, got {', '.join(first)} and {', '.join(second)}; rename "
-            "those of one machine, or `lengthwise export` one of its answers as an expression"
+            "those of one machine (rename), or name the answer that accepts (accept)"
         )
     return [names.index(name) for name in first], [names.index(name) for name in second]

@@ -1,7 +1,8 @@
 """Commands about finite machines: describe, diff, convert."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,8 +10,10 @@ from cyclopts import Parameter
 
 from lengthwise.display import counted
 from lengthwise.printing import write_lines
+from lengthwise.registry import nearest
 
 if TYPE_CHECKING:
+    from lengthwise.automata.labeled import LabeledMachine
     from lengthwise.runs.machines import Given
 
 Source = Annotated[
@@ -25,6 +28,26 @@ Source = Annotated[
 Alphabet = Annotated[
     str,
     Parameter(help="Symbols to add to expressions and automata: characters, or words with spaces between them."),
+]
+
+
+Accept = Annotated[
+    str | None,
+    Parameter(
+        allow_leading_hyphen=True,
+        help="The answer that accepts; all others reject. For machines that have this answer.",
+    ),
+]
+
+
+Rename = Annotated[
+    tuple[str, ...],
+    Parameter(
+        negative=(),
+        show_default=False,
+        allow_leading_hyphen=True,
+        help="Rename an answer, as OLD=NEW; may be given many times.",
+    ),
 ]
 
 
@@ -44,30 +67,66 @@ def describe(machine: Source, /, *, alphabet: Alphabet = "", as_json: AsJSON = F
     return 0
 
 
-def diff(first: Source, second: Source, /, *, alphabet: Alphabet = "", as_json: AsJSON = False) -> int:
+def diff(
+    first: Source,
+    second: Source,
+    /,
+    *,
+    alphabet: Alphabet = "",
+    accept: Accept = None,
+    rename: Rename = (),
+    as_json: AsJSON = False,
+) -> int:
     """Say whether two machines answer every string alike, or give the shortest string on which they differ.
 
     Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name, accept and reject by
-    what they mean. Strings that one of them leaves without an answer are not compared.
+    what they mean, and so are common labels such as OK and FAIL if the other machine has other names. Strings that one
+    of them leaves without an answer are not compared.
     """
     from lengthwise.automata.labeled import difference
 
     sources = (first, second)
-    given = _machines(sources, alphabet)
-    shortest = difference(*(one.compared for one in given))
+    given = _machines(sources, alphabet, accept, rename)
+    taken = _taken(sources, given)
+    with _naming_options():
+        shortest = difference(*(one.compared for one in given))
     not_compared = _not_compared(sources, given)
     if as_json:
         string, answers = (None, None) if shortest is None else (list(shortest.string), list(shortest.answers))
         content = {"equal": shortest is None, "string": string, "answers": answers, "not_compared": not_compared}
+        content |= {"taken": taken} if taken else {}
         write_lines([json.dumps(content)])
         return 0 if shortest is None else 1
     lines = ["equal" if shortest is None else "different"]
     if shortest is not None:
         lines.append(f"string: {given[0].labeled.text(shortest.string) or 'the empty one'}")
         lines += [f"{source}: {answer}" for source, answer in zip(sources, shortest.answers, strict=True)]
+    lines += [f"taken: {sentence}" for sentence in taken]
     lines += [f"not compared: {strings}" for strings in not_compared]
     write_lines(lines)
     return 0 if shortest is None else 1
+
+
+def _taken(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
+    """Return which labels are taken for accept and reject, if the answers of the machines have different names."""
+    from lengthwise.automata.answers import acceptor_index
+
+    if len({frozenset(one.labeled.classes) for one in given}) == 1:
+        return []
+    sentences = [_taken_of(one.labeled) for one in given]
+    if None in [acceptor_index(one.labeled.classes) for one in given]:
+        return []
+    return [f"{sentence} in {source}" for source, sentence in zip(sources, sentences, strict=True) if sentence]
+
+
+def _taken_of(labeled: "LabeledMachine") -> str | None:
+    """Return which labels are taken for accept and reject; None if none are, or if the answers are of an automaton."""
+    from lengthwise.automata.answers import acceptor_index
+
+    index = acceptor_index(labeled.classes)
+    if index is None or labeled.accepting_class is not None:
+        return None
+    return f"{labeled.classes[index]} as accept, {labeled.classes[1 - index]} as reject"
 
 
 def _not_compared(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
@@ -91,6 +150,8 @@ def convert(
     /,
     *,
     alphabet: Alphabet = "",
+    accept: Accept = None,
+    rename: Rename = (),
     mealy: Annotated[
         bool, Parameter(negative=(), help="In DOT, as a Mealy machine: outputs on edges, none for the empty string.")
     ] = False,
@@ -99,11 +160,12 @@ def convert(
     from lengthwise.automata.formats.files import format_of, write_machine
     from lengthwise.cli.outputs import check_writable
 
-    format_of(file)
-    (given,) = _machines([machine], alphabet)
+    kind_of_file = format_of(file)
+    (given,) = _machines([machine], alphabet, accept, rename)
     check_writable(file)
     wrote = "replaced" if file.exists() else "wrote"
-    write_machine(given.labeled, file, mealy=mealy)
+    with _naming_options():
+        write_machine(given.labeled, file, mealy=mealy)
     labeled = given.labeled
     kind, num_states = (
         ("Mealy machine", labeled.mealy()[0].num_states) if mealy else ("machine", labeled.machine.num_states)
@@ -112,16 +174,23 @@ def convert(
     lines = [f"{kind}: {size}, answers {', '.join(labeled.classes)}"]
     if labeled.num_unanswered and not mealy:
         lines.append(f"no answer: in {labeled.num_unanswered} states, which reject where a format has no other way")
+    if kind_of_file.holds_automata_alone and (taken := _taken_of(labeled)):
+        lines.append(f"taken: {taken}")
     write_lines([*lines, f"{wrote}: {file}"])
     return 0
 
 
-def _machines(sources: Sequence[str], alphabet: str) -> "list[Given]":
-    """The machine of each source, with these symbols among its own; a net has none but those that it reads."""
+def _machines(
+    sources: Sequence[str], alphabet: str, accept: str | None = None, rename: Sequence[str] = ()
+) -> "list[Given]":
+    """The machine of each source, with these symbols among its own; a net has none but those that it reads.
+
+    In each machine that has them, answers are renamed first; then the one that accepts is chosen.
+    """
     from lengthwise.runs.machines import given_machines
 
     listed = alphabet.split() if " " in alphabet else list(alphabet)
-    machines = given_machines(sources, listed)
+    machines = _with_answers(given_machines(sources, listed), accept, rename)
     for index, (source, one) in enumerate(zip(sources, machines, strict=True)):
         symbols = alphabet.split() if one.labeled.separator else listed
         new = [symbol for symbol in symbols if symbol not in one.labeled.symbols]
@@ -129,6 +198,42 @@ def _machines(sources: Sequence[str], alphabet: str) -> "list[Given]":
             raise ValueError(f"alphabet: expected symbols that the net of {source} reads, got {new[0]!r}; leave it out")
         machines[index] = one._replace(labeled=one.labeled.with_symbols(symbols))
     return machines
+
+
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    """Name the options in errors about answers, which name the arguments."""
+    try:
+        yield
+    except ValueError as error:
+        sentence = str(error).replace("(accept)", "(--accept ANSWER)").replace("(rename)", "(--rename OLD=NEW)")
+        raise ValueError(sentence) from None
+
+
+def _with_answers(machines: "list[Given]", accept: str | None, rename: Sequence[str]) -> "list[Given]":
+    for assignment in rename:
+        old, equals, new = assignment.partition("=")
+        if not (old and equals and new):
+            raise ValueError(f"--rename: expected OLD=NEW, got {assignment!r}; write --rename FAIL=reject, say")
+        _check_has(machines, old, "--rename")
+        machines = [
+            one._replace(labeled=one.labeled.renamed({old: new})) if old in one.labeled.classes else one
+            for one in machines
+        ]
+    if accept is not None:
+        _check_has(machines, accept, "--accept")
+        machines = [
+            one._replace(labeled=one.labeled.accepting(accept)) if accept in one.labeled.classes else one
+            for one in machines
+        ]
+    return machines
+
+
+def _check_has(machines: "Sequence[Given]", answer: str, option: str) -> None:
+    """Raise a ValueError if no machine has an answer."""
+    known = list(dict.fromkeys(name for one in machines for name in one.labeled.classes))
+    if answer not in known:
+        raise ValueError(f"{option}: expected one of {', '.join(known)}, got {answer!r}{nearest(answer, known)}")
 
 
 COMMANDS = {"describe": describe, "diff": diff, "convert": convert}

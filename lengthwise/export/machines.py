@@ -4,13 +4,10 @@ import os.path
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
-
 from lengthwise import __version__
-from lengthwise.automata.dfa import DFA
 from lengthwise.automata.formats.base import FORMATS, Format
 from lengthwise.automata.formats.notes import notes_on
-from lengthwise.automata.labeled import LabeledMachine, difference, labeled_dfa
+from lengthwise.automata.labeled import LabeledMachine, difference
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.machines import machine_from_json
@@ -81,8 +78,7 @@ def of_answer(machine: LabeledMachine, answer: str | None) -> LabeledMachine:
         return machine
     if answer not in machine.classes:
         raise ValueError(f"answer: expected one of {classes}, got {answer}; name one of these")
-    accepting = np.asarray(machine.machine.outputs == machine.classes.index(answer))
-    return labeled_dfa(DFA(machine.machine.semiautomaton, machine.machine.start, accepting))
+    return machine.accepting(answer)
 
 
 for _name in NAMES:

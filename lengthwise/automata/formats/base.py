@@ -15,6 +15,8 @@ class Format(ABC):
     suffixes: ClassVar[tuple[str, ...]]
     comment: ClassVar[str | None] = None
     """What lines begin with that say nothing of the machine; None: there are no such lines."""
+    holds_automata_alone: ClassVar[bool] = False
+    """Whether its machines accept or reject, so that two common labels such as OK and FAIL are taken for that."""
     has_names: ClassVar[bool] = False
     """Whether it is source code, whose names begin with that of the file."""
 

@@ -24,6 +24,7 @@ class Regex(ReadableFormat):
 
     suffixes = (".regex",)
     comment = "# "
+    holds_automata_alone = True
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
