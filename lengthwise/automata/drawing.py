@@ -1,6 +1,7 @@
 """Drawings of finite machines: states in layers from left to right, transitions as curves between them."""
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -18,12 +19,14 @@ LABEL_WIDTH, MAX_LINES = 18, 3
 """Characters in a line of a label, and its lines; what does not fit is counted."""
 
 MARGIN = 14
+NOTE_LINE_HEIGHT, NOTE_LETTER_WIDTH, MIN_NOTE_WIDTH = 14.0, 6.2, 30
+"""Height of a line of the note below a drawing, width of its letters, and the fewest letters in a line."""
 TINTS = ("#f2f2f2", "#cfe3fa", "#fbdfc3", "#cdeadc", "#f3d3e4", "#e3daf6")
 """Fill of states by answer, repeated where there are more answers."""
 
 
-def machine_svg(machine: Transducer, classes: Sequence[str]) -> str:
-    """A machine as an SVG: circles are states with their answers and numbers, arrows are transitions.
+def machine_svg(machine: Transducer, classes: Sequence[str], *, with_sinks: bool = False) -> str:
+    """Draw a machine as an SVG: circles are states with their answers and names (q0, q1, ...), arrows are transitions.
 
     States that accept, where answers are to accept and to reject, have two circles. An arrow without a state behind it
     points at the start. Symbols that lead from one state to the same other one stand at one arrow; where they are too
@@ -49,16 +52,20 @@ def machine_svg(machine: Transducer, classes: Sequence[str]) -> str:
         raise ValueError(
             f"classes: expected a name for answer {max(outputs)}, got {len(classes)} names; add the others"
         )
-    symbols = transitions(machine)
+    sinks = () if with_sinks else find_sinks(machine, classes)
+    symbols = transitions(machine, sinks)
     lines = {pair: label_lines(read) for pair, read in symbols.items()}
-    layout = lay_out(machine.num_states, machine.start, lines)
+    drawn = [state for state in range(machine.num_states) if state not in sinks]
+    layout = _lay_out_states(drawn, machine.start, lines)
     answers = ["" if output == IGNORE else classes[output] for output in outputs]
     accepting = accepting_index(classes)
-    left, top, right, bottom = layout.bounds
+    note, (left, top, right, bottom) = _note_below(layout, note_on_sinks(sinks, answers))
     size = f'width="{right - left + 2 * MARGIN:.0f}" height="{bottom - top + 2 * MARGIN:.0f}"'
     corner = f'x="{left - MARGIN:.0f}" y="{top - MARGIN:.0f}"'
     view = f"{left - MARGIN:.0f} {top - MARGIN:.0f} {right - left + 2 * MARGIN:.0f} {bottom - top + 2 * MARGIN:.0f}"
-    about = f"A machine of {machine.num_states} states over {', '.join(machine.symbols)}; it starts in {machine.start}."
+    about = (
+        f"A machine of {machine.num_states} states over {', '.join(machine.symbols)}; it starts in q{machine.start}."
+    )
     routes = layout.routes.items()
     return "\n".join(
         [
@@ -70,8 +77,9 @@ def machine_svg(machine: Transducer, classes: Sequence[str]) -> str:
             *(_label_svg(pair, route, lines[pair]) for pair, route in routes),
             *(
                 _state_svg(state, layout, answers[state], outputs[state], accepts=outputs[state] == accepting)
-                for state in range(machine.num_states)
+                for state in drawn
             ),
+            *note,
             "</svg>\n",
         ]
     )
@@ -81,16 +89,55 @@ def why_not_drawn(machine: Transducer) -> str | None:
     """A sentence where a machine has too many states for a drawing, None where it has not."""
     if machine.num_states <= MAX_DRAWN:
         return None
-    return f"expected at most {MAX_DRAWN} states to draw, got {machine.num_states}; write it as DOT for Graphviz"
+    return f"expected at most {MAX_DRAWN} states to draw, got {machine.num_states}; write it as DOT for Graphviz (.gv)"
 
 
-def transitions(machine: Transducer) -> Mapping[tuple[int, int], list[str]]:
-    """The symbols that lead from one state to another, for every pair that has some."""
+def find_sinks(machine: Transducer, classes: Sequence[str]) -> list[int]:
+    """Find the states that a drawing may leave out: no string leads out of them, and they reject or have no answer.
+
+    The list is empty if a symbol leads nowhere else, as the drawing would not show that symbol.
+
+    Example:
+        >>> from lengthwise.automata.regex import dfa_from_regex
+        >>> find_sinks(dfa_from_regex("ab*").transducer, ("reject", "accept"))
+        [2]
+    """
+    accepting, table = accepting_index(classes), machine.semiautomaton.table
+    left_out = {IGNORE} if accepting is None else {IGNORE, 1 - accepting}
+    sinks = [
+        state
+        for state, output in enumerate(machine.outputs.tolist())
+        if state != machine.start and output in left_out and (table[state] == state).all()
+    ]
+    shows_all = (~np.isin(table, sinks)).any(axis=0).all()
+    return sinks if shows_all else []
+
+
+def note_on_sinks(sinks: Sequence[int], answers: Sequence[str]) -> str:
+    """Return a sentence on the states that are left out; empty if all are drawn."""
+    if not sinks:
+        return ""
+    names = ", ".join(f"q{sink} ({answers[sink] or 'no answer'})" for sink in sinks)
+    return f"Not drawn: {names}. All symbols without an arrow lead there, and no string leads out."
+
+
+def transitions(machine: Transducer, left_out: Collection[int] = ()) -> Mapping[tuple[int, int], list[str]]:
+    """The symbols that lead from one state to another, for every pair that has some; some states may be left out."""
     symbols: dict[tuple[int, int], list[str]] = {}
     for start, row in enumerate(machine.semiautomaton.table.tolist()):
         for symbol, end in zip(machine.symbols, row, strict=True):
-            symbols.setdefault((start, end), []).append(symbol)
+            if start not in left_out and end not in left_out:
+                symbols.setdefault((start, end), []).append(symbol)
     return symbols
+
+
+def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int, int], Sequence[str]]) -> Layout:
+    """Lay out some of the states; the others have the center of the start."""
+    index = {state: number for number, state in enumerate(states)}
+    layout = lay_out(len(states), index[start], {(index[p], index[q]): label for (p, q), label in lines.items()})
+    routes = {(states[p], states[q]): route for (p, q), route in layout.routes.items()}
+    centers = layout.centers[[index.get(state, index[start]) for state in range(max(states) + 1)]]
+    return layout._replace(centers=centers, routes=routes)
 
 
 def label_lines(symbols: Sequence[str]) -> list[str]:
@@ -100,15 +147,21 @@ def label_lines(symbols: Sequence[str]) -> list[str]:
         >>> label_lines("ab"), label_lines([str(number) for number in range(30)])
         (['a, b'], ['0, 1, 2, 3, 4, 5,', '6, 7, 8, 9, 10,', 'and 19 more'])
     """
+    lines = label_rows(symbols)
+    kept = lines if len(lines) <= MAX_LINES else lines[: MAX_LINES - 1]
+    num_left_out = len(symbols) - sum(map(len, kept))
+    texts = [", ".join(line) + "," * (line is not lines[-1]) for line in kept]
+    return [*texts, f"and {num_left_out} more"] if num_left_out else texts
+
+
+def label_rows(symbols: Sequence[str]) -> list[list[str]]:
+    """Return the symbols of an arrow, in as many lines as they take."""
     lines: list[list[str]] = [[]]
     for symbol in symbols:
         if lines[-1] and len(", ".join([*lines[-1], symbol])) > LABEL_WIDTH - 1:  # a comma ends a line
             lines.append([])
         lines[-1].append(symbol)
-    kept = lines if len(lines) <= MAX_LINES else lines[: MAX_LINES - 1]
-    num_left_out = len(symbols) - sum(map(len, kept))
-    texts = [", ".join(line) + "," * (line is not lines[-1]) for line in kept]
-    return [*texts, f"and {num_left_out} more"] if num_left_out else texts
+    return lines
 
 
 def _text(text: str) -> str:
@@ -125,7 +178,7 @@ def _transition_svg(pair: tuple[int, int], route: Route, symbols: str) -> str:
     begin, *middle = route.control
     letter = "Q" if len(middle) == 2 else "C"
     path = f"M{begin[0]:.1f} {begin[1]:.1f}{letter}" + " ".join(f"{x:.1f} {y:.1f}" for x, y in middle)
-    title = f"<title>{_text(f'{pair[0]} to {pair[1]}: {symbols}')}</title>"
+    title = f"<title>{_text(f'q{pair[0]} to q{pair[1]}: {symbols}')}</title>"
     group = f'class="transition" data-from="{pair[0]}" data-to="{pair[1]}"'
     drawn = _arrow_svg("arc", path, middle[-1] - middle[-2], middle[-1])
     return f"<g {group}>{title}{drawn}</g>"
@@ -162,7 +215,7 @@ def _state_svg(state: int, layout: Layout, answer: str, output: int, *, accepts:
     size = min(13.0, 1.7 * (2 * RADIUS - 8) / max(1, len(answer)))  # the width of a letter is about 0.6 of its height
     fill = "white" if output == IGNORE else TINTS[output % len(TINTS)]
     tint = "tint-none" if output == IGNORE else f"tint-{output % len(TINTS)}"
-    title = f"<title>{_text(f'state {state}: {answer}' if answer else f'state {state}, without an answer')}</title>"
+    title = f"<title>{_text(f'state q{state}: {answer}' if answer else f'state q{state}, without an answer')}</title>"
     inner = (
         f'<circle class="inner" cx="{x:g}" cy="{y:g}" r="{RADIUS - 3.5}" fill="none" stroke="#333"/>' if accepts else ""
     )
@@ -170,5 +223,21 @@ def _state_svg(state: int, layout: Layout, answer: str, output: int, *, accepts:
         f'<g class="state" data-state="{state}">{title}<circle class="{tint}" cx="{x:g}" cy="{y:g}" r="{RADIUS}" '
         f'fill="{fill}" stroke="#333" stroke-width="1.5"/>{inner}<text class="answer" x="{x:g}" y="{y + 2:g}" '
         f'font-size="{size:g}" fill="#222">{_text(answer)}</text><text class="number" x="{x:g}" y="{y + 15:g}" '
-        f'font-size="9" fill="#666">{state}</text></g>'
+        f'font-size="9" fill="#666">q{state}</text></g>'
     )
+
+
+def _note_below(layout: Layout, sentence: str) -> tuple[list[str], tuple[float, float, float, float]]:
+    """Return the lines of a note below a drawing, and the bounds of both."""
+    left, top, right, bottom = layout.bounds
+    lines = textwrap.wrap(sentence, max(MIN_NOTE_WIDTH, int((right - left) / NOTE_LETTER_WIDTH)))
+    if not lines:
+        return [], layout.bounds
+    first = bottom + MARGIN + NOTE_LINE_HEIGHT / 2
+    note = [
+        f'<text class="note" x="{left:.1f}" y="{first + row * NOTE_LINE_HEIGHT:.1f}" font-size="11" '
+        f'text-anchor="start" fill="#666">{_text(line)}</text>'
+        for row, line in enumerate(lines)
+    ]
+    right = max(right, left + NOTE_LETTER_WIDTH * max(map(len, lines)))
+    return note, (left, top, right, bottom + MARGIN + NOTE_LINE_HEIGHT * len(lines))

@@ -20,8 +20,8 @@ RADIUS = 24
 LAYER_GAP, ROW_GAP = 132, 104
 """Distances between centers of neighboring states."""
 
-LETTER_WIDTH, LINE_HEIGHT = 7.2, 15.0
-"""Of a label's text."""
+LETTER_WIDTH, CAPITAL_WIDTH, LINE_HEIGHT = 7.2, 9.0, 15.0
+"""Width of a small letter and of a capital in a label's text, and height of its lines."""
 
 CLEARANCE = 9
 """Between a state's circle and what passes by."""
@@ -81,8 +81,9 @@ def lay_out(num_states: int, start: int, labels: Mapping[tuple[int, int], Sequen
         >>> layout.centers.tolist()
         [[0.0, 0.0], [132.0, 0.0]]
     """
-    widest = max((label_size(lines)[0] for (one, other), lines in labels.items() if one != other), default=0.0)
-    gap = max(LAYER_GAP, 2 * RADIUS + widest + 44)
+    sizes = [label_size(lines) for (one, other), lines in labels.items() if one != other]
+    gap = max(LAYER_GAP, 2 * RADIUS + max((width for width, _ in sizes), default=0.0) + 44)
+    row_gap = ROW_GAP + 2 * max((height - LINE_HEIGHT for _, height in sizes), default=0.0)
     columns = layers(num_states, start, list(labels))
     never_left = set(range(num_states)) - {one for one, other in labels if one != other}
     centers, below = np.zeros((num_states, 2)), []
@@ -91,16 +92,17 @@ def lay_out(num_states: int, start: int, labels: Mapping[tuple[int, int], Sequen
         after = [state for state in layer if state not in left]
         below += after
         for row, state in enumerate([*left, *after]):
-            centers[state] = (column * gap, (row - (len(left) - 1) / 2) * ROW_GAP)
+            centers[state] = (column * gap, (row - (len(left) - 1) / 2) * row_gap)
     if below:
         others = np.delete(centers[:, 1], below)
-        centers[below, 1] += others.max() + ROW_GAP - centers[below, 1].min()
+        centers[below, 1] += others.max() + row_gap - centers[below, 1].min()
     return _Router(centers, start, labels).run()
 
 
 def label_size(lines: Sequence[str]) -> tuple[float, float]:
     """Width and height of a label."""
-    return max(len(line) for line in lines) * LETTER_WIDTH + 4, len(lines) * LINE_HEIGHT
+    widths = (sum(CAPITAL_WIDTH if letter.isupper() else LETTER_WIDTH for letter in line) for line in lines)
+    return max(widths) + 4, len(lines) * LINE_HEIGHT
 
 
 def layers(num_states: int, start: int, pairs: Sequence[tuple[int, int]]) -> list[list[int]]:

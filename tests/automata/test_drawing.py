@@ -7,7 +7,7 @@ import pytest
 
 from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.automata.drawing import MAX_DRAWN, label_lines, machine_svg, transitions, why_not_drawn
-from lengthwise.automata.layout import RADIUS, lay_out
+from lengthwise.automata.layout import RADIUS, label_size, lay_out
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.conventions import IGNORE
 from lengthwise.tasks import make_task
@@ -76,7 +76,7 @@ def test_symbols_and_answers_are_escaped_and_long_lists_are_counted() -> None:
     num_quoted = len(quoted.partition(", and ")[0].split(", ")) if ", and " in quoted else quoted.count(", ")
     assert int(quoted.split()[-2]) == len(symbols) - num_quoted
     (arrow,) = groups(picture, "transition")
-    assert arrow.findtext(f"{SVG}title") == f"0 to 0: {', '.join(symbols)}"
+    assert arrow.findtext(f"{SVG}title") == f"q0 to q0: {', '.join(symbols)}"
     (state,) = groups(picture, "state")
     assert state.find(f"{SVG}text").text == "<yes>"
 
@@ -140,3 +140,30 @@ def test_control_characters_are_written_out() -> None:
     ElementTree.fromstring(text)
     assert "\\x01" in text
     assert "\\x02" in text
+
+
+def test_a_rejecting_sink_is_left_out_and_a_note_says_so() -> None:
+    machine = dfa_from_regex("ab*c").transducer
+    picture = machine_svg(machine, ("reject", "accept"))
+    assert [int(state.get("data-state")) for state in groups(picture, "state")] == [0, 1, 3]
+    note = " ".join(
+        text.text for text in ElementTree.fromstring(picture).iter(f"{SVG}text") if text.get("class") == "note"
+    )
+    assert note == "Not drawn: q2 (reject). All symbols without an arrow lead there, and no string leads out."
+    whole = machine_svg(machine, ("reject", "accept"), with_sinks=True)
+    assert len(groups(whole, "state")) == 4
+    assert "Not drawn" not in whole
+    assert len(groups(machine_svg(machine, ("even", "odd")), "state")) == 4, "its answer would be lost"
+
+
+def test_states_have_names_that_are_not_taken_for_answers() -> None:
+    machine = Transducer(Semiautomaton(np.array([[1], [0]]), ("x",)), 0, np.array([1, 0]))
+    texts = [[text.text for text in state.iter(f"{SVG}text")] for state in groups(machine_svg(machine, "01"), "state")]
+    assert texts == [["1", "q0"], ["0", "q1"]]
+    titles = [state.findtext(f"{SVG}title") for state in groups(machine_svg(machine, "01"), "state")]
+    assert titles == ["state q0: 1", "state q1: 0"]
+
+
+def test_labels_of_capitals_do_not_overlap() -> None:
+    """A capital is wider than a small letter."""
+    assert label_size(["CONNECT"])[0] > label_size(["connect"])[0]

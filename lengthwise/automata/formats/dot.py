@@ -37,7 +37,7 @@ class DOT(ReadableFormat):
     Differs from the source: symbols and answers that are numbers stay texts.
     """
 
-    suffixes = (".dot", ".gv")
+    suffixes = (".dot",)
     comment = "// "
 
     @staticmethod
@@ -46,13 +46,15 @@ class DOT(ReadableFormat):
         lines = ["digraph machine {"]
         for state, answer in enumerate(machine.answer_names()):
             if not machine.is_automaton:
-                lines.append(f'    s{state} [label="{{s{state}|{_escaped(answer)}}}", shape=record, style=rounded];')
+                lines.append(
+                    f'    s{state} [label="{{s{state}|{escaped_text(answer)}}}", shape=record, style=rounded];'
+                )
             else:
                 accepts = machine.machine.outputs[state] == machine.accepting_class
                 lines.append(f'    s{state} [label="s{state}", shape={"doublecircle" if accepts else "circle"}];')
         for state, row in enumerate(machine.machine.semiautomaton.table.tolist()):
             for symbol, target in zip(machine.symbols, row, strict=True):
-                lines.append(f'    s{state} -> s{target} [label="{_escaped_symbol(symbol)}"];')
+                lines.append(f'    s{state} -> s{target} [label="{escaped_symbol(symbol)}"];')
         lines += ['    __start0 [label="", shape=none];', f"    __start0 -> s{machine.machine.start};", "}"]
         return "\n".join(lines) + "\n"
 
@@ -84,9 +86,9 @@ class DOT(ReadableFormat):
         return machine_of_graph(parse_dot(text))
 
 
-def _escaped_symbol(text: str) -> str:
+def escaped_symbol(text: str) -> str:
     """Return a symbol as a label, with as few escapes as it needs to be read back."""
-    escaped = _escaped(text)
+    escaped = escaped_text(text)
     return next(label for label in (escaped, escaped.replace(",", r"\,"), _all_escaped(text)) if _reads_as(label, text))
 
 
@@ -99,7 +101,7 @@ def _reads_as(label: str, symbol: str) -> bool:
 
 def _escaped_pair(symbol: str, output: str) -> str:
     """Return a symbol and its output as a label, with as few escapes as they need to be read back."""
-    label = f"{_escaped_symbol(symbol)}/{_escaped(output)}"
+    label = f"{escaped_symbol(symbol)}/{escaped_text(output)}"
     try:
         is_read = pairs_of_label(label) == ((symbol, output),) and not ends_like_certainty(label)
     except ValueError:
@@ -107,7 +109,7 @@ def _escaped_pair(symbol: str, output: str) -> str:
     return label if is_read else f"{_all_escaped(symbol)}/{_all_escaped(output)}"
 
 
-def _escaped(text: str) -> str:
+def escaped_text(text: str) -> str:
     r"""Return a text as part of a quoted label.
 
     Raises:
