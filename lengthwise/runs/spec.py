@@ -236,17 +236,25 @@ def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
 def identity(specification: Mapping[str, Any]) -> Settings:
     """The part of a specification that changes a number: all but how often to save, and when to give up.
 
-    Nor does the name of a file of examples, whose digest stands for what it says.
+    Nor does the name of a file of examples, whose digest stands for what it says, nor the title of a task.
     """
     left_out = {"train": "checkpoint_every", "until": "budget"}
     if specification["task"].get("digest"):
         left_out["task"] = "file"
+    elif is_titled(specification["task"]):
+        left_out["task"] = "title"
     parts = {
         section: {name: value for name, value in specification[section].items() if name != left}
         for section, left in left_out.items()
         if section in specification
     }
     return {**specification, **parts}
+
+
+def is_titled(task: Mapping[str, Any]) -> bool:
+    """Whether the fields of a task, its name among them, have a title that stands for others of them."""
+    name = str(task.get("name"))
+    return bool(task.get("title")) and name in TASKS and bool(TASKS[name].titled)
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Settings:

@@ -53,6 +53,8 @@ class Task(Description, ABC):
     """The recipe of models on this task where none is chosen; "" for each model's own."""
     named_by: ClassVar[tuple[str, ...]] = ()
     """Fields that belong to its name in tables, at their default, too."""
+    titled: ClassVar[tuple[str, ...]] = ()
+    """Fields that its `title`, if it has one, replaces in tables; the title is not part of a run's id."""
 
     @abstractmethod
     def is_legal_length(self, length: int) -> bool:

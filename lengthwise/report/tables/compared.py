@@ -108,7 +108,7 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
                 f"results: expected accuracies to compare, got {other.run_id}, which has perplexities; reproduce an "
                 "experiment about them"
             )
-        if other.spec["task"] != first.spec["task"]:
+        if identity(other.spec)["task"] != identity(first.spec)["task"]:
             raise ValueError(
                 f"results: expected runs of one task, got {first.run_id} of {task_of(first)} and {other.run_id} of "
                 f"{task_of(other)}; compare runs of one"

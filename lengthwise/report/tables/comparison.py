@@ -8,6 +8,7 @@ from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.settings import settings_that_differ
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
+from lengthwise.runs.spec import identity
 
 MAX_WIDTH = 48
 """Of a setting's value in a table of two runs."""
@@ -34,7 +35,7 @@ def accuracy_differences(first: RunResult, second: RunResult) -> Table | None:
     One line for the dense range, for each long length and for structured strings: both means, their difference in
     percentage points (second less first), and at how many points each run is ahead.
     """
-    if first.spec["task"] != second.spec["task"]:
+    if identity(first.spec)["task"] != identity(second.spec)["task"]:
         return None
     lines = []
     groups = group_accuracies(second)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from lengthwise.display import csv_text
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.tables.numbers import NOTHING, percent, span
-from lengthwise.report.tables.settings import model_of, task_of, variations
+from lengthwise.report.tables.settings import model_of, task_of, task_title, variations
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import RunResult
 
@@ -128,7 +128,7 @@ def curves_as_csv(curves: Iterable[tuple[str, Mapping[str, Any], LengthCurve]]) 
     """The points of curves, each given with its run's id and specification, under `CSV_COLUMNS`."""
     rows: list[tuple[object, ...]] = [CSV_COLUMNS]
     for run_id, spec, curve in curves:
-        run = (run_id, spec["task"]["name"], spec["model"]["name"], spec["seed"])
+        run = (run_id, task_title(spec), spec["model"]["name"], spec["seed"])
         for point in curve.points:
             counts = (point.family, point.length, point.num_strings, point.num_correct, point.accuracy)
             balanced = "true" if point.balanced else "false"

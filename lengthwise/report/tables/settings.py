@@ -11,7 +11,7 @@ from lengthwise.display import NOTHING
 from lengthwise.presets.base import PRESETS
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.provenance import EXTENSION
-from lengthwise.runs.spec import SECTIONS, flat, identity
+from lengthwise.runs.spec import SECTIONS, flat, identity, is_titled
 from lengthwise.tasks.base import TASKS
 
 Settings = Mapping[str, Any]
@@ -61,9 +61,15 @@ def task_in(spec: Settings) -> str:
     Example:
         >>> task_in({"task": {"name": "tomita", "index": 3, "sampling": "near-miss"}})
         'tomita index=3'
+        >>> task_in({"task": {"name": "dfa", "title": "login", "alphabet": ["a"]}})
+        'login (dfa)'
     """
     settings = dict(spec["task"])
     name = str(settings.pop("name"))
+    heading = name
+    if is_titled(spec["task"]):
+        heading = f"{settings.pop('title')} ({name})"
+        settings = {key: value for key, value in settings.items() if key not in TASKS[name].titled}
     fields = TASKS[name].model_fields if name in TASKS else {}
     # As text, since a specification read from JSON has lists where defaults are tuples.
     defaults = {key: setting_text(field.default) for key, field in fields.items() if not field.is_required()}
@@ -71,7 +77,12 @@ def task_in(spec: Settings) -> str:
     telling = {
         key: value for key, value in settings.items() if key in named_by or defaults.get(key) != setting_text(value)
     }
-    return " ".join([name, *(f"{key}={setting_text(value)}" for key, value in telling.items())])
+    return " ".join([heading, *(f"{key}={setting_text(value)}" for key, value in telling.items())])
+
+
+def task_title(spec: Settings) -> str:
+    """Return a task's title, or its registered name if it has none."""
+    return str(spec["task"]["title" if is_titled(spec["task"]) else "name"])
 
 
 def model_of(result: RunResult) -> str:

@@ -1,22 +1,44 @@
 """Recognition of the language of an automaton that is given as a table."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
 from lengthwise.automata import DFA
+from lengthwise.automata.answers import acceptor_index
 from lengthwise.automata.formats.files import read_machine
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.semiautomaton import check_characters
+from lengthwise.display import printable
 from lengthwise.tasks.base import TASKS
 from lengthwise.tasks.regular.recognition import Alphabet, RecognitionTask, check_language
+from lengthwise.validation import truncate
 
 _MACHINE = ("alphabet", "transitions", "accepting")
 
 MAX_GIVEN_STATES, MAX_TRANSITIONS = 2_000, 40_000
 """The size of a table that is minimized when a task is made, at most: a few seconds of work."""
+
+
+MAX_TITLE = 60
+"""The longest title of a task, in characters."""
+
+
+def check_title(title: str) -> None:
+    """Raise a ValueError if a title cannot be printed in one line of a table."""
+    if len(title) > MAX_TITLE or not title.isprintable():
+        raise ValueError(
+            f"title: expected at most {MAX_TITLE} characters that can be printed, got {truncate(repr(title))}; choose "
+            "another"
+        )
+
+
+NO_TITLE: Any = Field("", exclude_if=lambda title: not title)
+"""The default of a title, which specifications leave out."""
 
 
 @TASKS.register("dfa")
@@ -49,11 +71,18 @@ class DFALanguage(RecognitionTask):
     accepting: tuple[int, ...] = (0,)
     start: int = 0
     file: str | None = Field(default=None, exclude=True)
+    accept: str | None = Field(default=None, exclude=True)
+    title: str = NO_TITLE
+
+    titled: ClassVar[tuple[str, ...]] = ("alphabet", "transitions", "accepting", "start")
 
     @model_validator(mode="before")
     @classmethod
     def _is_whole(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        fields = fields_of_file(fields, lambda labeled: labeled.dfa().to_json())
+        accept = fields.get("accept")
+        if accept is not None and "file" not in fields:
+            raise ValueError(f"accept: expected next to a file, got {accept!r} alone; leave it out")
+        fields = fields_of_file(fields, lambda labeled: _entries(labeled, accept))
         missing = [name for name in _MACHINE if name not in fields]
         if 0 < len(missing) < len(_MACHINE):
             raise ValueError(f"{missing[0]}: expected together with {', '.join(_MACHINE)}, got none; give all three")
@@ -61,6 +90,7 @@ class DFALanguage(RecognitionTask):
 
     @model_validator(mode="after")
     def _can_be_learned(self) -> "DFALanguage":
+        check_title(self.title)
         if words := [symbol for symbol in self.alphabet if len(symbol) > 1]:
             raise ValueError(
                 f"alphabet: expected single characters, got {words[0][:40]!r}; the task of a machine that reads "
@@ -81,17 +111,30 @@ class DFALanguage(RecognitionTask):
         return _language(self.alphabet, self.transitions, self.accepting, self.start)
 
 
+def _entries(labeled: LabeledMachine, accept: str | None) -> dict[str, Any]:
+    """The fields of an automaton in a file, whose answers may be labels of logs."""
+    if accept is not None:
+        labeled = labeled.accepting(accept)
+    index = acceptor_index(labeled.classes)
+    if index is not None and labeled.accepting_class is None:
+        accepts, rejects = labeled.classes[index], labeled.classes[1 - index]
+        warnings.warn(f"task.file: {accepts} is taken for accept, {rejects} for reject", stacklevel=2)
+    return labeled.dfa().to_json()
+
+
 def fields_of_file(fields: Mapping[str, Any], entries: Callable[[LabeledMachine], dict[str, Any]]) -> Mapping[str, Any]:
-    """The entries of the machine in the `file` that is given, or the fields themselves where none is."""
+    """The entries of the machine in the `file` that is given, and a title; or the fields themselves without a file."""
     file = fields.get("file")
     if file is None:
         return fields
-    if not isinstance(file, str) or len(fields) > 1:
+    if not isinstance(file, str) or fields.keys() - {"file", "accept", "title"}:
         raise ValueError(
-            f"file: expected the name of a file, and no other field, got {', '.join(fields)}; leave the others out"
+            "file: expected the name of a file, and no other field but a title, got "
+            f"{', '.join(fields)}; leave the others out"
         )
+    title = fields.get("title", printable(Path(file).stem)[:MAX_TITLE])
     try:
-        return entries(read_machine(file))
+        return {**entries(read_machine(file)), "title": title}
     except ValueError as problem:
         raise ValueError(f"file: {problem}") from None
 

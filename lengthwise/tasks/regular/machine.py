@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 from lengthwise.tasks.base import TASKS, Batch, RegularTask, make_task
-from lengthwise.tasks.regular.dfa import fields_of_file
+from lengthwise.tasks.regular.dfa import NO_TITLE, check_title, fields_of_file
 
 MAX_TABLE = 100_000
 """Entries of a machine's table, at most."""
@@ -35,8 +35,9 @@ class MachineTransduction(RegularTask):
     ``table[q]`` lists the next states of state q, one for each of the `alphabet`; ``outputs[q]`` is the number of the
     answer in q among the `answers`, or -100 where there is none. The strings that are drawn leave out those all of
     whose answers are -100. The fields are those of `Transducer.to_json`, but for the names of symbols and answers. A
-    `file` of any format (`lengthwise.automata.formats`) is read into these fields when the task is made, and named
-    nowhere after that. The default says whether a string ends in ba.
+    `file` of any format (`lengthwise.automata.formats`) is read into these fields when the task is made. Tables, charts
+    and pages name the task by its `title`, by default the file's name without its suffix. The default machine says
+    whether a string ends in ba.
 
     Raises:
         ValueError: the file holds no machine, or other fields are given, too; a state or an answer that is named does
@@ -54,6 +55,9 @@ class MachineTransduction(RegularTask):
     answers: tuple[str, ...] = ("no", "yes")
     start: int = 0
     file: str | None = Field(default=None, exclude=True)
+    title: str = NO_TITLE
+
+    titled: ClassVar[tuple[str, ...]] = ("alphabet", "table", "outputs", "answers", "start")
 
     @model_validator(mode="before")
     @classmethod
@@ -62,6 +66,7 @@ class MachineTransduction(RegularTask):
 
     @model_validator(mode="after")
     def _is_a_machine(self) -> "MachineTransduction":
+        check_title(self.title)
         for what, names in (("alphabet", self.alphabet), ("answers", self.answers)):
             if not all(names) or len(set(names)) < len(names):
                 raise ValueError(f"{what}: expected names that differ from one another, got {names}")
