@@ -11,7 +11,10 @@ function maxSymbols({ run, isTree }) {
 
 function whyNoCounterexample(player) {
   const { counterexample } = player.run;
-  if (!counterexample) return "No string is known that this net answers wrongly.";
+  if (!counterexample) {
+    return player.run.isLearned ? "No string is known on which this net differs from its machine."
+      : "No string is known that this net answers wrongly.";
+  }
   const length = counterexample.string.length;
   return length > maxSymbols(player) ? `The counterexample has ${length} symbols, too many for this page.` : "";
 }

@@ -20,11 +20,15 @@ from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel
 from lengthwise.playground.nets import as_base64, net_json
+from lengthwise.runs.spec import is_titled
 from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import RegularTask, SymbolTask
 
 MAX_PROTOTYPES = 400
 """Of machines with more of them the page colors states by the machine alone."""
+
+LEARNED_FROM = "learned.json"
+"""The file about the examples, in the folder of a machine that was learned from them."""
 
 MAX_TASK_ENTRIES = 200_000
 """Entries of the table of a task's machine that a page may hold."""
@@ -43,6 +47,7 @@ def run_contents(path: Path) -> dict[str, Any]:
     net = net_json(model)
     certificate = _certificate(path, stored) if isinstance(task, RegularTask) else None
     extraction = None if certificate is None else extraction_again(certificate, model, task.symbols)
+    is_learned = (path / LEARNED_FROM).exists()
     seed = f", seed {stored.run.spec.seed}" if stored.run is not None else ""
     settings = {key: value for key, value in stored.settings["task"].items() if key != "name"}
     return {
@@ -53,10 +58,11 @@ def run_contents(path: Path) -> dict[str, Any]:
         "separator": task.separator,
         "classes": list(task.classes),
         "trainedTo": stored.trained_to,
+        "isLearned": is_learned,
         "net": net,
         **_machine(certificate, extraction),
         **_task(task),
-        "drawings": _drawings(certificate, task),
+        "drawings": _drawings(certificate, task, is_learned),
     }
 
 
@@ -68,7 +74,9 @@ def _question(task: SymbolTask) -> str:
 
 
 def _task_name(name: str, settings: Mapping[str, Any]) -> str:
-    """The task and its short settings."""
+    """Return the task's title, or else its name and short settings."""
+    if is_titled({"name": name, **settings}):
+        return f"{settings['title']} ({name})"
     quoted = [
         f"{key} {value}" for key, value in settings.items() if isinstance(value, int | str) and len(str(value)) < 20
     ]
@@ -160,7 +168,7 @@ def _task(task: SymbolTask) -> dict[str, Any]:
     return {"task": table, "taskSentence": ""}
 
 
-def _drawings(certificate: Certificate | None, task: SymbolTask) -> list[dict[str, str]]:
+def _drawings(certificate: Certificate | None, task: SymbolTask, is_learned: bool) -> list[dict[str, str]]:
     """The machine read off the net, if it has states, and the task's where it is another one."""
     drawings: list[dict[str, str]] = []
     own = None
@@ -172,12 +180,13 @@ def _drawings(certificate: Certificate | None, task: SymbolTask) -> list[dict[st
     if isinstance(task, RegularTask):
         of_task = task.transducer.minimize()
         if own is None or own.to_json() != of_task.to_json():
-            drawings.append(_drawing("task", "The task's own machine", of_task, task.classes))
+            title = "The machine that was learned" if is_learned else "The task's own machine"
+            drawings.append(_drawing("task", title, of_task, task.classes))
     return drawings
 
 
 def _drawing(subject: str, title: str, machine: Transducer, classes: tuple[str, ...]) -> dict[str, str]:
     why_not = why_not_drawn(machine)
-    svg = "" if why_not else machine_svg(machine, classes)
+    svg = "" if why_not else machine_svg(machine, classes, with_sinks=True)  # the page lights the state it is in
     note = f"Not drawn: {why_not}." if why_not else ""
     return {"of": subject, "title": f"{title}, {machine.num_states} states", "svg": svg, "note": note}

@@ -92,7 +92,7 @@ function chartPicture(run, analysis, step) {
   const count = Math.max(1, points.length - 1);
   const x = (at) => left + ((at - 1) / count) * (width - left - 12);
   const y = (share) => top + (1 - share) * (height - top - 26);
-  const what = run.task ? "the right answer" : "the net's answer";
+  const what = !run.task ? "the net's answer" : run.isLearned ? "the machine's answer" : "the right answer";
   const svg = svgNode("svg", { viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": `Probability of ${what} after each prefix` });
   for (const share of [0, 0.5, 1]) {

@@ -34,6 +34,10 @@ function verdict(run, analysis, step) {
   const prefix = analysis.prefixes[step - 1];
   if (run.task === null) return { text: run.taskSentence, isWrong: false };
   if (prefix.taskAnswer === null) return { text: "The task asks for no answer after this prefix.", isWrong: false };
+  if (run.isLearned) { // the machine may itself be wrong: agreement with it makes no answer right
+    const verb = prefix.isWrong ? "differs from" : "agrees with";
+    return { text: `The net ${verb} the machine it was certified as.`, isWrong: prefix.isWrong };
+  }
   if (prefix.isWrong) return { text: "The net is wrong.", isWrong: true };
   return { text: "The net is right.", isWrong: false };
 }
@@ -58,12 +62,15 @@ function reasons(player, analysis, step) {
     sentences.push(...machineReasons(run, analysis, step, said));
   }
   if (run.task !== null && prefix.taskAnswer !== null && prefix.isWrong) {
-    sentences.push(`The task's own machine is in state ${prefix.taskState} after ${read}, which answers ` +
-      `${answerName(run, prefix.taskAnswer)}: ${run.question}`);
+    const [owner, errs, erred, isWrong, answer] = run.isLearned
+      ? ["The machine it was certified as", "differs", "differed", "differs", "machine's answer"]
+      : ["The task's own machine", "errs", "erred", "is wrong", "right answer"];
+    sentences.push(`${owner} is in state ${prefix.taskState} after ${read}, which answers ` +
+      `${answerName(run, prefix.taskAnswer)}${run.isLearned ? "." : `: ${run.question}`}`);
     const first = analysis.prefixes.findIndex((other) => other.isWrong);
-    const before = first === step - 1 ? `errs here first, after ${counted(step, "symbol")}`
-      : first ? `erred first after ${first + 1} symbols` : "is wrong from the first symbol on";
-    sentences.push(`The net ${before}; the curve shows how sure it was of the right answer.`);
+    const before = first === step - 1 ? `${errs} here first, after ${counted(step, "symbol")}`
+      : first ? `${erred} first after ${first + 1} symbols` : `${isWrong} from the first symbol on`;
+    sentences.push(`The net ${before}; the curve shows how sure it was of the ${answer}.`);
   }
   return sentences;
 }

@@ -279,3 +279,32 @@ def test_long_counterexamples_and_symbols_of_addresses(contents, tmp_path: Path)
         assert not browser.problems
     finally:
         browser.close()
+
+
+VERDICTS = (
+    part("words.js")
+    + """
+const result = [[true, false], [true, true], [false, false], [false, true]].map(([isLearned, isWrong]) => {
+  const run = { task: {}, isLearned };
+  return verdict(run, { prefixes: [{ taskAnswer: 1, isWrong }] }, 1).text;
+});
+"""
+)
+
+
+@needs_node
+def test_a_net_of_a_learned_machine_is_not_called_right() -> None:
+    assert run_script(VERDICTS, {}) == [
+        "The net agrees with the machine it was certified as.",
+        "The net differs from the machine it was certified as.",
+        "The net is right.",
+        "The net is wrong.",
+    ]
+
+
+def test_contents_say_whether_a_machine_was_learned(compiled, contents, tmp_path: Path) -> None:
+    assert not any(run["isLearned"] for run in contents.values())
+    learned = tmp_path / "learned"
+    shutil.copytree(next(iter(compiled.values())), learned)
+    (learned / "learned.json").write_text("{}")
+    assert run_contents(learned)["isLearned"]
