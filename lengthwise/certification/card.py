@@ -57,6 +57,22 @@ def checked_in_words(certificate: Certificate) -> str:
     return "no: only the method that found this proof has seen it"
 
 
+def certificate_text(certificate: Certificate) -> str:
+    """Return the level, the claim, and the counterexample or why the level is not higher, in plain sentences."""
+    sentences = [f"{certificate.level}: {certificate.claim}"]
+    if counterexample := certificate.counterexample:
+        symbols = counterexample.string
+        more = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
+        got = "a logit that is not finite" if counterexample.got is None else repr(counterexample.got)
+        sentences.append(
+            f"On the string {spelled(symbols[:MAX_QUOTED])!r}{more} its answer is {got}; "
+            f"the right answer is {counterexample.expected!r}."
+        )
+    elif certificate.level in ("tested", "extracted"):
+        sentences.append(f"The level is not higher, because {certificate.reason}.")
+    return " ".join(sentences)
+
+
 def rightly(tested: Tested) -> str:
     """Counts, and where all answers are right what they bound; a wrong one ended the count, which bounds nothing."""
     is_bound = tested.num_correct == tested.num_graded > 0

@@ -286,6 +286,14 @@ class Certificate(Part):
         """Whether the level is this one or higher."""
         return reaches(self.level, level)
 
+    def __str__(self) -> str:
+        """Return a few plain sentences."""
+        from lengthwise.certification.card import certificate_text  # which imports this module
+
+        return certificate_text(self)
+
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """A card, for notebooks."""
         from lengthwise.certification.card import certificate_card  # which imports this module

@@ -513,3 +513,19 @@ def test_the_claim_names_what_a_task_grades(contents) -> None:
     largest = len(task.classes) - 1
     rule = f"every two strings whose right answer is at most {largest}, the task's largest"
     assert scope(task.reference.to_json(), task.classes) == rule
+
+
+def test_a_certificate_prints_plain_sentences(contents) -> None:
+    refuted = Certificate.from_text(text_of(contents["refuted"]))
+    counterexample = refuted.counterexample
+    assert counterexample is not None
+    assert (
+        str(refuted)
+        == repr(refuted)
+        == (
+            f"refuted: {refuted.claim} On the string 'aaaaa' its answer is {counterexample.got!r}; "
+            f"the right answer is {counterexample.expected!r}."
+        )
+    )
+    extracted = Certificate.from_text(text_of(contents["extracted"]))
+    assert str(extracted).startswith(f"extracted: {extracted.claim} The level is not higher, because ")
