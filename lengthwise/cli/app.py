@@ -3,6 +3,7 @@
 Commands import what they need when they run, so that ``--help`` is quick.
 """
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ from lengthwise.cli.devices import quiet_processes
 from lengthwise.cli.messages import line_in_extension, one_line_warnings, refusal, with_flag
 from lengthwise.cli.streams import Output, flush, has_folder, open_streams, say
 from lengthwise.files import reason
+from lengthwise.runs.signals import Interrupted
 
 app = App(
     name="lengthwise",
@@ -69,10 +71,18 @@ app.register_install_completion_command(help="Complete commands and options in y
 
 @one_line_warnings()
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong."""
+    """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong, 128 + N stopped by signal N."""
     quiet_processes()
-    code = _run(arguments) if open_streams() and has_folder() else 2
+    try:
+        code = _run(arguments) if open_streams() and has_folder() else 2
+    except KeyboardInterrupt:
+        code = say("stopped", _code_of(signal.SIGINT))
     sys.exit(flush(code))
+
+
+def _code_of(signal_number: int) -> int:
+    """Return the exit code that shells give to a process which a signal stopped: 130 after Ctrl-C."""
+    return 128 + signal_number
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -97,12 +107,12 @@ def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
         return say(line_in_extension(error) + with_flag(str(error), command), 2)
     except RecursionError:
         return say("expected settings of a few levels, got some that are nested too deeply; flatten them", 2)
-    except KeyboardInterrupt:
-        return say("stopped", 1)
     except MemoryError:
         return say("out of memory; ask for fewer or shorter strings", 1)
     except OSError as error:
         return say(reason(error), 1)
+    except Interrupted as error:
+        return say(str(error), _code_of(error.signal_number) if error.signal_number else 1)
     except RuntimeError as error:
         return say(line_in_extension(error) + str(error), 1)
     except Exception as error:

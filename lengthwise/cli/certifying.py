@@ -39,17 +39,22 @@ def certify(
     draw: Annotated[
         Path | None, Parameter(help="Draw the machine read off it, or the task's if it has none, as this SVG file.")
     ] = None,
-    min_level: Annotated[str, Parameter(help="Exit with code 1 below this level.")] = "refuted",
+    min_level: Annotated[
+        str | None,
+        Parameter(help="Exit with code 1 below this level: tested if not given, with --check refuted, the lowest."),
+    ] = None,
 ) -> int:
     """Say what is proved of a model for every length, or verify what a certificate says.
 
     Levels: refuted (it answers a string wrongly), tested (no such string was found), extracted (its machine is right at
     every length, and its states stay in the machine's classes on all strings followed), bounded (they cannot leave up
-    to a length that is named), proved (they cannot leave).
+    to a length that is named), proved (they cannot leave). A refuted net exits with code 1; with --min-level refuted
+    every level exits with code 0.
     """
     from lengthwise.certification.certificate import certificate_file, parse_level
 
-    minimum = parse_level(min_level)
+    # A check asks whether a file is right, and a file that says "refuted" may be.
+    minimum = parse_level(min_level or ("tested" if check is None else "refuted"))
     _check_options(machine, out, check, proof, draw)
     if check is not None:
         certificate = _verified(certificate_file(check) if check.is_dir() else check, run, proof)
@@ -65,6 +70,8 @@ def certify(
         _draw(certificate, draw)
     if certificate.reaches(minimum):
         return 0
+    if min_level is None:
+        return say("refuted; `--min-level refuted` exits with code 0 at every level", 1)
     return say(f"--min-level: expected {minimum} or higher, got {certificate.level}", 1)
 
 

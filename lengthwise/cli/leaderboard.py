@@ -85,7 +85,7 @@ def leaderboard(
 def _run(own: "Experiment", page: Page, console: Output, options: "PoolOptions") -> int:
     """Run these cells and write the page of all, also where they are interrupted; the exit code."""
     from lengthwise.cli.progress import now_and_then, run_all
-    from lengthwise.runs.execute import Interrupted
+    from lengthwise.runs.signals import Interrupted
 
     try:
         outcomes = run_all(own.specs, own.plans, page.runs, console, options, also=now_and_then(page.write))

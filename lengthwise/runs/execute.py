@@ -23,7 +23,7 @@ from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.measurements import measurements
 from lengthwise.runs.placement import Placement, check_ranks_of
 from lengthwise.runs.provenance import versions
-from lengthwise.runs.signals import StopRequested
+from lengthwise.runs.signals import Interrupted, StopRequested
 from lengthwise.runs.spec import RunSpec
 from lengthwise.runs.until import Attempt, Course, Until, length_grown_to, loss_at_end
 from lengthwise.tasks.base import SymbolTask
@@ -52,10 +52,6 @@ class Progress(NamedTuple):
 
 
 Listener = Callable[[Progress], None]
-
-
-class Interrupted(RuntimeError):
-    """A run stopped on request; its checkpoint is saved."""
 
 
 def execute(

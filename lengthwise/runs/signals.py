@@ -13,18 +13,31 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a scheduler that takes its machine back, a connection that is lost."""
 
 
+class Interrupted(RuntimeError):
+    """A run stopped on request; its checkpoint is saved.
+
+    `signal_number` is the signal that made the request, or None if no signal did.
+    """
+
+    signal_number: int | None = None
+
+
 @contextmanager
 def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopRequested]:
     """Turn the first of `STOP_SIGNALS` into a request that is honored between steps; a second one interrupts at once.
 
     `also` is called with the first one. A signal that the process was started to ignore, as by `nohup`, stays ignored.
+    An `Interrupted` that passes through is given the signal's number.
     """
     requested = threading.Event()
+    first: int | None = None
 
     def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal first
         if requested.is_set() and "WORLD_SIZE" not in os.environ:  # torchrun repeats what all have got already
             raise KeyboardInterrupt
         if not requested.is_set():
+            first = number
             requested.set()
             also()
 
@@ -32,6 +45,9 @@ def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopR
     previous = {number: signal.signal(number, on_signal) for number in handled}
     try:
         yield requested.is_set
+    except Interrupted as error:
+        error.signal_number = first
+        raise
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

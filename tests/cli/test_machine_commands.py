@@ -315,7 +315,9 @@ def test_a_net_is_certified_by_a_machine(capsys) -> None:
     assert code == 1
     assert "counterexample: bb: the model says out, right is in" in out
     assert error == "lengthwise: --min-level: expected tested or higher, got refuted\n"
-    assert printed(capsys, "certify", "net", "--machine", "(a|b)*bb")[0] == 0
+    code, _, error = printed(capsys, "certify", "net", "--machine", "(a|b)*bb")
+    assert (code, error) == (1, "lengthwise: refuted; `--min-level refuted` exits with code 0 at every level\n")
+    assert printed(capsys, "certify", "net", "--machine", "(a|b)*bb", "--min-level", "refuted")[0] == 0
 
 
 @pytest.mark.parametrize("name", ["learnd", "my-net", "net.old", "runs/x", "learned2"])

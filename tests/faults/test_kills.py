@@ -144,7 +144,7 @@ def test_a_signal_to_stop_says_how_to_go_on(number: signal.Signals, arguments: l
         time.sleep(0.02)
     command.send(number)  # as a terminal and a scheduler do, to the whole group
     code, output = command.wait()
-    assert code == 1, output
+    assert code == 128 + number, output
     assert "Traceback" not in output
     assert "goes on" in output or "measures it" in output
     finish(arguments, tmp_path)

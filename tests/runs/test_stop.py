@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from lengthwise.runs.signals import stop_on_interrupt
+from lengthwise.runs.signals import Interrupted, stop_on_interrupt
 
 pytestmark = pytest.mark.usefixtures("handled_signals")
 
@@ -38,3 +38,16 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
             assert not stop_requested()
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, None])
+def test_who_is_stopped_learns_by_which_signal(number: signal.Signals | None) -> None:
+    def work() -> None:
+        with stop_on_interrupt():
+            if number is not None:
+                signal.raise_signal(number)
+            raise Interrupted("stopped at step 1")
+
+    with pytest.raises(Interrupted) as stopped:
+        work()
+    assert stopped.value.signal_number == number

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.runs.execute import Interrupted, Listener, Progress
+from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.lock import RunHeld, check_locks
 from lengthwise.runs.pools.base import ReportingExecutor
 from lengthwise.runs.pools.folder_progress import Follower
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.pools.worker import execute_job, job, sweep_file
-from lengthwise.runs.signals import StopRequested
+from lengthwise.runs.signals import Interrupted, StopRequested
 from lengthwise.runs.spec import RunSpec
 
 WAIT = 0.2

@@ -17,7 +17,8 @@ from lengthwise.devices import default_device, find_device
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import HOST
 from lengthwise.registry import extensions, load_extensions
-from lengthwise.runs.execute import Interrupted, Listener, execute
+from lengthwise.runs.execute import Listener, execute
+from lengthwise.runs.signals import Interrupted
 from lengthwise.runs.spec import RunSpec, spec_from_json
 
 
