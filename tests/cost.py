@@ -46,6 +46,7 @@ LONG = {
         "searches the columns of rules with a hundred classes"
     ),
     "tests/cli/test_cli.py::test_ctrl_c_keeps_the_checkpoint": STARTS_PROCESSES,
+    "tests/cli/test_catalogue.py::test_the_stored_index_is_what_the_registries_say": "makes every experiment and task",
     "tests/runs/test_runs.py::test_the_pool_gives_the_same_bits_as_one_process": STARTS_PROCESSES,
     "tests/runs/pools/test_shared.py::test_processes_that_share_a_folder_do_each_run_once": STARTS_PROCESSES,
     "tests/test_examples.py::test_commands_of_the_page_about_examples_run": "trains a net and certifies it",

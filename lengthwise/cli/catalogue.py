@@ -14,16 +14,11 @@ def list_members(
     /,
 ) -> int:
     """List tasks, models, presets, constructions and experiments, a line each."""
-    from lengthwise.cli.members import FAMILIES, family_lines
+    from lengthwise.cli.index import list_lines, read_index
 
     console = Output()
-    width = console.width if console.is_terminal else None
-    for name in FAMILIES if family is None else (family,):
-        lines = family_lines(name, width)
-        if family is None:
-            console.print_line(f"{name}:")
-        for line in (*lines, *([""] if family is None else [])):
-            console.print_line(line)
+    for line in list_lines(read_index(), family, console.width if console.is_terminal else None):
+        console.print_line(line)
     console.print_line("`lengthwise show NAME` says more; `lengthwise show train` lists the settings of training")
     return 0
 
@@ -33,10 +28,10 @@ def show(
     /,
 ) -> int:
     """Show what bears a name: definition, source, settings with their defaults, presets and result pages."""
-    from lengthwise.cli.members import description
+    from lengthwise.cli.index import description, read_index
 
     console = Output()
-    for line in description(name, min(console.width, 100)):
+    for line in description(read_index(name), name, min(console.width, 100)):
         console.print_line(line)
     return 0
 

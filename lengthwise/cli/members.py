@@ -1,11 +1,13 @@
-"""What there is to choose from, described in plain text that fits a terminal."""
+"""Descriptions of all members, read from the registries, which import torch.
+
+``python -m lengthwise.cli.members`` writes them to the index that `list` and `show` read.
+"""
 
 import inspect
 import json
 import re
-import textwrap
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -14,11 +16,13 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from lengthwise.cli.index import INDEX, SETTINGS, FamilyIndex, Line, Member, Paragraph, index_text
 from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.experiments import EXPERIMENTS
+from lengthwise.files import write_by_rename
 from lengthwise.models.base import MODELS, ModelConfig
 from lengthwise.presets.base import PRESETS, Preset
-from lengthwise.registry import NameIn, Registry, UnknownName, file_of, is_of_package, nearest
+from lengthwise.registry import NameIn, Registry, file_of, is_of_package
 from lengthwise.report.pages.results import file_stem
 from lengthwise.report.tables.numbers import percent
 from lengthwise.runs.spec import flat
@@ -61,40 +65,40 @@ class Setting(NamedTuple):
     default: str
 
 
-def family_lines(family: str, width: int | None) -> list[str]:
-    """A line for each member of a family: its name and what it is, cut at `width` unless that is None."""
-    members = _family(family)
-    indent = max(map(len, members)) + 2
-    lines = [f"{name:{indent}}{_first_line(member)}" for name, member in members.items()]
-    return [line if width is None else textwrap.shorten(line, width, placeholder=" ...") for line in lines]
+Families = Mapping[str, Mapping[str, Any]]
+"""Registered classes and functions by family and name."""
 
 
-def _family(name: str) -> Registry[Any]:
-    if name not in FAMILIES:
-        raise ValueError(f"family: unknown family {name!r}{nearest(name, FAMILIES)} (known: {', '.join(FAMILIES)})")
-    return FAMILIES[name]
+def own_families() -> Families:
+    """Return the package's own members, without what files of users have registered."""
+    return {
+        family: {name: member for name, member in members.items() if is_of_package(member)}
+        for family, members in FAMILIES.items()
+    }
 
 
-def description(name: str, width: int) -> list[str]:
-    """All that bears a name, family by family, in lines of at most `width` symbols.
-
-    Raises:
-        ValueError: nothing bears the name.
-    """
-    parts = [lines for family in FAMILIES if name in FAMILIES[family] for lines in _described(family, name, width)]
-    if name == "train":
-        parts = [["train: settings of training"], *_docstring(Recipe, width), _settings("train", Recipe, width)]
-    if not parts:
-        known = [member for family in FAMILIES.values() for member in family]
-        raise UnknownName(f"unknown name {name!r}{nearest(name, known)}; `lengthwise list` shows all names")
-    return [line for part in parts if part for line in (*part, "")][:-1]
+def describe_members(families: Families, names: Container[str]) -> FamilyIndex:
+    """Return the summary of every member, of `names` also the paragraphs, which take CPU seconds for all members."""
+    index = {
+        family: {
+            name: Member(_first_line(member), _paragraphs(family, name, member) if name in names else [])
+            for name, member in members.items()
+        }
+        for family, members in families.items()
+    }
+    settings = [[Line("train: settings of training")], *_docstring(Recipe), _settings("train", Recipe)]
+    return index | {SETTINGS: {"train": Member(_first_line(Recipe), settings)}}
 
 
-def _described(family: str, name: str, width: int) -> list[list[str]]:
-    """The paragraphs about one member."""
-    member = FAMILIES[family][name]
+def own_index() -> FamilyIndex:
+    """Return the full descriptions of the package's own members."""
+    families = own_families()
+    return describe_members(families, {name for members in families.values() for name in members})
+
+
+def _paragraphs(family: str, name: str, member: Any) -> list[Paragraph]:
     where = member.__module__ if is_of_package(member) else file_of(member)
-    heading = [f"{name}: {_article(family)}", *_wrapped(f"{member.__qualname__} in {where}", width)]
+    heading = [Line(f"{name}: {_article(family)}"), Line(f"{member.__qualname__} in {where}", 0)]
     details: dict[str, Any] = {
         "tasks": _task_details,
         "models": _model_details,
@@ -102,7 +106,8 @@ def _described(family: str, name: str, width: int) -> list[list[str]]:
         "constructions": _construction_details,
         "experiments": _experiment_details,
     }
-    return [heading, *_docstring(member, width), *details[family](name, member, width)]
+    paragraphs = [heading, *_docstring(member), *details[family](name, member)]
+    return [paragraph for paragraph in paragraphs if paragraph]
 
 
 def _article(family: str) -> str:
@@ -114,13 +119,13 @@ def _first_line(member: object) -> str:
     return (inspect.getdoc(member) or "").partition("\n")[0]
 
 
-def _docstring(member: object, width: int) -> list[list[str]]:
-    """The paragraphs of a docstring, broken again to `width`; indented lines hang, and examples stay as they are."""
+def _docstring(member: object) -> list[Paragraph]:
+    """The paragraphs of a docstring, to be broken again; indented lines hang, and examples stay as they are."""
     paragraphs = []
     for text in (inspect.getdoc(member) or "").split("\n\n"):
         lines = text.splitlines()
         if any(">>>" in line for line in lines):
-            paragraphs.append(lines)
+            paragraphs.append([Line(line) for line in lines])
             continue
         blocks: list[str] = []
         before = 0
@@ -132,34 +137,32 @@ def _docstring(member: object, width: int) -> list[list[str]]:
             else:
                 blocks.append(line)
             before = indent
-        paragraphs.append([row for block in blocks for row in _wrapped(block, width)])
+        paragraphs.append([_hanging(block) for block in blocks])
     return paragraphs
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most `width`, with the indentation of the first; items of a list hang."""
-    indent = " " * (len(text) - len(text.lstrip(" -")))
-    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+def _hanging(text: str) -> Line:
+    """A line whose continuation has the indentation of its text; items of a list hang."""
+    return Line(text, len(text) - len(text.lstrip(" -")))
 
 
-def _task_details(name: str, task: type[Task], width: int) -> Iterator[list[str]]:
-    yield _settings("task", task, width)
+def _task_details(name: str, task: type[Task]) -> Iterator[Paragraph]:
+    yield _settings("task", task)
     made = task()
     if isinstance(made, SymbolTask):
-        yield [f"symbols: {_names(made.symbols)}", f"classes: {_names(made.classes)}"]
+        yield [Line(f"symbols: {_names(made.symbols)}"), Line(f"classes: {_names(made.classes)}")]
     if isinstance(made, ShallowTask):
-        yield _answers_that_solve_nothing(made, width)
+        yield _answers_that_solve_nothing(made)
     yield _uses(task=name)
 
 
-def _answers_that_solve_nothing(task: ShallowTask, width: int) -> list[str]:
+def _answers_that_solve_nothing(task: ShallowTask) -> Paragraph:
     """Their accuracies at a length of training strings, at which all answers occur if there is one."""
     legal = [length for length in range(SHALLOW_AT, 0, -1) if task.is_legal_length(length)]
     length = next((length for length in legal if task.is_balanced_length(length)), legal[0])
-    lines = [f"  {percent(rate):>8}  {what}" for what, rate in task.base_rates(length).items()]
     return [
-        *_wrapped(f"what answers that solve nothing score, at length {length}", width),
-        *(row for line in lines for row in textwrap.wrap(line, width, subsequent_indent=" " * 12)),
+        Line(f"what answers that solve nothing score, at length {length}", 0),
+        *(Line(f"  {percent(rate):>8}  {what}", 12) for what, rate in task.base_rates(length).items()),
     ]
 
 
@@ -167,52 +170,52 @@ def _names(names: Sequence[str]) -> str:
     return " ".join(names) if len(names) <= MAX_SYMBOLS else f"{len(names)}, {names[0]} to {names[-1]}"
 
 
-def _model_details(name: str, model: Any, width: int) -> Iterator[list[str]]:
+def _model_details(name: str, model: Any) -> Iterator[Paragraph]:
     if model.Config.__doc__:  # else inspect has that of its base
-        yield from _docstring(model.Config, width)
-    yield _settings("model", model.Config, width)
+        yield from _docstring(model.Config)
+    yield _settings("model", model.Config)
     presets = [preset for preset, recipe in PRESETS.items() if name in recipe.models]
-    more = _wrapped(f"presets that set more of it: {', '.join(presets)}", width) if presets else []
-    yield [f"preset: {model.default_preset}", *more]
+    more = [Line(f"presets that set more of it: {', '.join(presets)}", 0)] if presets else []
+    yield [Line(f"preset: {model.default_preset}"), *more]
     yield _uses(model=name)
 
 
-def _preset_details(name: str, preset: type[Preset], width: int) -> Iterator[list[str]]:
-    yield _wrapped(f"source: {preset.source}", width)
+def _preset_details(name: str, preset: type[Preset]) -> Iterator[Paragraph]:
+    yield [Line(f"source: {preset.source}", 0)]
     changes = [("train", flat(preset.train)), *((f"model {m}", flat(s)) for m, s in preset.models.items())]
     for section, settings in changes:
         rows = [Setting(key, "", _value(value)) for key, value in settings.items()]
-        yield [f"{section}: what it changes" if rows else f"{section}: the defaults", *_rows(rows, width)]
+        yield [Line(f"{section}: what it changes" if rows else f"{section}: the defaults"), *_rows(rows)]
     for model, pursuit in preset.until.items():
         rows = [Setting(key, "", _value(value)) for key, value in flat(pursuit.train).items()]
         tried = "; then ".join(
             ", ".join(f"{key}={value}" for key, value in changes.items()) for changes in pursuit.models if changes
         )
         heading = f"train {model} until a level is reached: what it changes"
-        yield [heading, *_rows(rows, width), *(_wrapped(f"models tried: {tried}", width) if tried else [])]
+        yield [Line(heading), *_rows(rows), *([Line(f"models tried: {tried}", 0)] if tried else [])]
     default_of = [model for model, kind in MODELS.items() if kind.default_preset == name]
     if default_of:
-        yield _wrapped(f"default of: {', '.join(default_of)}", width)
+        yield [Line(f"default of: {', '.join(default_of)}", 0)]
 
 
-def _construction_details(name: str, construct: Any, width: int) -> Iterator[list[str]]:
+def _construction_details(name: str, construct: Any) -> Iterator[Paragraph]:
     options = [
         Setting(option, KINDS.get(parameter.annotation, ""), _value(parameter.default))
         for option, parameter in inspect.signature(construct).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     ]
-    yield ["options", *_rows(options, width)] if options else []
+    yield [Line("options"), *_rows(options)] if options else []
 
 
-def _experiment_details(name: str, make: Any, width: int) -> Iterator[list[str]]:
+def _experiment_details(name: str, make: Any) -> Iterator[Paragraph]:
     experiment = make("small")
-    yield _wrapped(experiment.title, width)
-    yield _wrapped(_without_links(experiment.introduction("small")), width)
-    yield [line for note in experiment.notes for line in _wrapped(f"- {_without_links(note)}", width)]
+    yield [_hanging(experiment.title)]
+    yield [_hanging(_without_links(experiment.introduction("small")))]
+    yield [_hanging(f"- {_without_links(note)}") for note in experiment.notes]
     for axis, names in (("rows", [c.row for c in experiment.cells]), ("columns", [c.column for c in experiment.cells])):
         if names:  # a study without runs has no cells
-            yield _wrapped(f"{axis}: {'; '.join(dict.fromkeys(names))}", width)
-    yield [f"page: {_page(name)}"]
+            yield [Line(f"{axis}: {'; '.join(dict.fromkeys(names))}", 0)]
+    yield [Line(f"page: {_page(name)}")]
 
 
 def _without_links(text: str) -> str:
@@ -226,20 +229,20 @@ def _tasks_and_models(experiment: str) -> frozenset[tuple[str, str]]:
     return frozenset((spec.task.name, spec.model_name) for spec in EXPERIMENTS[experiment]("smoke").specs)
 
 
-def _uses(*, task: str | None = None, model: str | None = None) -> list[str]:
+def _uses(*, task: str | None = None, model: str | None = None) -> Paragraph:
     """The experiments with runs of the task or of the model, and their pages."""
     users = [name for name in EXPERIMENTS if any(task == t or model == m for t, m in _tasks_and_models(name))]
     heading = "experiments that use it, and the pages that `lengthwise reproduce` writes"
-    return [heading, *(f"  {name}: {_page(name)}" for name in users)] if users else []
+    return [Line(text) for text in (heading, *(f"  {name}: {_page(name)}" for name in users))] if users else []
 
 
 def _page(experiment: str) -> str:
     return f"docs/results/{file_stem(experiment, 'small')}.md"
 
 
-def _settings(section: str, kind: type[BaseModel], width: int) -> list[str]:
+def _settings(section: str, kind: type[BaseModel]) -> Paragraph:
     rows = list(_all_settings(kind, f"{section}."))
-    return ["settings", *_rows(rows, width)] if rows else ["settings: none"]
+    return [Line("settings"), *_rows(rows)] if rows else [Line("settings: none")]
 
 
 def _all_settings(kind: type[BaseModel], prefix: str) -> Iterator[Setting]:
@@ -258,16 +261,12 @@ def _all_settings(kind: type[BaseModel], prefix: str) -> Iterator[Setting]:
             yield from _all_settings(section, f"{prefix}{name}.")
 
 
-def _rows(settings: Iterable[Setting], width: int) -> list[str]:
-    """A line for each setting, and more where a line would be too long."""
+def _rows(settings: Iterable[Setting]) -> Paragraph:
+    """A line for each setting, whose values hang."""
     rows = list(settings)
     indent = max((len(row.name) for row in rows), default=0) + 4
-    lines = []
-    for row in rows:
-        text = f"{row.values}; default {row.default}" if row.values else row.default
-        first, *others = textwrap.wrap(text, max(20, width - indent), break_on_hyphens=False) or [""]
-        lines += [f"  {row.name:{indent - 2}}{first}", *(" " * indent + line for line in others)]
-    return lines
+    texts = [f"{row.values}; default {row.default}" if row.values else row.default for row in rows]
+    return [Line(f"  {row.name:{indent - 2}}{text}", indent) for row, text in zip(rows, texts, strict=True)]
 
 
 def _value(value: Any) -> str:
@@ -303,3 +302,7 @@ def _bounds(metadata: Sequence[Any]) -> Iterator[str]:
         for kind, sign, limit in ((Ge, ">=", "ge"), (Gt, ">", "gt"), (Le, "<=", "le"), (Lt, "<", "lt")):
             if isinstance(note, kind):
                 yield f"{sign} {getattr(note, limit):,}"
+
+
+if __name__ == "__main__":
+    write_by_rename(INDEX, index_text(own_index()).encode())

@@ -1,13 +1,20 @@
 """What there is to choose from, as a terminal of 80 columns shows it."""
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from command import exit_code
 
-from lengthwise.cli.members import FAMILIES, description, family_lines
+from lengthwise.cli.index import INDEX, description, index_text, list_lines, read_index
+from lengthwise.cli.members import own_families, own_index
+from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.layers.positions.base import POSITIONS
+from lengthwise.registry import EXTENSIONS, load_extensions
 
+FAMILIES = own_families()
 NAMES = sorted({name for family in FAMILIES.values() for name in family})
 
 
@@ -23,6 +30,37 @@ def test_list_has_a_line_for_every_member(capsys) -> None:
         assert [line.split()[0] for line in lines[begin : begin + len(members)]] == list(members)
 
 
+def test_the_stored_index_is_what_the_registries_say() -> None:
+    stored = INDEX.read_text(encoding="utf-8")
+    assert stored == index_text(own_index()), "run `python -m lengthwise.cli.members`, and commit members.json"
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["show", "parity"], ["show", "prity"], ["--help"]])
+def test_the_catalogue_imports_neither_torch_nor_numpy_nor_pydantic(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom lengthwise.cli.app import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass\n"
+        "print(*{'torch', 'numpy', 'pydantic'} & set(sys.modules), 'loaded')"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1].split() == ["loaded"]
+
+
+def test_members_of_users_are_listed_and_shown(tmp_path: Path, capsys, monkeypatch) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from lengthwise.constructions import CONSTRUCTIONS\n\n"
+        "@CONSTRUCTIONS.register('catalogue-test')\ndef mine(*, size: int = 3):\n    'A construction of mine.'\n"
+    )
+    monkeypatch.setattr(CONSTRUCTIONS, "_members", dict(CONSTRUCTIONS._discover()))
+    monkeypatch.setenv(EXTENSIONS, str(file))
+    load_extensions()
+    assert re.search(r"^catalogue-test +A construction of mine\.$", run(capsys, "list", "constructions"), re.MULTILINE)
+    text = run(capsys, "show", "catalogue-test")
+    assert f"mine in {file}" in text.replace("\n", " ")
+    assert "size  integer; default 3" in text
+    assert "presets that set more of it" in run(capsys, "show", "regular-gpt")
+
+
 def test_list_of_one_family(capsys) -> None:
     lines = run(capsys, "list", "presets").splitlines()
     assert [line.split()[0] for line in lines[:-1]] == list(FAMILIES["presets"])
@@ -31,13 +69,14 @@ def test_list_of_one_family(capsys) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_lines_are_cut_where_a_terminal_ends(family: str) -> None:
-    assert all(len(line) <= 60 for line in family_lines(family, 60))
-    assert len(family_lines(family, 60)) == len(FAMILIES[family])
+    lines = list_lines(read_index(), family, 60)
+    assert all(len(line) <= 60 for line in lines)
+    assert len(lines) == len(FAMILIES[family])
 
 
 @pytest.mark.parametrize("name", [*NAMES, "train"])
 def test_every_description_fits_80_columns(name: str) -> None:
-    lines = description(name, 80)
+    lines = description(read_index(), name, 80)
     assert lines[0].startswith(f"{name}: ")
     assert all(len(line) <= 80 for line in lines if ">>>" not in line and not line.startswith("    "))
     assert not re.search(r"<class|typing\.|FieldInfo|<function", "\n".join(lines))

@@ -7,7 +7,7 @@ from command import exit_code
 from torch import nn
 
 from lengthwise import certify, execute, length_curve, make_model, make_spec, make_task
-from lengthwise.cli import outputs
+from lengthwise.cli import app, index, outputs
 from lengthwise.cli.streams import Output
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.folder import RunFolder
@@ -109,3 +109,14 @@ def test_a_plain_net_is_told_apart_from_a_model() -> None:
         certify(make_model("gru", task), "parity")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^lengths: expected several, such as \[41, 100\], got 40; put"):
         length_curve(make_model("gru", task), task, 40)  # type: ignore[arg-type]
+
+
+def test_ctrl_c_exits_with_130_in_commands_and_before_them(capsys, monkeypatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(index, "description", interrupted)
+    assert exit_code("show", "parity") == 130
+    monkeypatch.setattr(app.app, "parse_args", interrupted)
+    assert exit_code("list") == 130
+    assert capsys.readouterr().err == 2 * "lengthwise: stopped\n"

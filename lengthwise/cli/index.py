@@ -1,0 +1,111 @@
+"""Descriptions of all members as plain text that fits a terminal; never imports torch.
+
+The registries import torch, which takes seconds. So the descriptions of the package's own members are stored in an
+index, which a test compares with the registries.
+"""
+
+import json
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from lengthwise.registry import UnknownName, extensions, nearest
+
+INDEX = Path(__file__).with_name("members.json")
+"""The stored descriptions, which ``python -m lengthwise.cli.members`` writes."""
+
+
+SETTINGS = "settings"
+"""The family of settings, which are shown but not listed."""
+
+
+class Line(NamedTuple):
+    """A line of text; one that is too wide continues behind `hang` blanks, or stays as it is if that is None."""
+
+    text: str
+    hang: int | None = None
+
+    def wrapped(self, width: int) -> list[str]:
+        """Return the lines of at most `width` characters, if no word is longer."""
+        if self.hang is None:
+            return [self.text]
+        indent = " " * self.hang
+        return textwrap.wrap(self.text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+Paragraph = list[Line]
+
+
+class Member(NamedTuple):
+    """A member's first sentence, for lists, and the paragraphs that describe it."""
+
+    summary: str
+    paragraphs: list[Paragraph]
+
+
+FamilyIndex = Mapping[str, Mapping[str, Member]]
+"""Members by family and name."""
+
+
+def index_text(index: FamilyIndex) -> str:
+    """Return the content of the index's file, which has a line for each member."""
+    families = []
+    for family, members in index.items():
+        lines = [f"{json.dumps(name)}: {json.dumps(member, ensure_ascii=False)}" for name, member in members.items()]
+        families.append(f"{json.dumps(family)}: {{\n" + ",\n".join(lines) + "\n}")
+    return "{" + ",\n".join(families) + "}\n"
+
+
+def read_index(name: str = "") -> FamilyIndex:
+    """Return the stored descriptions.
+
+    If the user has files with further members, return what the registries hold, with paragraphs for this name alone.
+    """
+    if extensions():
+        from lengthwise.cli.members import FAMILIES, describe_members
+
+        return describe_members(FAMILIES, {name})
+    content = json.loads(INDEX.read_text(encoding="utf-8"))
+    return {
+        family: {
+            name: Member(summary, [[Line(*line) for line in paragraph] for paragraph in paragraphs])
+            for name, (summary, paragraphs) in members.items()
+        }
+        for family, members in content.items()
+    }
+
+
+def list_lines(index: FamilyIndex, family: str | None, width: int | None) -> list[str]:
+    """Return the lines of one family, or of all families with their headings.
+
+    Raises:
+        ValueError: there is no such family.
+    """
+    families = [name for name in index if name != SETTINGS]
+    if family is None:
+        return [line for name in families for line in (f"{name}:", *family_lines(index[name], width), "")]
+    if family not in families:
+        raise ValueError(f"family: unknown family {family!r}{nearest(family, families)} (known: {', '.join(families)})")
+    return family_lines(index[family], width)
+
+
+def family_lines(members: Mapping[str, Member], width: int | None) -> list[str]:
+    """A line for each member of a family: its name and what it is, cut at `width` unless that is None."""
+    indent = max(map(len, members)) + 2
+    lines = [f"{name:{indent}}{member.summary}" for name, member in members.items()]
+    return [line if width is None else textwrap.shorten(line, width, placeholder=" ...") for line in lines]
+
+
+def description(index: FamilyIndex, name: str, width: int) -> list[str]:
+    """All that bears a name, family by family, in lines of at most `width` characters.
+
+    Raises:
+        ValueError: nothing bears the name.
+    """
+    paragraphs = [part for members in index.values() if name in members for part in members[name].paragraphs]
+    if not paragraphs:
+        known = [member for family, members in index.items() if family != SETTINGS for member in members]
+        raise UnknownName(f"unknown name {name!r}{nearest(name, known)}; `lengthwise list` shows all names")
+    parts = [[row for line in paragraph for row in line.wrapped(width)] for paragraph in paragraphs]
+    return [line for part in parts for line in (*part, "")][:-1]
