@@ -11,6 +11,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.preconditions import check_model
 from lengthwise.conventions import Diverged
+from lengthwise.display import counted
 from lengthwise.extraction.base import reader_of
 from lengthwise.extraction.prototypes import NotFinite
 from lengthwise.models.base import RecurrentModel, check_is_model, eval_mode
@@ -34,6 +35,12 @@ class Extracted(NamedTuple):
     def task(self) -> RegularTask:
         """The task that the machine solves, by which other nets can be trained and certified."""
         return machine_task(self.machine)
+
+    def __repr__(self) -> str:
+        """Return the size of the machine and what is proved of the net, in plain sentences."""
+        machine = self.machine.machine
+        size = f"{counted(machine.num_states, 'state')} over {counted(len(machine.symbols), 'symbol')}"
+        return f"A machine of {size}, read off a net. Of the net and this machine: {self.certificate}"
 
 
 @one_thread()

@@ -1,6 +1,7 @@
 """What was learned from examples: a machine, a net that is proved to be it, and how it compares on strings held out."""
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,8 @@ from lengthwise.certification.certify import certify
 from lengthwise.constructions import construct
 from lengthwise.constructions.base import Construction, Target
 from lengthwise.conventions import IGNORE
-from lengthwise.display import csv_text
+from lengthwise.display import counted, csv_text, percent
+from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.files import write_by_rename, write_json
 from lengthwise.learning.baselines import (
     Accuracy,
@@ -40,6 +42,7 @@ from lengthwise.learning.search import (
     rank,
     search,
 )
+from lengthwise.learning.separators import are_characters, likely_separator
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.randomness import generator_for, whole_seed
 from lengthwise.runs.compiled import save_compiled
@@ -59,6 +62,9 @@ MIN_TRAINED = 8
 MAX_CONTRADICTING = 20
 """The shortest contradicted examples, up to this number, stand in `learned.json` and on the page."""
 
+
+SHALLOW = ("majority answer", "last 3 symbols")
+"""The shallow baselines, which a machine has to exceed on held-out labels."""
 
 CONTRADICTED = "contradicted.csv"
 
@@ -99,6 +105,40 @@ class Learned(NamedTuple):
     def task(self) -> RegularTask:
         """The task that the machine solves, by which other models can be trained and certified."""
         return machine_task(self.labeled)
+
+    @property
+    def doubt(self) -> str | None:
+        """Why held-out labels do not confirm the machine, in a sentence; None if they do.
+
+        They do if all of them are right, or if the machine's accuracy is above every shallow baseline's by more than
+        chance (the lower end of Wilson's 95 % interval).
+        """
+        held_out = [scores for part, scores in self.accuracies.items() if part != "trained on"]
+        correct = {who: sum(scores[who].num_correct for scores in held_out) for who in ("machine", *SHALLOW)}
+        if not (total := sum(scores["machine"].num_labels for scores in held_out)):
+            return "no label was left to hold out, so nothing shows whether the machine is right on other strings"
+        ours, best = correct["machine"], max(SHALLOW, key=correct.__getitem__)
+        if ours == total or wilson_interval(ours, total)[0] > correct[best] / total:
+            return None
+        return (
+            f"on {total:,} held-out labels the machine is right on {percent(ours / total)}, no more than chance "
+            f"above the baseline {best!r} ({percent(correct[best] / total)}); give more examples, or check separator "
+            "and labels"
+        )
+
+    @property
+    def claim(self) -> str:
+        """What the certificate says with respect to this machine."""
+        if self.certificate.level == "proved":
+            return "the net is this machine at every length; nothing is proved of the world"
+        return f"of the net and this machine: {self.certificate.claim} Not proved, because {self.certificate.reason}"
+
+    def __repr__(self) -> str:
+        """Return whether the machine is confirmed, its size, and what is proved, in plain sentences."""
+        size = f"{counted(self.machine.num_states, 'state')} over {counted(len(self.machine.symbols), 'symbol')}"
+        doubt = f"NOT CONFIRMED: {self.doubt}. " if self.doubt else ""
+        rows = counted(self.counts.num_rows, "row")
+        return f"{doubt}A machine of {size}, learned from {rows}. {self.certificate.level}: {self.claim}."
 
     @property
     def labeled(self) -> LabeledMachine:
@@ -154,6 +194,7 @@ class Learned(NamedTuple):
         return {
             "num_states": self.machine.num_states,
             "level": self.certificate.level,
+            "doubt": self.doubt,
             "counts": self.counts._asdict(),
             "accuracies": {
                 part: {who: list(score) for who, score in scores.items()} for part, scores in self.accuracies.items()
@@ -205,6 +246,13 @@ def learn(
     _check_numbers(budget, seed)
     examples = read_examples(source, separator=separator, string=string, label=label, supervision=supervision)
     _check_names(examples)
+    if not separator and (likely := likely_separator(examples)):
+        mark, text = likely
+        warnings.warn(
+            f"separator: expected one, as strings look like words with {mark!r} between them ({text[:60]!r}), got "
+            f"none, so each character is a symbol; pass {mark!r} as the separator if symbols are words",
+            stacklevel=3,  # past the wrapper of `one_thread`, so that the caller's line is named
+        )
     parts = _parts(examples, seed)
     trained_on = parts["trained on"]
     result = search(trained_on, budget=budget, seed=seed, exact=exact, report=report)
@@ -212,7 +260,7 @@ def learn(
     machine, answers_empty = result.machine, examples.empty_label in examples.classes
     if answers_empty:
         machine = machine.with_empty_answer(examples.classes.index(examples.empty_label))
-    wrong = _contradictions(machine, examples, separator or ("" if _are_characters(examples) else " "))
+    wrong = _contradictions(machine, examples, separator or ("" if are_characters(examples) else " "))
     return Learned(
         machine,
         examples.classes,
@@ -257,7 +305,7 @@ def _or_by_merging(examples: Examples, result: SearchResult, exact: bool) -> Sea
 
 def _check_names(examples: Examples) -> None:
     """Reject names that no machine's file could hold, before nets are trained for it."""
-    are_words = not _are_characters(examples)
+    are_words = not are_characters(examples)
     for what, names in (("symbol", examples.symbols), ("label", examples.classes)):
         for name in names:
             if not name.isprintable() or (what == "symbol" and are_words and name.split() != [name]):
@@ -329,7 +377,7 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
     known = {int(v) for v in np.unique(trained_on.ids)}
     if unknown := [symbol for v, symbol in enumerate(trained_on.symbols) if v not in known]:
         notes.append(f"symbols in held-out strings alone, of which nothing was learned: {' '.join(unknown[:20])}")
-    if " " in trained_on.symbols and _are_characters(trained_on):
+    if " " in trained_on.symbols and are_characters(trained_on):
         notes.append("symbols are characters, spaces among them; where they are words, give a separator")
     if separator and all((examples.lengths == 1).all() for examples in parts.values()):
         notes.append(f"the separator {separator!r} is in no string, so that each is one symbol: leave it out")
@@ -350,7 +398,3 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
     if contradicted := _contradictions(result.machine, trained_on, separator):
         notes.append(f"of the labels that were trained on, the machine contradicts {len(contradicted):,}")
     return tuple(notes)
-
-
-def _are_characters(examples: Examples) -> bool:
-    return all(len(symbol) == 1 for symbol in examples.symbols)

@@ -32,6 +32,7 @@ from lengthwise.learning.baselines import (
     merged_states,
 )
 from lengthwise.learning.search import Attempt, SearchResult, count_errors, message_length, search
+from lengthwise.learning.separators import likely_separator
 from lengthwise.report.pages.learning import recovery_chart
 from lengthwise.runs.machines import given_machines
 from lengthwise.tasks.given.examples import Examples
@@ -298,7 +299,9 @@ def test_labels_without_a_rule_are_named(monkeypatch) -> None:
     assert learn(rows).notes[0].startswith("nothing was learned: the most frequent answer describes the labels")
     machine = Transducer(Semiautomaton(machine.semiautomaton.table, ("a", " ")), machine.start, machine.outputs)
     spaced = [(string.replace("b", " "), label) for string, label in rows]
-    assert "symbols are characters, spaces among them; where they are words, give a separator" in learn(spaced).notes
+    with pytest.warns(UserWarning, match="separator: expected one"):
+        notes = learn(spaced).notes
+    assert "symbols are characters, spaces among them; where they are words, give a separator" in notes
 
 
 def test_too_few_are_refused() -> None:
@@ -432,3 +435,62 @@ def test_a_learner_that_was_not_run_has_no_bar() -> None:
     for recoveries, learners in (([run, not_run], ["lengthwise learn", "RPNI"]), ([not_run], ["lengthwise learn"])):
         (values,) = recovery_chart(recoveries).to_dict()["datasets"].values()
         assert [(value["learner"], value["share"]) for value in values] == [(learner, 1.0) for learner in learners]
+
+
+@pytest.mark.parametrize("separator", [" ", ",", " > ", "\t", "|"])
+def test_logs_without_a_separator_are_named_before_the_search(separator: str, monkeypatch) -> None:
+    def too_late(*_: object, **__: object) -> None:
+        raise AssertionError("the search has begun without a warning")
+
+    monkeypatch.setattr(learned_module, "search", too_late)
+    words = ("open", "read", "close")
+    chance = np.random.default_rng(0)
+    rows = [
+        (separator.join(words[v] for v in chance.integers(3, size=length % 9 + 1)), str(length % 2))
+        for length in range(200)
+    ]
+    with pytest.raises(UserWarning, match="look like words"):  # warnings are errors in tests
+        learn(rows)
+    with pytest.raises(AssertionError):
+        learn(rows, separator=separator)
+
+
+@pytest.mark.parametrize("alphabet", ["ab", "()[]", "01+-", "abcdefghij.", "a_", "0123456789/"])
+def test_strings_of_characters_are_no_logs(alphabet: str) -> None:
+    chance = np.random.default_rng(0)
+    rows = [
+        ("".join(alphabet[v] for v in chance.integers(len(alphabet), size=1 + length % 12)), str(length % 2))
+        for length in range(300)
+    ]
+    assert likely_separator(read_examples(rows)) is None
+
+
+def test_a_machine_that_is_no_better_than_the_last_symbols_is_not_confirmed(monkeypatch, tmp_path, capsys) -> None:
+    machine = random_machine(9, 0).for_strings_that_are_not_empty()
+    chance = np.random.default_rng(0)
+    rows = [(string, CLASSES[int(chance.integers(2))]) for string, _ in pairs_of(machine, 400, 20)]
+    monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
+    learned = learn(rows)
+    assert learned.certificate.level == "proved"
+    assert learned.doubt is not None
+    assert str(learned).startswith("NOT CONFIRMED: on ")
+    assert "baseline" in learned.doubt
+    path = tmp_path / "rows.csv"
+    path.write_text("".join(f"{string},{label}\n" for string, label in rows if string))
+    assert exit_code("learn", str(path), "--out", str(tmp_path / "out")) == 0
+    assert capsys.readouterr().out.startswith("NOT CONFIRMED: on ")
+    assert "NOT CONFIRMED" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_machine_that_is_right_on_all_held_out_labels_is_confirmed_and_printed_in_sentences() -> None:
+    rows = [(f"{number:b}", "even" if number % 2 == 0 else "odd") for number in range(1, 400)]
+    learned = learn(rows, budget=0.0)
+    assert learned.doubt is None  # although the last symbols answer as well
+    assert (
+        str(learned)
+        == repr(learned)
+        == (
+            "A machine of 2 states over 2 symbols, learned from 399 rows. "
+            "proved: the net is this machine at every length; nothing is proved of the world."
+        )
+    )

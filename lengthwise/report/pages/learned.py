@@ -12,7 +12,6 @@ from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.report.tables.learned import (
     accuracy_table,
     attempt_table,
-    claim,
     contradiction_table,
     expressions,
     left_out,
@@ -28,9 +27,10 @@ def write_learned_page(learned: Learned, page: Path) -> None:
     """
     check_page(page)
     counts, machine = learned.counts, learned.machine
+    doubt = f"NOT CONFIRMED: {learned.doubt}. " if learned.doubt else ""
     summary = (
-        f"{machine.num_states} states, learned from {counts.num_rows:,} rows. Level "
-        f"{learned.certificate.level}: {claim(learned)}."
+        f"{doubt}{machine.num_states} states, learned from {counts.num_rows:,} rows. Level "
+        f"{learned.certificate.level}: {learned.claim}."
     )
     sections = {
         "Machine": _machine(learned),

@@ -20,7 +20,9 @@ PARTS = {"trained on": "trained on", "longest": "held out, the longest", "at ran
 
 
 def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
-    """Name and sentence of each thing to say, the machine first."""
+    """Name and sentence of each thing to say: first a doubt, if there is one, then the machine."""
+    if learned.doubt:
+        yield "NOT CONFIRMED", learned.doubt
     counts = learned.counts
     yield "examples", f"{counts.num_rows:,} rows; {left_out(learned)}"
     alike = f"{learned.num_alike} of {counted(len(learned.attempts), 'model')} became it"
@@ -41,7 +43,7 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
         count = len(learned.contradictions)
         yield "contradicted", f"{counted(count, 'label')}{', for example' * (count > MAX_NAMED)}: {named}"
     yield from (("note", note) for note in learned.notes)
-    yield learned.certificate.level, claim(learned)
+    yield learned.certificate.level, learned.claim
 
 
 def left_out(learned: Learned) -> str:
@@ -49,13 +51,6 @@ def left_out(learned: Learned) -> str:
     answered = " (no net reads it; the machine answers it as it is labeled)" if learned.answers_empty else ""
     not_used = learned.counts.not_used()
     return f"left out: {learned.counts.left_out()}{answered}{f'; {not_used}' if not_used else ''}"
-
-
-def claim(learned: Learned) -> str:
-    """What the certificate says, with respect to this machine."""
-    if learned.certificate.level == "proved":
-        return "the net is this machine at every length; nothing is proved of the world"
-    return f"of the net and this machine: {learned.certificate.claim} Not proved, because {learned.certificate.reason}"
 
 
 def expressions(learned: Learned) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,44 @@
+"""Strings that look like words with a separator between them, although each character was read as a symbol."""
+
+from collections import Counter
+
+from lengthwise.tasks.given.examples import Examples
+
+SEPARATORS = " \t,;|>:/-_."
+"""Characters that commonly separate words; the order decides between equals."""
+
+MAX_STRINGS = 1_000
+"""The number of strings that are looked at."""
+
+MIN_SHARE = 0.5
+"""The share of strings of several symbols that a separator other than a blank is in, at least."""
+
+
+def are_characters(examples: Examples) -> bool:
+    """Return whether every symbol is a single character."""
+    return all(len(symbol) == 1 for symbol in examples.symbols)
+
+
+def likely_separator(examples: Examples) -> tuple[str, str] | None:
+    """Return the separator that strings of characters seem to have, and such a string; None if they have none.
+
+    A blank in a string is enough. Any other character has to be in half of the strings, and words of several
+    characters between its occurrences have to repeat: most words of a log occur in other rows also.
+    """
+    if not are_characters(examples):
+        return None
+    bounds = zip(examples.starts[:-1].tolist(), examples.starts[1 : MAX_STRINGS + 1].tolist(), strict=False)
+    texts = ["".join(examples.symbols[v] for v in examples.ids[start:end].tolist()) for start, end in bounds]
+    for separator in SEPARATORS:
+        separated = [text for text in texts if separator in text.strip(separator)]
+        if separated and (separator.isspace() or _has_words(separated, texts, separator)):
+            return separator, separated[0]
+    return None
+
+
+def _has_words(separated: list[str], texts: list[str], separator: str) -> bool:
+    words = Counter(word for text in separated for word in text.split(separator) if word)
+    has_several = sum(len(text) > 1 for text in texts)
+    is_common = len(separated) >= MIN_SHARE * has_several
+    are_long = 2 * sum(count for word, count in words.items() if len(word) > 1) > words.total()
+    return is_common and are_long and 2 * len(words) <= words.total()
