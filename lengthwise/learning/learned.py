@@ -1,7 +1,6 @@
 """What was learned from examples: a machine, a net that is proved to be it, and how it compares on strings held out."""
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +41,7 @@ from lengthwise.learning.search import (
     rank,
     search,
 )
-from lengthwise.learning.separators import are_characters, likely_separator
+from lengthwise.learning.separators import are_characters, warn_of_likely_separator
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.randomness import generator_for, whole_seed
 from lengthwise.runs.compiled import save_compiled
@@ -246,13 +245,8 @@ def learn(
     _check_numbers(budget, seed)
     examples = read_examples(source, separator=separator, string=string, label=label, supervision=supervision)
     _check_names(examples)
-    if not separator and (likely := likely_separator(examples)):
-        mark, text = likely
-        warnings.warn(
-            f"separator: expected one, as strings look like words with {mark!r} between them ({text[:60]!r}), got "
-            f"none, so each character is a symbol; pass {mark!r} as the separator if symbols are words",
-            stacklevel=3,  # past the wrapper of `one_thread`, so that the caller's line is named
-        )
+    if not separator:
+        warn_of_likely_separator(examples)
     parts = _parts(examples, seed)
     trained_on = parts["trained on"]
     result = search(trained_on, budget=budget, seed=seed, exact=exact, report=report)

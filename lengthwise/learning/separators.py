@@ -1,5 +1,6 @@
 """Strings that look like words with a separator between them, although each character was read as a symbol."""
 
+import warnings
 from collections import Counter
 
 from lengthwise.tasks.given.examples import Examples
@@ -17,6 +18,17 @@ MIN_SHARE = 0.5
 def are_characters(examples: Examples) -> bool:
     """Return whether every symbol is a single character."""
     return all(len(symbol) == 1 for symbol in examples.symbols)
+
+
+def warn_of_likely_separator(examples: Examples) -> None:
+    """Warn if strings seem to be words with a separator between them."""
+    if likely := likely_separator(examples):
+        mark, text = likely
+        warnings.warn(
+            f"separator: expected one, as strings look like words with {mark!r} between them ({text[:60]!r}), got "
+            f"none, so each character is a symbol; pass {mark!r} as the separator if symbols are words",
+            stacklevel=4,  # past `learn` and the wrapper of `one_thread`, so that the caller's line is named
+        )
 
 
 def likely_separator(examples: Examples) -> tuple[str, str] | None:

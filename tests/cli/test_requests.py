@@ -117,6 +117,6 @@ def test_ctrl_c_exits_with_130_in_commands_and_before_them(capsys, monkeypatch) 
 
     monkeypatch.setattr(index, "description", interrupted)
     assert exit_code("show", "parity") == 130
-    monkeypatch.setattr(app.app, "parse_args", interrupted)
+    monkeypatch.setattr(app, "_run", interrupted)
     assert exit_code("list") == 130
     assert capsys.readouterr().err == 2 * "lengthwise: stopped\n"
