@@ -5,7 +5,7 @@ from collections import Counter
 
 from lengthwise.tasks.given.examples import Examples
 
-SEPARATORS = " \t,;|>:/-_."
+SEPARATORS = " ,;|>:/-_."
 """Characters that commonly separate words; the order decides between equals."""
 
 MAX_STRINGS = 1_000
