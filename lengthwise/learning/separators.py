@@ -15,6 +15,10 @@ MIN_SHARE = 0.5
 """The share of strings of several symbols that a separator other than a blank is in, at least."""
 
 
+MIN_REPEATS = 10
+"""How often a word occurs on average, at least: the events of a log are few, and parts of other strings many."""
+
+
 def are_characters(examples: Examples) -> bool:
     """Return whether every symbol is a single character."""
     return all(len(symbol) == 1 for symbol in examples.symbols)
@@ -53,4 +57,4 @@ def _has_words(separated: list[str], texts: list[str], separator: str) -> bool:
     has_several = sum(len(text) > 1 for text in texts)
     is_common = len(separated) >= MIN_SHARE * has_several
     are_long = 2 * sum(count for word, count in words.items() if len(word) > 1) > words.total()
-    return is_common and are_long and 2 * len(words) <= words.total()
+    return is_common and are_long and MIN_REPEATS * len(words) <= words.total()
