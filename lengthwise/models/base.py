@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from lengthwise.devices import Precision, computing_in, device_of
 from lengthwise.models.capabilities import AcceptsVectors, check_ids, check_symbols
+from lengthwise.models.containers import way_to_bare
 from lengthwise.ops.tree import Tree
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry, is_of_package
@@ -210,8 +211,8 @@ def check_is_model(model: object) -> None:
     """Raise a ValueError where something else is given for a model, a plain module of torch, say."""
     if not isinstance(model, SequenceModel):
         raise ValueError(
-            f"model: expected a model of this package, got {type(model).__name__}; `lengthwise.wrap(embedding, core, "
-            "head)` makes one of a net of your own"
+            f"model: expected a model of this package, got {type(model).__name__}; "
+            + (way_to_bare("model", model) or "`lengthwise.wrap(embedding, core, head)` makes one of a net of your own")
         )
 
 

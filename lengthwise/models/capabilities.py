@@ -117,6 +117,14 @@ class BoundedReceptiveField(ABC):
         """The number of symbols that an answer depends on; None: all of them."""
 
 
+class HoldsParts(ABC):
+    """The model is made of modules that somebody else wrote, which may be trained or exchanged afterwards."""
+
+    @abstractmethod
+    def check_parts(self) -> None:
+        """Raise a ValueError unless the parts fit together, and answers to a prefix depend on that prefix alone."""
+
+
 class AnswersUpTo(ABC):
     """The model can be exported for strings of up to a stated length, though its computation grows with the length."""
 

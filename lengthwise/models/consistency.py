@@ -1,19 +1,26 @@
 """Whether a model that somebody else wrote answers a string alike, whichever of its methods is called."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from lengthwise.conventions import Diverged
 from lengthwise.devices import device_of
-from lengthwise.models.base import Alphabet, RecurrentModel, SequenceModel, eval_mode
+from lengthwise.models.base import MODELS, Alphabet, RecurrentModel, SequenceModel, eval_mode
+from lengthwise.models.capabilities import HoldsParts
+from lengthwise.models.causality import ROUNDING, fault_of
+from lengthwise.models.containers import first_line
 from lengthwise.randomness import generator_for
 from lengthwise.registry import is_of_package
 
 NUM_STRINGS, LENGTH, TOLERANCE = 3, 6, 1e-3
 """Strings and their symbols, and by how much logits may differ, relative to the largest one."""
 
+LENGTHS = (1, LENGTH, 41)
+"""Lengths of the strings that methods are tried on: of 41 symbols trees have several levels, and chunks a rest."""
 
 _SAME = (
     "expected the logits of forward at the same position, got {}; all methods have to give the same ones, which "
@@ -34,11 +41,20 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
     """Reject a model of another package whose methods do not fit together; this package's own have tests.
 
     A model is trained by `forward`, measured by `last`, and streamed by `step`, which all have to give the same logits;
-    and the answer to a prefix depends neither on what follows it nor on other strings.
+    and the answer to a prefix depends neither on what follows it nor on other strings. The parts of a wrapped net are
+    checked again: they may have been trained or exchanged since.
 
     Raises:
-        ValueError: it has no `readout`; or logits or states of one of them have another shape, or other numbers.
+        ValueError: it has no `readout`; or one of them raises an error; or its logits or states have another shape, or
+            other numbers.
     """
+    if isinstance(model, HoldsParts):
+        try:
+            model.check_parts()
+        except (AttributeError, TypeError, IndexError) as problem:
+            raise ValueError(
+                f"model: expected the parts that it was wrapped with, got others ({first_line(problem)}); wrap these"
+            ) from problem
     if is_of_package(type(model)):
         return
     if not callable(getattr(model, "readout", None)):
@@ -50,19 +66,42 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
     strings = some_strings(NUM_STRINGS, length, len(task.symbols)).to(device_of(model))
     with eval_mode(model):
         by_step = list(_steps(model, strings)) if isinstance(model, RecurrentModel) else []
-        logits = model(strings)
-        expected = [*strings.shape, len(task.classes)]
-        if not isinstance(logits, Tensor) or list(logits.shape) != expected:
-            got = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-            raise ValueError(
-                f"{type(model).__name__}.forward: expected logits of shape {expected} for strings of shape "
-                f"{list(strings.shape)}, an answer to each prefix, got {got}; return them at every position"
-            )
-        _compare(model, "last_state", model.last(strings), logits[:, -1])
+        logits = _forward(model, strings, task)
+        state = _called(model, "last_state", strings)
+        _compare(model, "last_state", _called(model, "readout", state), logits[:, -1])
         for index, of_step in enumerate(by_step):
             _compare(model, "step", of_step, logits[:, index])
         for end in range(1, length):
             _compare(model, "forward", model(strings[:1, :end])[:, -1], logits[:1, end - 1], _ALONE)
+        # Rounding is allowed for: a net of somebody else's may convolve by Fourier transforms.
+        if fault := fault_of(model, model, strings, len(task.symbols), slack=ROUNDING):
+            raise ValueError(f"{type(model).__name__}.forward: {_ALONE.format(f'one that {fault}')}")
+
+
+def check_methods(model: SequenceModel, task: Alphabet) -> None:
+    """Reject a model one of whose methods raises an error, or returns another type or shape than it promises.
+
+    Of a registered kind, these are the nets that were changed after they were made: a weight of another shape, a part
+    that was taken out.
+
+    Raises:
+        ValueError: the method, what it returns or raises, and what to do.
+    """
+    logits_shape = (NUM_STRINGS, len(task.classes))
+    for length in LENGTHS:
+        size = min(length, model.max_length or length)
+        strings = some_strings(NUM_STRINGS, size, len(task.symbols)).to(device_of(model))
+        with eval_mode(model):
+            if isinstance(model, RecurrentModel):
+                for logits in _steps(model, strings[:, :LENGTH]):
+                    _tensor(model, "step", logits, logits_shape, "logits [B, Y]")
+                for states in _called(model, "states", strings):
+                    _tensor(model, "states", states, (NUM_STRINGS, -1, -1), "states [B, _, D]")
+            _forward(model, strings, task)
+            state = _called(model, "last_state", strings)
+            _tensor(model, "last_state", state, (NUM_STRINGS, -1), "states [B, D]")
+            for name, given in (("readout", state), ("last", strings)):
+                _tensor(model, name, _called(model, name, given), logits_shape, "logits [B, Y]")
 
 
 def check_sizes(model: SequenceModel, task: Alphabet) -> None:
@@ -80,12 +119,15 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     ends = torch.tensor([[0], [num_symbols - 1]], device=device_of(model))
     try:
         with eval_mode(model):
-            num_answers = model.last(ends).shape[1]
+            logits = model.last(ends)
     except (ValueError, IndexError) as problem:
         raise ValueError(
             f"model: expected one that reads the {num_symbols} symbols of the task, got another ({problem}); make "
             "it for this task"
         ) from None
+    except Exception as problem:
+        raise _error_in(model, "last", problem) from problem
+    num_answers = _tensor(model, "last", logits, (2, -1), "logits [B, Y]").shape[1]
     if num_answers != num_classes:
         raise ValueError(
             f"model: expected one for the {num_classes} answers of the task, got {num_answers}; make it for this "
@@ -118,9 +160,10 @@ def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -
 
 def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[Tensor]:
     """What `step` returns as logits, symbol by symbol."""
-    state = _tensor(model, "initial_state", model.initial_state(len(strings)), (len(strings), -1), "states [B, D]")
+    first = _called(model, "initial_state", len(strings))
+    state = _tensor(model, "initial_state", first, (len(strings), -1), "states [B, D]")
     for tokens in strings.unbind(1):
-        after = model.step(tokens, state)
+        after = _called(model, "step", tokens, state)
         if not isinstance(after, tuple) or len(after) != 2:
             raise ValueError(
                 f"{type(model).__name__}.step: expected logits [B, Y] and the next state [B, D], got "
@@ -128,6 +171,42 @@ def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[Ten
             )
         yield after[0]
         state = _tensor(model, "step", after[1], tuple(state.shape), "states like those of initial_state")
+
+
+def _forward(model: SequenceModel, strings: Int64[Tensor, "B T"], task: Alphabet) -> Float[Tensor, "B T Y"]:
+    logits = _called(model, "forward", strings)
+    expected = [*strings.shape, len(task.classes)]
+    if not isinstance(logits, Tensor) or list(logits.shape) != expected:
+        got = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(
+            f"{type(model).__name__}.forward: expected logits of shape {expected} for strings of shape "
+            f"{list(strings.shape)}, an answer to each prefix, got {got}; return them at every position"
+        )
+    return logits
+
+
+def _called(model: SequenceModel, method: str, *given: object) -> Any:
+    """What a method returns; whatever it raises becomes a sentence."""
+    try:
+        result = getattr(model, method)(*given)
+        return list(result) if isinstance(result, Iterator) else result
+    except Exception as problem:  # a net of somebody else's, or one that was changed, raises anything
+        raise _error_in(model, method, problem) from problem
+
+
+def _error_in(model: SequenceModel, method: str, problem: Exception) -> Exception:
+    """A ValueError that says where, and what to do; overflow of states and lack of memory stay what they are."""
+    if isinstance(problem, Diverged | MemoryError | torch.OutOfMemoryError):
+        return problem
+    way_out = "call it by itself to see where"
+    if MODELS.get(getattr(model, "name", "")) is type(model) and is_of_package(type(model)):
+        way_out = "make the model again, and load its weights"
+    elif method == "readout":
+        way_out = "let it take a whole state, as last_state returns it, and choose a part of that within"
+    return ValueError(
+        f"{type(model).__name__}.{method}: expected a result for strings of the task, got an error: "
+        f"{first_line(problem)}; {way_out}"
+    )
 
 
 def _compare(
@@ -144,10 +223,13 @@ def _tensor(model: SequenceModel, method: str, given: object, shape: tuple[int, 
     """A tensor of this shape, -1 for any size."""
     got = type(given).__name__
     if isinstance(given, Tensor):
-        if given.ndim == len(shape) and all(
+        fits = given.ndim == len(shape) and all(
             limit in (-1, size) for size, limit in zip(given.shape, shape, strict=True)
-        ):
+        )
+        if fits and given.is_floating_point():
             return given
-        got = f"shape {list(given.shape)}"
+        got = f"shape {list(given.shape)}" if not fits else f"{given.dtype}"
     sizes = ["any" if size == -1 else size for size in shape]
-    raise ValueError(f"{type(model).__name__}.{method}: expected {what} of shape {sizes}, got {got}")
+    raise ValueError(
+        f"{type(model).__name__}.{method}: expected {what} of shape {sizes}, got {got}; return a tensor of that shape"
+    )

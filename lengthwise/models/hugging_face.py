@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import sys
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -13,7 +14,10 @@ from torch import Tensor, nn
 from lengthwise.devices import device_of
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import ModelConfig, RecurrentModel, SequenceModel, eval_mode
-from lengthwise.models.consistency import NUM_STRINGS, some_strings
+from lengthwise.models.capabilities import HoldsParts
+from lengthwise.models.causality import fault_of
+from lengthwise.models.consistency import LENGTH, NUM_STRINGS, some_strings
+from lengthwise.models.containers import check_bare, first_line
 
 CACHE_NAMES = ("cache", "cache_params", "past_key_values")
 """What versions of the library and kinds of models call the argument."""
@@ -38,25 +42,26 @@ def wrap_hugging_face(
 ) -> "HuggingFaceModel":
     """A model of the library transformers as one of ours: logits of `head`, or of some tokens, at every position.
 
-    Where the model's cache has a fixed size (Mamba, Mamba-2 and their kin) it is a recurrent model whose state is
-    that cache and the last hidden state: it reads symbol by symbol, and a machine can be read off it. Where the cache
-    grows, as with attention, strings are answered, and nothing can be proved; RWKV counts as such, whose one-token path
-    mixes the strings of a batch (transformers 5.24).
+    If the model's cache has a fixed size (Mamba, Mamba-2 and their kin) it is a recurrent model whose state is
+    that cache and the last hidden state: it reads symbol by symbol, and a machine can be read off it. If the cache
+    grows, as with attention, or if the library cannot read on from it, whole strings are answered, and nothing can be
+    proved; RWKV counts as such, whose one-token path mixes the strings of a batch (transformers 5.24).
 
     Args:
-        model: for example a ``MambaModel`` or a ``MambaForCausalLM``, in float32 or float64.
-        head: from the last hidden state [B, D] to logits [B, Y].
+        model: for example a ``MambaModel`` or a ``MambaForCausalLM``; `certify` takes float32 or float64 alone.
+        head: from the last hidden state [B, D] to logits [B, Y], in the numbers of the model.
         answers: instead of `head`, the tokens that a causal language model answers with, one for each class.
         tokens: the token of each symbol; by default symbol v is token v.
 
     Raises:
-        ValueError: both or neither of `head` and `answers` are given; the model returns no hidden states; its cache is
-            not all of its state.
+        ValueError: both or neither of `head` and `answers` are given; the model returns no hidden states, or looks
+            ahead; the head does not take them; the model's cache is not all of its state.
     """
     if (head is None) == (answers is None):
         got = "neither" if head is None else "both"
         raise ValueError(f"head: expected a module or the tokens that are answers, got {got}; give one of them")
-    if not hasattr(model, "config"):
+    check_bare("model", model)
+    if not isinstance(model, nn.Module) or not hasattr(model, "config"):
         raise ValueError(
             f"model: expected one of transformers, with a config, got a {type(model).__name__}; nets of torch's own "
             "are for `wrap`"
@@ -69,23 +74,38 @@ def wrap_hugging_face(
                 "of one that also reads other inputs, give the part that reads text"
             )
     if answers is not None:
-        count = int(model.config.vocab_size)  # type: ignore[union-attr, arg-type]
-        _check_tokens("answers", answers, count)
+        _check_tokens("answers", answers, _num_tokens(model))
         head = _AnswerTokens(_output_embeddings(model), answers)
     if not isinstance(head, nn.Module):
         raise ValueError(f"head: expected a module, got a {type(head).__name__}; nn.Linear is one")
-    count = int(backbone.config.vocab_size)  # type: ignore[union-attr, arg-type]
-    ids = range(count) if tokens is None else tokens
-    _check_tokens("tokens", ids, count)
-    ids = list(ids)
-    cache = _cache_of(backbone, ids[0])
-    if cache is None:
-        plain = HuggingFaceModel(backbone, head, ids)
-        _check_reads_forwards(plain)
-        return plain
-    wrapped = RecurrentHuggingFaceModel(backbone, head, ids, cache)
-    _check_cache_is_the_state(wrapped)
+    check_bare("head", head)
+    count = _num_tokens(backbone)
+    given: Sequence[int] = range(count) if tokens is None else tokens
+    _check_tokens("tokens", given, count)
+    ids = list(given)
+    with eval_mode(backbone), eval_mode(head):
+        hidden = _hidden_of(backbone, ids[0])
+        _check_head(backbone, head, hidden)
+        cache = _cache_of(backbone, ids[0])
+    wrapped = HuggingFaceModel(backbone, head, ids)
+    # In 16 bits, strings that are read at once and token by token are rounded too differently to be compared.
+    if cache is not None and hidden.dtype.itemsize >= torch.float32.itemsize:
+        recurrent = RecurrentHuggingFaceModel(backbone, head, ids, cache, hidden.shape[-1])
+        if _reads_on(recurrent):
+            wrapped = recurrent
+    wrapped.check_parts()
     return wrapped
+
+
+def _num_tokens(model: nn.Module) -> int:
+    """The size of the vocabulary."""
+    count = getattr(model.config, "vocab_size", None)
+    if not isinstance(count, int):
+        raise ValueError(
+            f"model: expected one that reads tokens, with config.vocab_size, got a {type(model).__name__}; wrap its "
+            "language model, if it has one"
+        )
+    return count
 
 
 def _check_tokens(name: str, tokens: Sequence[int], count: int) -> None:
@@ -98,19 +118,30 @@ def _check_tokens(name: str, tokens: Sequence[int], count: int) -> None:
         raise ValueError(f"{name}: expected tokens of the model, 0 to {count - 1:,}, got {others[0]}; name others")
 
 
-def _check_reads_forwards(model: "HuggingFaceModel") -> None:
-    """Raise a ValueError where the answer to a prefix depends on what follows it, as that of an encoder does."""
-    strings = some_strings(NUM_STRINGS, 2, model.num_symbols).to(device_of(model))
-    with eval_mode(model):
-        whole, alone = model(strings)[:, 0], model(strings[:, :1])[:, 0]
-    if not torch.allclose(whole, alone, rtol=TOLERANCE, atol=TOLERANCE * float(whole.abs().max())):
+def _check_head(backbone: nn.Module, head: nn.Module, hidden: Float[Tensor, "1 1 D"]) -> None:
+    """Raise a ValueError unless the head makes logits of the model's hidden states."""
+    width = hidden.shape[-1]
+    try:
+        logits = head(hidden[:, 0].repeat(3, 1))
+    except Exception as problem:  # the head may be of any code
+        dtypes = {weight.dtype for weight in head.parameters() if weight.is_floating_point()}
+        if dtypes and hidden.dtype not in dtypes:
+            raise ValueError(
+                f"head: expected weights of {hidden.dtype}, as the hidden states of the {type(backbone).__name__} are, "
+                f"got {min(map(str, dtypes))}; make both float32, by model.float() and head.float()"
+            ) from None
         raise ValueError(
-            f"model: expected one that reads forwards, got a {type(model.backbone).__name__}, whose answer to a prefix "
-            "depends on what follows; wrap a causal model, or one with is_decoder=True"
+            f"head: expected a module that takes hidden states [B, {width}] of {hidden.dtype}, got an error: "
+            f"{first_line(problem)}; nn.Linear({width}, Y) is one, for Y classes"
+        ) from None
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 3 or not logits.is_floating_point():
+        got = f"shape {list(logits.shape)} for B=3" if isinstance(logits, Tensor) else type(logits).__name__
+        raise ValueError(
+            f"head: expected logits [B, Y] of hidden states [B, {width}], got {got}; nn.Linear({width}, Y) makes them"
         )
 
 
-class HuggingFaceModel(SequenceModel):
+class HuggingFaceModel(HoldsParts, SequenceModel):
     """A model whose cache grows with the string: it is run on whole strings."""
 
     name: ClassVar[str] = "hugging-face"
@@ -135,33 +166,67 @@ class HuggingFaceModel(SequenceModel):
         """It has the weights that it was given: a ValueError."""
         raise ValueError("model: expected one that draws its weights, got a wrapped net; initialize its own modules")
 
+    def check_parts(self) -> None:
+        """Raise a ValueError if an answer depends on what follows it, as in an encoder, or on other strings."""
+        strings = some_strings(NUM_STRINGS, min(LENGTH, _max_tokens(self.backbone)), self.num_symbols)
+        with eval_mode(self):
+            fault = fault_of(self._hidden_and_logits, self, strings.to(device_of(self)), self.num_symbols)
+        if fault is not None:
+            raise ValueError(
+                f"model: expected one that reads forwards, got a {type(self.backbone).__name__}, whose answer to a "
+                f"prefix {fault}; wrap a causal model, or one with is_decoder=True"
+            )
+
+    def _hidden_and_logits(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Z"]:
+        """Hidden states also: a head of zeros hides what they depend on."""
+        hidden = self._hidden(inputs)
+        return torch.cat([hidden, self._logits_of(hidden)], -1)
+
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(self._hidden(inputs))
-        return logits
+        return self._logits_of(self._hidden(inputs))
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
         return self._hidden(inputs)[:, -1]
+
+    def _logits_of(self, hidden: Float[Tensor, "B T D"]) -> Float[Tensor, "B T Y"]:
+        # As a batch of states: a head may have axes by number, as the softmax over axis 1.
+        logits: Tensor = self.readout(hidden.flatten(0, 1))
+        by_position: Tensor = logits.unflatten(0, hidden.shape[:2])
+        return by_position
 
     def _hidden(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         self.check_inputs(inputs, self.num_symbols)
         try:
             hidden: Tensor = self.backbone(self.tokens[inputs], use_cache=False).last_hidden_state
-        except IndexError as problem:
+        except (IndexError, RuntimeError) as problem:
+            if isinstance(problem, RuntimeError) and inputs.shape[1] <= _max_tokens(self.backbone):
+                raise
             raise ValueError(
-                f"inputs: expected no more symbols than the model has positions, got {inputs.shape[1]:,} ({problem})"
+                f"inputs: expected no more symbols than the model has positions, got {inputs.shape[1]:,} "
+                f"({first_line(problem)}); give it shorter strings"
             ) from None
         return hidden
+
+
+def _max_tokens(backbone: nn.Module) -> int:
+    """The number of positions that its settings name; models without a table of positions read longer strings, too."""
+    count = getattr(backbone.config, "max_position_embeddings", None)
+    return count if isinstance(count, int) and count > 0 else sys.maxsize
 
 
 class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
     """A model whose cache has a fixed size, which is its state, followed by the last hidden state."""
 
-    def __init__(self, backbone: nn.Module, head: nn.Module, tokens: list[int], cache: "_Cache") -> None:
+    def __init__(self, backbone: nn.Module, head: nn.Module, tokens: list[int], cache: "_Cache", width: int) -> None:
         super().__init__(backbone, head, tokens)
         self.cache = cache
-        width = int(backbone.config.hidden_size)  # type: ignore[union-attr, arg-type]
         self.sizes = [first.numel() for first in cache.first] + [width]
         self.readout = nn.Sequential(Topmost(width, copies=True), head)
+
+    def check_parts(self) -> None:
+        """Raise a ValueError also if a string that is read token by token has other answers than one read at once."""
+        super().check_parts()
+        _check_cache_is_the_state(self)
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B Z"]:
         first = [part.flatten().to(self.tokens.device) for part in self.cache.first]
@@ -183,7 +248,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         if torch.is_grad_enabled():  # the library writes into caches in place, through which no gradient goes
             return HuggingFaceModel.forward(self, inputs)
-        return RecurrentModel.forward(self, inputs)
+        return self._logits_of(torch.cat(list(self.states(inputs)), 1))
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B Z"]:
         return RecurrentModel.last_state(self, inputs)
@@ -229,24 +294,47 @@ class _Cache:
         return tensors
 
 
-@torch.no_grad()
-def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
-    """The cache that a model returns after a token; None where it grows."""
+def _hidden_of(backbone: nn.Module, token: int) -> Float[Tensor, "1 1 D"]:
+    """What a model makes of a token; a ValueError if it does not read tokens alone, or returns something else."""
     tokens = torch.full((1, 1), token, device=device_of(backbone))
     try:
-        outputs = backbone(tokens, use_cache=True)
-        outputs.last_hidden_state  # noqa: B018  # the attribute may be missing
-    except (AttributeError, TypeError) as problem:
+        hidden = backbone(tokens, use_cache=False).last_hidden_state
+        if not isinstance(hidden, Tensor) or hidden.shape[:2] != (1, 1):
+            raise TypeError(f"last_hidden_state: {type(hidden).__name__} {list(getattr(hidden, 'shape', []))}")
+    except Exception as problem:  # models of the library, and their users' own, raise whatever they like
         raise ValueError(
-            f"model: expected one of transformers that returns last_hidden_state, got a {type(backbone).__name__} "
-            f"({problem})"
+            "model: expected one of transformers that returns last_hidden_state [B, T, D] of tokens alone, got a "
+            f"{type(backbone).__name__} ({first_line(problem)}); wrap a language model, as MambaModel or GPT2Model"
         ) from None
+    return hidden
+
+
+def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
+    """The cache that a model returns after a token; None if it grows, or if the library cannot make one."""
+    try:
+        outputs = backbone(torch.full((1, 1), token, device=device_of(backbone)), use_cache=True)
+    except Exception:  # without a cache the model was run: it is read whole
+        return None
     template = next((value for name in CACHE_NAMES if (value := getattr(outputs, name, None)) is not None), None)
     layers = getattr(template, "layers", ())
     if not layers or not all(hasattr(layer, "recurrent_states") and not hasattr(layer, "keys") for layer in layers):
         return None
     parameters = inspect.signature(backbone.forward).parameters
-    return _Cache(template, next(name for name in CACHE_NAMES if name in parameters))
+    argument = next((name for name in CACHE_NAMES if name in parameters), None)
+    return None if argument is None else _Cache(template, argument)
+
+
+def _reads_on(model: RecurrentHuggingFaceModel) -> bool:
+    """Whether the library reads a second token after a cache, without an error, and keeps the sizes of the state."""
+    tokens = torch.zeros(2, dtype=torch.int64, device=device_of(model))
+    with eval_mode(model):
+        try:
+            first = model.initial_state(2)
+            _, second = model.step(tokens, first)
+            _, third = model.step(tokens, second)
+        except Exception:  # what the library raises depends on the kind of model and its version
+            return False
+    return first.shape == second.shape == third.shape and first.dtype == second.dtype == third.dtype
 
 
 @torch.no_grad()
@@ -254,8 +342,9 @@ def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
     """Raise a ValueError unless strings that are read at once and token by token have the same answers."""
     strings = torch.arange(4 * 9, device=device_of(model)).reshape(4, 9) * 7 // 3 % model.num_symbols
     with eval_mode(model):
-        by_step, at_once = model(strings), model.readout(HuggingFaceModel._hidden(model, strings))
-    if not torch.allclose(by_step, at_once, rtol=TOLERANCE, atol=TOLERANCE * float(at_once.abs().max())):
+        by_step, at_once = model(strings), HuggingFaceModel.forward(model, strings)
+    limit = TOLERANCE * float(at_once.nan_to_num(0.0, 0.0, 0.0).abs().max())
+    if not torch.allclose(by_step, at_once, rtol=TOLERANCE, atol=limit, equal_nan=True):
         raise ValueError(
             f"model: expected a {model.config.model_type} whose cache is all of its state, got other logits token by "
             f"token than at once, by up to {float((by_step - at_once).abs().max()):.2g}"

@@ -12,7 +12,8 @@ from lengthwise.devices import device_of, in_full_precision
 from lengthwise.layers.gated_cells import gru_bounds, lstm_bounds, rnn_bounds
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import ModelConfig, RecurrentModel, eval_mode
-from lengthwise.models.capabilities import BoundsSteps
+from lengthwise.models.capabilities import BoundsSteps, HoldsParts
+from lengthwise.models.containers import check_bare, first_line, way_to_bare
 from lengthwise.ops.intervals import Intervals
 from lengthwise.validation import whole_number
 
@@ -73,6 +74,8 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
         num_symbols = embedding.num_embeddings if num_symbols is None else num_symbols
         if embedding.max_norm is not None:
             raise ValueError("embedding: expected one without max_norm, which changes its weights when they are read")
+    check_bare("embedding", embedding)
+    check_bare("head", head)
     if num_symbols is None:
         raise ValueError(f"num_symbols: expected a number, as {type(embedding).__name__} does not say it, got none")
     known = embedding.num_embeddings if isinstance(embedding, nn.Embedding) else MAX_SYMBOLS
@@ -97,7 +100,7 @@ def description_of(core: nn.Module, head: nn.Module) -> WrappedConfig:
     )
 
 
-class WrappedRNN(BoundsSteps, RecurrentModel):
+class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
     """``head(core(embedding(symbols)))`` for a core of torch's; made by `wrap`.
 
     The state of a string is, of an LSTM, the cell states of all layers, then the hidden states of all layers, of which
@@ -127,6 +130,14 @@ class WrappedRNN(BoundsSteps, RecurrentModel):
     def is_as_wrapped(self) -> bool:
         """Whether its parts are of the kinds that its configuration names: a module may have been exchanged since."""
         return type(self.core) in CORES and description_of(self.core, self.readout[1]) == self.config
+
+    def check_parts(self) -> None:
+        """Raise a ValueError unless they are as they were wrapped, and fit together: weights may have changed since."""
+        if not self.is_as_wrapped:
+            way_out = way_to_bare("core", self.core) or "wrap these"
+            raise ValueError(f"model: expected the parts that it was wrapped with, got others; {way_out}")
+        _check_core(self.core)
+        _check_parts(self)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """A user's net has the weights that it was given: a ValueError."""
@@ -241,8 +252,12 @@ def _name_of(part: nn.Module) -> str:
 def _check_core(core: nn.Module) -> None:
     if type(core) not in CORES:
         raise ValueError(
-            f"core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got a {type(core).__name__}; a net of "
-            "another kind is a class that inherits lengthwise.RecurrentModel (docs/your-own-net.md shows one)"
+            f"core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got a {type(core).__name__}; "
+            + (
+                way_to_bare("core", core)
+                or "a net of another kind is a class that inherits lengthwise.RecurrentModel (docs/your-own-net.md "
+                "shows one)"
+            )
         )
     if isinstance(core, nn.RNNBase) and core.bidirectional:
         raise ValueError(
@@ -276,8 +291,12 @@ def _check_parts(model: WrappedRNN) -> None:
 def _run(name: str, what: str, part: nn.Module, values: Tensor) -> Tensor:
     try:
         result = part(values)
-    except (RuntimeError, IndexError, TypeError, ValueError) as problem:
-        raise ValueError(f"{name}: expected a module that takes {what}, got an error: {problem}") from None
+    except Exception as problem:  # the part may be of any code
+        raise ValueError(
+            f"{name}: expected a module that takes {what}, got an error: {first_line(problem)}; give one that does"
+        ) from None
     if not isinstance(result, Tensor):
-        raise ValueError(f"{name}: expected a module that returns a tensor, got {type(result).__name__}")
+        raise ValueError(
+            f"{name}: expected a module that returns a tensor, got {type(result).__name__}; give one that does"
+        )
     return result

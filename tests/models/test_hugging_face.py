@@ -39,6 +39,65 @@ def test_an_encoder_that_looks_ahead_is_refused() -> None:
     assert backbone.training
 
 
+def encoder(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    settings = {"num_attention_heads": 2, "intermediate_size": 16, "initializer_range": 1e-3}
+    return transformers.BertModel(transformers.BertConfig(**{**SMALL, "vocab_size": 2}, **settings))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_encoder_that_looks_ahead_by_less_than_rounding_is_refused(seed: int) -> None:
+    for head in (nn.Linear(16, 2), nn.Linear(16, 2)):
+        with torch.no_grad():
+            head.weight *= 0
+        with pytest.raises(ValueError, match="got a BertModel, whose answer to a prefix depends on what follows"):
+            wrap_hugging_face(encoder(seed), head)
+
+
+def test_a_model_that_looks_ahead_since_it_was_wrapped_is_refused() -> None:
+    torch.manual_seed(0)
+    settings = {"num_attention_heads": 2, "intermediate_size": 16, "is_decoder": True}
+    decoder = transformers.BertModel(transformers.BertConfig(**{**SMALL, "vocab_size": 2}, **settings))
+    model = wrap_hugging_face(decoder, nn.Linear(16, 2))
+    model.backbone = encoder(0)
+    recipe = make_spec("parity", "gru", {"train": {"steps": 1, "batch_size": 2}}).recipe
+    for act in (certify, lambda net, task: train(net, task, recipe)):
+        with pytest.raises(ValueError, match="expected one that reads forwards, got a BertModel"):
+            act(model, make_task("parity"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head", "sentence"),
+    [
+        (
+            torch.bfloat16,
+            nn.Linear(16, 2),
+            r"head: expected weights of torch.bfloat16, .* got torch.float32; make both",
+        ),
+        (torch.float16, nn.Linear(16, 2), r"head: expected weights of torch.float16, .* got torch.float32; make"),
+        (torch.float64, nn.Linear(16, 2), r"head: expected weights of torch.float64, .* got torch.float32; make"),
+        (torch.float32, nn.Linear(17, 2), r"head: expected a module that takes hidden states \[B, 16\]"),
+        (torch.float32, nn.GRU(16, 2), r"head: expected logits \[B, Y\] of hidden states \[B, 16\], got tuple"),
+    ],
+)
+def test_heads_that_do_not_fit_are_named(dtype: torch.dtype, head: nn.Module, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence) as caught:
+        wrap_hugging_face(made("gpt2").to(dtype), head)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_that_cannot_read_on_from_its_cache_is_read_whole() -> None:
+    torch.manual_seed(0)
+    settings = {"num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 32}
+    config = transformers.Lfm2Config(**SMALL, **settings, layer_types=["conv", "conv"])
+    backbone, head = transformers.AutoModel.from_config(config).eval(), nn.Linear(16, 2)
+    model, strings = wrap_hugging_face(backbone, head), torch.randint(3, (4, 9))
+    assert type(model) is HuggingFaceModel
+    with torch.no_grad():
+        whole = head(backbone(strings, use_cache=False).last_hidden_state)
+        torch.testing.assert_close(model(strings), whole)
+
+
 @pytest.mark.parametrize("kind", RECURRENT)
 def test_a_cache_of_fixed_size_is_a_state(kind: str) -> None:
     backbone, head = made(kind), nn.Linear(16, 2)
@@ -180,4 +239,5 @@ def test_a_model_is_wrapped_on_the_device_where_it_is(kind: str) -> None:
     torch.testing.assert_close(there.held, here)
     assert not visits.mixed
     where = {name.rpartition(":")[2] for name in visits.trips}
-    assert where <= {"_check_reads_forwards", "_check_cache_is_the_state", "_hidden"}, "the last is the library's own"
+    checks = {"_check_cache_is_the_state", "note", "_reaches", "_is_close"}
+    assert where <= {*checks, "_hidden", "_hidden_of"}, "the last two are the library's own"

@@ -1,0 +1,105 @@
+"""Whether outputs at a position depend on later symbols, or on other strings: seen by gradients and by changes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.randomness import generator_for
+
+ROUNDING = 64.0
+"""Numbers differ by rounding alone up to this many units in the last place of the largest one."""
+
+Outputs = Callable[[Int64[Tensor, "B T"]], Float[Tensor, "B T D"]]
+"""A net's hidden states or logits at every position."""
+
+LATER, OTHERS = "depends on what follows", "depends on other strings of the batch"
+
+
+def fault_of(
+    outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"], num_symbols: int, *, slack: float = 0.0
+) -> str | None:
+    """Return what the outputs at a position wrongly depend on, as a clause; None if nothing was seen.
+
+    The net is in evaluation mode. A gradient counts above `slack` units in the last place of the largest one. At 0 it
+    has to vanish exactly, as it does behind a mask: later symbols are multiplied by a 0 there, and no rounding is left.
+    Sums by a Fourier transform mix all positions before they cancel, and need `slack`.
+    """
+    return _by_gradients(outputs, net, strings, slack) or _by_changes(outputs, strings, num_symbols)
+
+
+def _by_gradients(outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"], slack: float) -> str | None:
+    """By the gradient of each position's outputs, in a random direction, with respect to the embedded symbols.
+
+    It sees what is far below rounding, as the attention of an encoder with small weights is. There is none through a
+    hard choice, nor where symbols are embedded by another module than an `nn.Embedding`.
+    """
+    try:
+        with torch.inference_mode(False), torch.enable_grad(), _embedded(net, strings) as leaves:
+            found = outputs(strings)
+            if not leaves or not found.requires_grad:
+                return None
+            direction = torch.randn(found.shape[-1], generator=generator_for(0, "direction")).to(found)
+            along = found @ direction
+            for index in range(strings.shape[1] - 1):
+                of_index = torch.autograd.grad(along[:, index].sum(), leaves, retain_graph=True, allow_unused=True)
+                if any(
+                    _reaches(gradient, gradient[:, index + 1 :], slack) for gradient in of_index if gradient is not None
+                ):
+                    return LATER
+            of_first = torch.autograd.grad(along[0].sum(), leaves, allow_unused=True)
+    except RuntimeError:  # an operation without a gradient, or tensors that were made without any
+        return None
+    return OTHERS if any(_reaches(one, one[1:], slack) for one in of_first if one is not None) else None
+
+
+def _reaches(gradient: Tensor, part: Tensor, slack: float) -> bool:
+    """Whether a part of a gradient is not zero. NaN tells nothing: a root at 0 has it behind a mask, also."""
+    limit = slack * torch.finfo(gradient.dtype).eps * gradient.nan_to_num(0.0).abs().max()
+    return bool((part.nan_to_num(0.0).abs() > limit).any())
+
+
+@contextmanager
+def _embedded(net: nn.Module, strings: Int64[Tensor, "B T"]) -> Iterator[list[Tensor]]:
+    """Within it, what an embedding makes of strings is noted, and gradients are taken with respect to that."""
+    leaves: list[Tensor] = []
+    equal = _equalities(strings)
+
+    def note(_: nn.Module, given: tuple[Tensor, ...], features: Tensor) -> Tensor | None:
+        # Ids may be others than those of the symbols, but are alike at the same positions.
+        if not given or given[0].shape != strings.shape or not torch.equal(_equalities(given[0]), equal):
+            return None
+        leaves.append(features.detach().clone().requires_grad_())
+        return leaves[-1].clone()  # into which the net may write
+
+    handles = [part.register_forward_hook(note) for part in net.modules() if isinstance(part, nn.Embedding)]
+    try:
+        yield leaves
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _equalities(ids: Int64[Tensor, "B T"]) -> Tensor:
+    return ids.flatten()[:, None] == ids.flatten()
+
+
+def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: int) -> str | None:
+    """By strings that begin alike, or of which the first alone is kept: sees hard choices, which have no gradient.
+
+    Within rounding, not bit for bit: a mixture of experts sums groups of another size when other symbols follow.
+    """
+    before = outputs(strings)
+    others = (strings + 1) % num_symbols
+    for end in range(1, strings.shape[1]):
+        after = outputs(torch.cat([strings[:, :end], others[:, end:]], 1))
+        if not _is_close(before[:, :end], after[:, :end]):
+            return LATER
+    return None if _is_close(before[:1], outputs(torch.cat([strings[:1], others[1:]]))[:1]) else OTHERS
+
+
+def _is_close(one: Tensor, another: Tensor) -> bool:
+    limit = ROUNDING * torch.finfo(one.dtype).eps * max(1.0, float(one.nan_to_num(0.0, 0.0, 0.0).abs().max()))
+    return torch.allclose(one, another, rtol=0, atol=limit, equal_nan=True)
