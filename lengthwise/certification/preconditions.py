@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from lengthwise.certification.examination import weights_digest
 from lengthwise.devices import check_arithmetic
 from lengthwise.models.base import MODELS, SequenceModel
-from lengthwise.models.consistency import check_consistent, check_sizes, some_strings
-from lengthwise.models.wrapped import WrappedRNN
+from lengthwise.models.consistency import check_consistent, check_methods, check_sizes, some_strings
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import MachineTask
 from lengthwise.tasks.consistency import check_task_consistent
@@ -41,8 +40,7 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
     check_task_consistent(task)
     check_consistent(model, task)
     check_sizes(model, task)
-    if isinstance(model, WrappedRNN) and not model.is_as_wrapped:
-        raise ValueError("model: expected the parts that it was wrapped with, got others; wrap these")
+    check_methods(model, task)
 
 
 def _tensors_of(model: SequenceModel) -> dict[str, Tensor]:
