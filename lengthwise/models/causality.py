@@ -38,11 +38,11 @@ def _by_gradients(outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"
     """
     try:
         with torch.inference_mode(False), torch.enable_grad(), _embedded(net, strings) as leaves:
-            found = outputs(strings)
-            if not leaves or not found.requires_grad:
+            values = outputs(strings)
+            if not leaves or not values.requires_grad:
                 return None
-            direction = torch.randn(found.shape[-1], generator=generator_for(0, "direction")).to(found)
-            along = found @ direction
+            direction = torch.randn(values.shape[-1], generator=generator_for(0, "direction")).to(values)
+            along = values @ direction
             for index in range(strings.shape[1] - 1):
                 of_index = torch.autograd.grad(along[:, index].sum(), leaves, retain_graph=True, allow_unused=True)
                 if any(

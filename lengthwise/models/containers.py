@@ -1,4 +1,4 @@
-"""Modules that torch puts around others, or in their place: what they hold, and how it is had again."""
+"""Modules that torch puts around others, or uses instead of them: what they hold, and how to get it."""
 
 from torch import nn
 from torch.nn.utils import parametrize
