@@ -2,7 +2,7 @@
 
 import math
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -152,11 +152,16 @@ def other_part(certificate: Certificate, model: SequenceModel, task: Task) -> st
     pairs: dict[str, tuple[object, object]] = {
         "model": (certificate.model, dump_named(model.name, model.config)),
         "weights": (certificate.net, net_digest(model)),  # settings are compared above
-        "task": (certificate.task, dump_named(task.name, task)),
+        "task": (_untitled(certificate.task), _untitled(dump_named(task.name, task))),
         "classes": (certificate.classes, task.classes),
         "transducer": (certificate.transducer, task.reference.to_json()),
     }
     return next((what for what, (expected, actual) in pairs.items() if expected != actual), None)
+
+
+def _untitled(task: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a task without its title, which names it in tables and decides nothing."""
+    return {name: value for name, value in task.items() if name != "title"}
 
 
 def _how_short(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
