@@ -55,12 +55,12 @@ def change_setting(certificate: Content, arrays: Arrays, proofs: list[Proof], ch
 
 def change_keys(certificate: Content, arrays: Arrays, proofs: list[Proof], chance: np.random.Generator) -> None:
     """Leave out a key, or add one, somewhere."""
-    place = any_of([certificate, certificate["model"], certificate["transducer"], certificate["evidence"]], chance)
+    content = any_of([certificate, certificate["model"], certificate["transducer"], certificate["evidence"]], chance)
     if chance.random() < 0.5:
-        place.pop(any_of(place, chance))
+        content.pop(any_of(content, chance))
     else:
         name = any_of(["lower_chunk_sizes", "nonlinearity", "hidden", "bias", "first_state", "x", ""], chance)
-        place[name] = copy.deepcopy(any_of(JUNK, chance))
+        content[name] = copy.deepcopy(any_of(JUNK, chance))
 
 
 def change_certificate(certificate: Content, arrays: Arrays, proofs: list[Proof], chance: np.random.Generator) -> None:
@@ -69,15 +69,15 @@ def change_certificate(certificate: Content, arrays: Arrays, proofs: list[Proof]
 
 def change_task(certificate: Content, arrays: Arrays, proofs: list[Proof], chance: np.random.Generator) -> None:
     """Change one number of the task's machine, by a little or to junk."""
-    place: Any = certificate["transducer"]
+    content: Any = certificate["transducer"]
     while True:
-        key = any_of(place if isinstance(place, dict) else range(len(place)), chance)
-        if isinstance(place[key], list | dict) and place[key]:
-            place = place[key]
+        key = any_of(content if isinstance(content, dict) else range(len(content)), chance)
+        if isinstance(content[key], list | dict) and content[key]:
+            content = content[key]
             continue
-        is_number = type(place[key]) is int
-        small = any_of([0, 1, 2, 3, -100, 1 - place[key] if is_number else 0], chance)
-        place[key] = small if is_number and chance.random() < 0.8 else copy.deepcopy(any_of(JUNK, chance))
+        is_number = type(content[key]) is int
+        small = any_of([0, 1, 2, 3, -100, 1 - content[key] if is_number else 0], chance)
+        content[key] = small if is_number and chance.random() < 0.8 else copy.deepcopy(any_of(JUNK, chance))
         return
 
 

@@ -58,8 +58,8 @@ def changes(source: str) -> Iterator[Change]:
     for index, node in enumerate(ast.walk(tree)):
         for kind, what in enumerate(kinds_of(node)):
             changed = copy.deepcopy(tree)
-            place = next(other for position, other in enumerate(ast.walk(changed)) if position == index)
-            apply(place, kind, changed)
+            twin = next(other for position, other in enumerate(ast.walk(changed)) if position == index)
+            apply(twin, kind, changed)
             yield getattr(node, "lineno", 0), what, ast.fix_missing_locations(changed)
 
 

@@ -111,7 +111,7 @@ def certificate(**changes) -> Certificate:
 def test_a_certificate_is_a_card() -> None:
     tree = parsed(certificate()._repr_html_())
     text = text_of(tree)
-    assert text.startswith("proved. A finite machine read off the model")
+    assert text.startswith("proved. The model itself, as it rounds")
     assert "<rnn>" in text
     assert "2 classes, the task's 2" in text
     assert len(dots(tree)) == 2, "the machine is drawn"
@@ -138,7 +138,7 @@ def test_a_result_and_a_run_are_cards(tmp_path: Path) -> None:
     text = text_of(tree)
     assert text.startswith("parity, regular-gpt, seed 0")
     assert "length 100,000" in text
-    assert "proved. A finite machine" in text
+    assert "proved. The model itself" in text
     assert len(dots(tree)) == 22, "20 dense lengths and two long ones"
     folder, spec = RunFolder(tmp_path / result.run_id), make_spec("parity", "regular-gpt", {})
     folder.create(spec)

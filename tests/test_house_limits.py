@@ -9,10 +9,14 @@ ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "lengthwise").rglob("*.py"))
 
 
+IN_ONE_PIECE = ("checker.py",)
+"""The separate checker, which whoever doubts a proof reads and runs as a single file."""
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_files_functions_and_constructors_are_short(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 400
+    assert len(text.splitlines()) <= 400 or file.name in IN_ONE_PIECE
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             assert node.end_lineno - node.lineno < 60, f"{node.name} is over 60 lines"

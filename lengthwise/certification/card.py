@@ -53,7 +53,7 @@ def certificate_card(certificate: Certificate) -> str:
 def checked_in_words(certificate: Certificate) -> str:
     """Say whether the separate checker accepted the proof, and what to do about it."""
     if certificate.independently_checked:
-        return "yes: a separate program, which needs NumPy alone, accepts this proof (`certify --proof` writes it)"
+        return "yes: a separate program, which needs NumPy alone, accepts this proof"
     return "no: only the method that found this proof has seen it"
 
 

@@ -116,7 +116,7 @@ def demand(is_so: bool | np.bool_, sentence: str) -> None:
         raise Rejected(f"proof: {sentence}")
 
 
-def demand_at_most(number: int, limit: int, what: str) -> None:
+def demand_limit(number: int, limit: int, what: str) -> None:
     demand(number <= limit, f"expected at most {limit:,} {what}, got {number:,}; this checker stops there")
 
 
@@ -186,7 +186,7 @@ def parse_transducer(value: Any, num_classes: int) -> Task:
     table, outputs = content["table"], content["outputs"]
     are_lists = type(table) is list and type(outputs) is list and len(outputs) == len(table) > 0
     demand(are_lists, "expected an output of the transducer for each row of its table")
-    demand_at_most(len(table), MAX_SIZE, "states of the transducer")
+    demand_limit(len(table), MAX_SIZE, "states of the transducer")
     for row in table:
         is_full = type(row) is list and len(row) == len(symbols)
         demand(is_full, "expected a step of the transducer, and of the net, for each symbol")
@@ -236,7 +236,7 @@ def integers(value: Any, what: str, num_axes: int) -> Array:
         are_lists = all(type(part) is list for part in level)
         demand(are_lists and len({*map(len, level)}) == 1 and level[0], f"expected lists of equal lengths as {what}")
         shape.append(len(level[0]))
-        demand_at_most(math.prod(shape), MAX_ELEMENTS, f"numbers as {what}")
+        demand_limit(math.prod(shape), MAX_ELEMENTS, f"numbers as {what}")
         level = [one for part in level for one in part]
     numbers = [whole(one, f"a number of {what}", -(2**31), 2**31) for one in level]
     return np.array(numbers, np.int64).reshape(shape)
@@ -251,7 +251,7 @@ class Proof(NamedTuple):
 
 def read(content: bytes) -> Proof:
     """Return the tensors of a safetensors file, whose header must account for every byte."""
-    demand_at_most(len(content), MAX_FILE, "bytes of a proof")
+    demand_limit(len(content), MAX_FILE, "bytes of a proof")
     start = 8 + int.from_bytes(content[:8], "little")
     demand(len(content) >= start > 8, "damaged: it ends within its header")
     header = parse_json(content[8:start], "the header")
@@ -636,7 +636,7 @@ class Form(NamedTuple):
         2^-digits is exact if the sizes of its terms add up to no more than 2^24 of these: so is every partial sum, in
         any order.
         """
-        demand_at_most(units, 4 * MAX_TERMS, "terms of a sum")
+        demand_limit(units, 4 * MAX_TERMS, "terms of a sum")
         slack = np.where(size < LARGEST, units * UNIT * (size + TINY), np.inf)
         return self._replace(rest=self.rest + np.where(size <= 2.0 ** (24 - digits), 0, slack))
 
@@ -718,10 +718,10 @@ class Form(NamedTuple):
         variance = square.scaled(1 / count, epsilon)
         # (x^-1/2)'' = 3/4 x^-5/2 is largest at the lower end. If that is not positive, the bound is infinite.
         scale = variance.smooth(lambda x: 1 / np.sqrt(x), 0.75 * np.maximum(variance.ends[0], 0) ** -2.5)
-        normed = deviation.times(scale).or_narrower(deviation.normed_box(epsilon))
+        normed = deviation.times(scale).or_narrower(deviation.normed_intervals(epsilon))
         return normed.scaled(weights[f"{name}.weight"], weights[f"{name}.bias"]) if name else normed
 
-    def normed_box(self, epsilon: float) -> "Form":
+    def normed_intervals(self, epsilon: float) -> "Form":
         """Deviations x - mean divided by their root mean square, by intervals: narrower than forms for wide sets."""
         count, (low, high) = self.center.shape[-1], self.ends
         most = np.maximum(np.abs(low), np.abs(high)) ** 2
@@ -730,7 +730,9 @@ class Form(NamedTuple):
         variance = square.rounded(square.size, 2 * count + 4).scaled(1 / count, epsilon)
         # A sum of squares is not negative, whatever is rounded, so that at least epsilon is left, up to its rounding.
         lowest, highest = variance.ends
-        return box(self).times(between(np.maximum(lowest, epsilon / 2), highest).monotone(lambda x: 1 / np.sqrt(x)))
+        return as_intervals(self).times(
+            between(np.maximum(lowest, epsilon / 2), highest).monotone(lambda x: 1 / np.sqrt(x))
+        )
 
     def or_narrower(self, other: "Form") -> "Form":
         """Two bounds on the same numbers, each of them sound: for each number the one of smaller radius."""
@@ -794,7 +796,7 @@ def between(low: Array, high: Array | None = None) -> Form:
     return Form(np.where(low == high, low, (low + high) / 2), np.zeros((0, *low.shape)), radius)
 
 
-def box(form: Form) -> Form:
+def as_intervals(form: Form) -> Form:
     """The same numbers, each for itself."""
     return between(*form.ends) if len(form.slope) else form
 
@@ -849,8 +851,8 @@ def demand_ahead(logits: Form, answers: Array) -> None:
 
 
 def in_parts(count: int, numbers_each: int) -> list[Array]:
-    """Indices 0..count-1 in parts, so that arrays with so many numbers for each index stay below `MAX_ELEMENTS`."""
-    demand_at_most(numbers_each, MAX_ELEMENTS, "numbers in the bounds of one state")
+    """Indices 0..count-1 in parts, so that arrays with `numbers_each` for each index stay below `MAX_ELEMENTS`."""
+    demand_limit(numbers_each, MAX_ELEMENTS, "numbers in the bounds of one state")
     return np.array_split(np.arange(count), -(-count // max(1, MAX_ELEMENTS // numbers_each)))
 
 
@@ -865,8 +867,8 @@ def ends_after_symbols(sets: Tensors, task: Task) -> set[tuple[int, int]]:
         new = set(zip(table[klass], task.table[state], strict=True)) - seen
         seen |= new
         queue += new
-        demand_at_most(len(seen), MAX_PAIRS, "pairs of a class and a state of the task")
-        demand_at_most(len(queue) * len(task.symbols), MAX_MOVES, "steps of pairs of a class and a state of the task")
+        demand_limit(len(seen), MAX_PAIRS, "pairs of a class and a state of the task")
+        demand_limit(len(queue) * len(task.symbols), MAX_MOVES, "steps of pairs of a class and a state of the task")
     return seen
 
 
@@ -888,7 +890,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
         """Count moves before they are made: a few symbols can have more products than any computer enumerates."""
         nonlocal num_moves
         num_moves += num_windows * chunk * len(moves)
-        demand_at_most(num_moves, MAX_MOVES, "moves of the task's machine along windows")
+        demand_limit(num_moves, MAX_MOVES, "moves of the task's machine along windows")
 
     @cache
     def merge(window: tuple[Node, ...]) -> Node:
@@ -943,7 +945,7 @@ def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
         got = (sets[name].dtype.name, sets[name].shape)
         demand(got == expected, f"sets: expected {name} of type and shape {expected}, got {got}")
     count, table, outputs = len(sets["outputs"]), sets["table"], sets["outputs"]
-    demand_at_most(count, MAX_SIZE, "classes")
+    demand_limit(count, MAX_SIZE, "classes")
     least = -1 if "start" not in sets else 0  # a tree's machine may lack windows that no string shows
     demand(least <= table.min() and table.max() < count, "expected classes of the machine in its table")
     demand(0 <= int(sets.get("start", np.array(0))) < count, "expected a class as the start")
@@ -1015,7 +1017,7 @@ def demand_windows_inside(net: Net, sets: Tensors) -> int:
     table, (_, width) = sets["table"], sets["center"].shape
     windows = np.argwhere(table >= 0)
     num_inputs, hidden = inputs_of_merges(net)
-    demand_at_most(len(windows) * num_inputs * num_parameters(net), MAX_WORK, "multiplications")
+    demand_limit(len(windows) * num_inputs * num_parameters(net), MAX_WORK, "multiplications")
     for part in in_parts(len(windows), num_inputs * max(2 * width, hidden)):
         targets = table[tuple(windows[part].T)]
         image = merged(net, [enclosures_of(sets, windows[part, i], i) for i in range(table.ndim)])
@@ -1092,7 +1094,7 @@ def check_codes(net: Net, sets: Tensors, task: Task) -> str:
     supervised = supervised_ends(ends_at_roots(sets, task), sets, task)
     windows = np.argwhere(table >= 0)
     num_inputs, hidden = inputs_of_merges(net)
-    demand_at_most(len(windows) * num_inputs * num_parameters(net), MAX_WORK, "multiplications")
+    demand_limit(len(windows) * num_inputs * num_parameters(net), MAX_WORK, "multiplications")
     half_squares = (codes**2).sum(1) / 2
     for part in in_parts(len(windows), num_inputs * max(2 * net.settings["d_model"], hidden, num_codes)):
         targets = table[tuple(windows[part].T)] - num_leaves
@@ -1154,7 +1156,7 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     values = exact_map({f"v.{part}": array[width:] for part, array in keys.items()}, "v", points.T)
     values = values.reshape(heads, width // heads, count)
     windows = np.argwhere(table >= 0)
-    demand_at_most(len(windows) * num_parameters(net), MAX_WORK, "multiplications")
+    demand_limit(len(windows) * num_parameters(net), MAX_WORK, "multiplications")
     for part in in_parts(len(windows), max(width, len(weights[f"{layer}.feed_forwards.0.widen.bias"]))):
         # Scores are of the newest part first, windows of the oldest.
         seen = [values[head][:, windows[part, chunk - 1 - int(first[head])]] for head in range(heads)]
@@ -1176,7 +1178,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
     first = net.weights.get("first_state", np.zeros(width))
     demand(((low[start] <= first) & (first <= high[start])).all(), "its set of the start lacks the first state")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
-    demand_at_most(count * net.num_symbols * num_parameters(net), MAX_WORK, "multiplications")
+    demand_limit(count * net.num_symbols * num_parameters(net), MAX_WORK, "multiplications")
     for symbol in range(net.num_symbols):
         for part in in_parts(count, 8 * width):
             targets = sets["table"][part, symbol]
@@ -1231,7 +1233,7 @@ def stacked_step(net: Net, states: Form, symbol: int) -> Form:
         else:
             output = gru_cell(net.weights, cell, entering, hidden)
             after.append(output)
-        features = box(features.plus(output))
+        features = as_intervals(features.plus(output))
     return joined([*after, features])
 
 
@@ -1248,7 +1250,7 @@ def wrapped_step(net: Net, states: Form, symbol: int) -> Form:
         elif core == "gru":
             features = gru_cell(net.weights, cell, features, hidden)
         else:
-            entered = total(net.weights, *cell_terms(cell, features, hidden), shapes=box)
+            entered = total(net.weights, *cell_terms(cell, features, hidden), shapes=as_intervals)
             features = entered.relu() if "nonlinearity" in net.settings else entered.monotone(np.tanh)
         outputs.append(features)
     return joined([*contents, *outputs])
@@ -1257,7 +1259,9 @@ def wrapped_step(net: Net, states: Form, symbol: int) -> Form:
 def joined(parts: list[Form]) -> Form:
     """Forms without inputs, side by side."""
     rows = max(len(part.center) for part in parts)
-    wide = [part.each(lambda a: np.broadcast_to(a, (*a.shape[:-2], rows, a.shape[-1]))) for part in map(box, parts)]
+    wide = [
+        part.each(lambda a: np.broadcast_to(a, (*a.shape[:-2], rows, a.shape[-1]))) for part in map(as_intervals, parts)
+    ]
     return Form(*(np.concatenate(alike, -1) for alike in zip(*wide, strict=True)))
 
 
@@ -1269,7 +1273,7 @@ def cell_terms(cell: str, entering: Form, hidden: Form) -> list[tuple[Form, str]
 def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content: Form) -> tuple[Form, Form]:
     """i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b); c' = f c + i g, h' = o tanh(c'); return h' and c'."""
     size = hidden.center.shape[-1]
-    both = total(weights, *cell_terms(cell, entering, hidden), shapes=box)
+    both = total(weights, *cell_terms(cell, entering, hidden), shapes=as_intervals)
     enter, forget, update, leave = (both.part(k * size, (k + 1) * size) for k in range(4))
     added = enter.monotone(sigmoid).times(update.monotone(np.tanh))
     kept = forget.monotone(sigmoid).times(content).plus(added)
@@ -1281,10 +1285,10 @@ def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
     size = hidden.center.shape[-1]
     gates, last = slice(0, 2 * size), slice(2 * size, None)
     of_input, of_state = cell_terms(cell, entering, hidden)
-    both = total(weights, of_input, of_state, rows=gates, shapes=box).monotone(sigmoid)
+    both = total(weights, of_input, of_state, rows=gates, shapes=as_intervals).monotone(sigmoid)
     reset, share = both.part(0, size), both.part(size, None)
     scaled = reset.times(total(weights, of_state, rows=last))
-    new = total(weights, of_input, (scaled, ""), rows=last, shapes=box).monotone(np.tanh)
+    new = total(weights, of_input, (scaled, ""), rows=last, shapes=as_intervals).monotone(np.tanh)
     # (1 - z) n + z h is linear in z, and for z in 0..1 it rises in n and h: its extremes are at ends of all three.
     shares = [np.clip(end, 0, 1) for end in share.ends]
     low, high = ([(1 - z) * n + z * h for z in shares] for n, h in zip(new.ends, hidden.ends, strict=True))
@@ -1302,7 +1306,7 @@ def demand_answers(net: Net, states: Form, answers: Array) -> None:
             if part == "Linear":
                 features = total(weights, (features, f"{prefix}.{{}}"))
             elif prefix:
-                features = box(features).owned(0).normed(weights, prefix, epsilon_of(part))
+                features = as_intervals(features).owned(0).normed(weights, prefix, epsilon_of(part))
             elif part == "ReLU":
                 features = features.relu()
             elif part in ("Tanh", "Sigmoid"):
@@ -1328,8 +1332,8 @@ def check_states(net: Net, sets: Tensors, task: Task) -> str:
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     first = one_hot_positions(net, between(weights["layers.0.first_state"]))
     demand(np.array_equal(states[int(sets["start"])], first), "it starts in another state")
-    demand_at_most(net.num_symbols * (width + 1) * num_parameters(net), MAX_WORK, "multiplications")
-    demand_at_most(count * net.num_symbols * num_blocks, MAX_MOVES, "moves of blocks")
+    demand_limit(net.num_symbols * (width + 1) * num_parameters(net), MAX_WORK, "multiplications")
+    demand_limit(count * net.num_symbols * num_blocks, MAX_MOVES, "moves of blocks")
     for symbol in range(net.num_symbols):
         features = between(weights["embedding.weight"][symbol][None])
         if net.settings["hidden"]:
@@ -1388,8 +1392,8 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
     weights, size, num_symbols = net.weights, net.settings["d_state"], net.num_symbols
     features = between(weights["embedding.weight"]).normed(weights, "norms.0")
     shares = softmax_shares(total(weights, (features, "layers.0.mixture_map.{}")))
-    demand_at_most(num_symbols * size**2 * len(weights["layers.0.dictionary"]), MAX_WORK, "multiplications")
-    demand_at_most(num_symbols * size**2, MAX_MOVES, "entries of columns")
+    demand_limit(num_symbols * size**2 * len(weights["layers.0.dictionary"]), MAX_WORK, "multiplications")
+    demand_limit(num_symbols * size**2, MAX_MOVES, "entries of columns")
     targets: list[list[list[int]]] = []
     for symbol in range(num_symbols):
         dictionary = {"weight": weights["layers.0.dictionary"].reshape(-1, size * size).T}
@@ -1403,14 +1407,14 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
         for symbol in range(num_symbols):
             after = task.table[in_task][symbol]
             num_steps += len(targets[symbol][state])
-            demand_at_most(num_steps, MAX_MOVES, "steps")
+            demand_limit(num_steps, MAX_MOVES, "steps")
             for target in targets[symbol][state]:
                 if task.outputs[after] != IGNORE:
                     ends.add((target, symbol, task.outputs[after]))
                 if (target, after) not in seen:
                     seen.add((target, after))
                     queue.append((target, after))
-        demand_at_most(len(seen), MAX_PAIRS, "pairs of a state of the net and one of the task")
+        demand_limit(len(seen), MAX_PAIRS, "pairs of a state of the net and one of the task")
     demand(bool(ends), "expected a task with an answer to some string")
     last, latest, answers = (np.array(column) for column in zip(*sorted(ends), strict=True))
     embedded = between(weights["embedding.weight"])
@@ -1419,7 +1423,7 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
         read = total(weights, (between(np.eye(size)[last[part]]), "layers.0.w.{}"))
         skipped, stream = (rows_of(form, latest[part]) for form in (features, embedded))
         made = stream.plus(read.plus(skipped.times(between(weights["layers.0.d"]))))
-        demand_answers(net, box(made), answers[part])
+        demand_answers(net, as_intervals(made), answers[part])
     return f"{num_steps:,} steps, all that rounding allows, from {len(seen):,} pairs of states"
 
 
@@ -1460,7 +1464,7 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     check_machine(net, sets, machine_shapes(net, count) | {"points": (count, width), "radius": ()})
     points, radius, table = sets["points"].reshape(count, num_blocks, size), float(sets["radius"]), sets["table"]
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
-    demand_at_most(count * net.num_symbols * width * size, MAX_WORK, "multiplications")
+    demand_limit(count * net.num_symbols * width * size, MAX_WORK, "multiplications")
     first = weights["layers.0.first_state"].astype(np.float64)
     demand(np.array_equal(points[int(sets["start"])], first), "it starts in another state")
     demand(float(weights["layers.0.temperature"]) == 0, "expected a temperature of 0")
@@ -1521,7 +1525,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     shapes = [(size, cells.shape[axis], task.cells.shape[axis]) for axis in (0, 1)]
     num_below, num_upward = map(math.prod, shapes)
     count = num_below + num_upward
-    demand_at_most(count * count, MAX_ELEMENTS, "pairs of edges of its rule and the task's")
+    demand_limit(count * count, MAX_ELEMENTS, "pairs of edges of its rule and the task's")
     # An edge that goes on to the right, or upwards: letter, class of the net's rule, class of the task's.
     (b, p, p2), (a, q, q2) = (np.indices(shape).reshape(3, -1) for shape in shapes)
     at_top, at_left = (p == rule.top) & (p2 == task.top), (q == rule.left) & (q2 == task.left)
@@ -1655,7 +1659,7 @@ def described(description: Content) -> str:
     return f"{description.get('name')!r} with {settings or 'no settings'}"
 
 
-def statement(certificate: Content, shown: str) -> str:
+def statement(certificate: Content, result: str) -> str:
     """What was checked, in lines: the net with all of its settings, the task, and on which strings the net is right."""
     symbols = certificate["transducer"].get("symbols", certificate["transducer"].get("letters"))
     classes, max_length = certificate["classes"], certificate["max_length"]
@@ -1666,14 +1670,14 @@ def statement(certificate: Content, shown: str) -> str:
             f"The net is right on every string{lengths} to which the task gives one of these answers: {answers}.",
             f"net: {described(certificate['model'])}; digest {certificate['net']}",
             f"task: {described(certificate['task'])}; symbols {', '.join(map(repr, symbols[:50]))}",
-            f"method {certificate['evidence']['method']}: {shown}",
+            f"method {certificate['evidence']['method']}: {result}",
         ]
     )
 
 
 def read_certificate(content: bytes) -> Content:
     """Return the content of a certificate's file, whose digest must fit."""
-    demand_at_most(len(content), MAX_FILE, "bytes of a certificate")
+    demand_limit(len(content), MAX_FILE, "bytes of a certificate")
     given = parse_json(content, "the certificate")
     demand(type(given) is dict and type(given.get("task")) is dict, "expected a certificate")
     rest = {name: value for name, value in given.items() if name != "digest"}

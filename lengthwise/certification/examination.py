@@ -150,8 +150,9 @@ def other_part(certificate: Certificate, model: SequenceModel, task: Task) -> st
     if not isinstance(task, MachineTask):
         return "task"
     pairs: dict[str, tuple[object, object]] = {
+        "weights": (certificate.weights, weights_digest(model)),
         "model": (certificate.model, dump_named(model.name, model.config)),
-        "weights": (certificate.net, net_digest(model)),  # settings are compared above
+        "net": (certificate.net, net_digest(model)),
         "task": (_untitled(certificate.task), _untitled(dump_named(task.name, task))),
         "classes": (certificate.classes, task.classes),
         "transducer": (certificate.transducer, task.reference.to_json()),

@@ -93,7 +93,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
 def check_about(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
     """Raise a ValueError where the certificate next to a model is about another one, or, unless `of_any_task`, task."""
     what = other_part(certificate, stored.model, stored.task)
-    if what is None or (of_any_task and what not in ("weights", "model")):
+    if what is None or (of_any_task and what not in ("weights", "model", "net")):
         return
     another = "other weights" if what == "weights" else f"another {what}"
     raise ValueError(f"{source}: its certificate is about {another}; certify {source} again")

@@ -221,7 +221,7 @@ def test_headers_account_for_every_byte() -> None:
     entry = header[name]
     first, last = entry["data_offsets"]
     for change, sentence in (
-        ({"data_offsets": [first, last + 4]}, "its bytes do not fit its shape"),
+        ({"data_offsets": [first, last - 4]}, "its bytes do not fit its shape"),
         ({"data_offsets": [first + 4, last + 4]}, "overlap"),
         ({"data_offsets": [-4, last - first - 4]}, "expected an offset"),
         ({"data_offsets": [float(first), last]}, "expected an offset"),

@@ -41,7 +41,7 @@ def _checked(outcomes: Sequence[Outcome]) -> str:
     """How many of the proofs the separate checker accepts, as a sentence after others."""
     results = (outcome.result for outcome in outcomes)
     checked = independently_checked(result.certificate for result in results if result and result.certificate)
-    return f" Independently checked: {checked} proofs." if checked else ""
+    return f" Proofs that the separate checker accepted: {checked}." if checked else ""
 
 
 def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) -> StudyPage:

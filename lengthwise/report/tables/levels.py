@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import FORMAT, Certificate
 from lengthwise.experiments.base import Experiment
 from lengthwise.report.tables.cells import results_of
 from lengthwise.report.tables.numbers import NOTHING, span
@@ -51,9 +51,15 @@ def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def independently_checked(certificates: Iterable[Certificate]) -> str:
-    """How many proofs the separate checker accepts, of how many; nothing if there is no proof."""
+    """Return how many proofs the separate checker accepted, and how many it was not tried on; empty without proofs.
+
+    Certificates of an earlier format were made before `certify` ran the checker.
+    """
     proofs = [certificate for certificate in certificates if certificate.evidence is not None]
-    return f"{sum(proof.independently_checked for proof in proofs)} of {len(proofs)}" if proofs else ""
+    tried = [proof for proof in proofs if proof.format == FORMAT]
+    parts = [f"{sum(proof.independently_checked for proof in tried)} of {len(tried)}"] if tried else []
+    parts += [f"not tried ({len(proofs) - len(tried):,})"] if len(tried) < len(proofs) else []
+    return ", ".join(parts)
 
 
 def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:

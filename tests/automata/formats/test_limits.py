@@ -75,7 +75,7 @@ def test_json_is_read_in_bounded_memory() -> None:
         "refused: expected a machine of at most 20,000,000 characters, got 20,000,002",
         "refused: expected at most 10,000,000 transitions, got 20,001 states that read 20,000 symbols",
         "refused: expected at most 200,000 states, got 200,001",
-        "refused: expected names of at most 10,000 characters, got one of 1,000,000",
+        "refused: expected symbols and answers of at most 1,000 characters, got 1,000,000",
         "refused: expected at most 10,000,000 transitions, got 9,001 states that read 9,000 symbols",
     ]
     assert [outcome[: len(start)] for outcome, start in zip(outcomes, starts, strict=True)] == starts
