@@ -68,7 +68,8 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
         by_step = list(_steps(model, strings)) if isinstance(model, RecurrentModel) else []
         logits = _forward(model, strings, task)
         state = _called(model, "last_state", strings)
-        _compare(model, "last_state", _called(model, "readout", state), logits[:, -1])
+        _called(model, "readout", state)  # an error in it is named before `last`, which calls it
+        _compare(model, "last_state", _called(model, "last", strings), logits[:, -1])
         for index, of_step in enumerate(by_step):
             _compare(model, "step", of_step, logits[:, index])
         for end in range(1, length):
