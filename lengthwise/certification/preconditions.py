@@ -36,6 +36,7 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
         if tensor.is_floating_point():
             _check_numbers(name, tensor)
     _check_state_dict(model, tensors)
+    _check_axes(model, task)
     check_arithmetic()
     check_task_consistent(task)
     check_consistent(model, task)
@@ -88,6 +89,23 @@ def snapshot_of(model: SequenceModel, task: MachineTask) -> Snapshot:
             "noise and whatever else model.eval() leaves random"
         )
     return Snapshot(weights_digest(model), first)
+
+
+def _check_axes(model: SequenceModel, task: MachineTask) -> None:
+    """Reject a registered model with a tensor of other axes than its settings make, before it is run.
+
+    A weight with one more axis is repeated in silence, and what it makes may grow with every level of a tree.
+    """
+    kind = type(model)
+    if kind is not MODELS.get(getattr(kind, "name", "")):
+        return
+    made = {name: len(shape) for name, shape in _shapes(_made_again(model, task).state_dict()).items()}
+    for name, shape in _shapes(model.state_dict()).items():
+        if len(shape) != made.get(name, len(shape)):
+            raise ValueError(
+                f"model: expected {made[name]} axes of {name}, as its settings make it, got shape {list(shape)}; make "
+                "it again, and load its weights"
+            )
 
 
 def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:

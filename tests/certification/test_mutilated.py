@@ -11,7 +11,17 @@ from lengthwise import certify, make_model, make_task
 from lengthwise.models.base import SequenceModel
 
 TASK = make_task("parity")
-KINDS = ["rnn", "gru", "lstm"]
+SMALL = {"d_model": 8, "num_heads": 2}
+KINDS = {
+    "rnn": {},
+    "gru": {},
+    "lstm": {},
+    "regular-gpt": SMALL,
+    "codebook-gpt": SMALL,
+    "block-linear-rnn": {"d_model": 4, "block_dim": 2, "hidden": 4},
+    "pd-ssm": {"d_model": 8, "d_state": 4},
+}
+"""Kinds of nets that have a reader and a prover, small ones."""
 
 
 def mutilations(model: SequenceModel) -> Iterator[tuple[str, Callable[[SequenceModel], None]]]:
@@ -19,7 +29,12 @@ def mutilations(model: SequenceModel) -> Iterator[tuple[str, Callable[[SequenceM
     for name, weight in model.named_parameters():
         path, _, leaf = name.rpartition(".")
         larger = nn.Parameter(torch.zeros([size + 1 for size in weight.shape]))
+        longer = nn.Parameter(weight.detach()[..., None].clone())
         yield f"delete {name}", lambda net, path=path, leaf=leaf: delattr(net.get_submodule(path), leaf)
+        yield (
+            f"{name} has one axis more",
+            lambda net, path=path, leaf=leaf, longer=longer: setattr(net.get_submodule(path), leaf, longer),
+        )
         yield f"{name} is None", lambda net, path=path, leaf=leaf: setattr(net.get_submodule(path), leaf, None)
         yield (
             f"{name} is larger",
@@ -41,7 +56,7 @@ def mutilations(model: SequenceModel) -> Iterator[tuple[str, Callable[[SequenceM
 @pytest.mark.unchecked
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mutilated_net_is_named_or_certified(kind: str) -> None:
-    made = make_model(kind, TASK, seed=0)
+    made = make_model(kind, TASK, seed=0, **KINDS[kind])
     for what, mutilate in mutilations(made):
         net = copy.deepcopy(made)
         mutilate(net)

@@ -16,8 +16,8 @@ LEVELS = {
     "proved": "the float32 net itself is proved right on every string that the task grades, of any length",
     "bounded": "the float32 net itself is proved right on every string that the task grades, up to the named length",
     "extracted": (
-        "a finite machine read off the net is proved right on every string that the task grades, of any length, and the "
-        "net was seen to follow it; nothing is proved of the net"
+        "a finite machine read off the net is proved right on every string that the task grades, of any length, and "
+        "the net was seen to follow it; nothing is proved of the net"
     ),
     "tested": "no wrong answer was confirmed; nothing is proved",
     "refuted": "the net answers a string wrongly, which is named",
