@@ -1185,8 +1185,8 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
             lowest, highest = step(net, between(low[part], high[part]), symbol).ends
             demand(((lowest >= low[targets]) & (highest <= high[targets])).all(), "a step leads out of its set")
     for part in in_parts(len(supervised), readout_numbers(net)):
-        boxes = between(low[supervised[part]], high[supervised[part]])
-        demand_answers(net, boxes, sets["outputs"][supervised[part]])
+        states = between(low[supervised[part]], high[supervised[part]])
+        demand_answers(net, states, sets["outputs"][supervised[part]])
     return f"{count * net.num_symbols:,} steps lead from {count:,} boxes of states into one another"
 
 

@@ -82,7 +82,11 @@ def wrap_hugging_face(
     count = _num_tokens(backbone)
     given: Sequence[int] = range(count) if tokens is None else tokens
     _check_tokens("tokens", given, count)
-    ids = list(given)
+    return _wrapped(backbone, head, list(given))
+
+
+def _wrapped(backbone: nn.Module, head: nn.Module, ids: list[int]) -> "HuggingFaceModel":
+    """Return a model that reads on from its cache if it can, and otherwise whole strings."""
     with eval_mode(backbone), eval_mode(head):
         hidden = _hidden_of(backbone, ids[0])
         _check_head(backbone, head, hidden)

@@ -243,7 +243,12 @@ def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
 @pytest.mark.parametrize(
     ("embedding", "head", "num_symbols", "sentence"),
     [
-        (nn.Sequential(nn.Embedding(2, 4)), nn.Linear(6, 2), -1, "num_symbols: expected at least 1, got -1"),
+        (
+            nn.Sequential(nn.Embedding(2, 4)),
+            nn.Linear(6, 2),
+            -1,
+            "num_symbols: expected a whole number from 1 to 10,000,000, got -1",
+        ),
         (nn.Embedding(2, 4), "x", None, "head: expected a module of torch, got a str"),
         (None, nn.Linear(6, 2), 2, "embedding: expected a module of torch, got a NoneType"),
     ],

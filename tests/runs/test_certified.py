@@ -11,7 +11,7 @@ from slow_nets import slow_net
 from lengthwise.certification.certificate import Certificate, Counterexample
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
-from lengthwise.certification.examination import weights_digest
+from lengthwise.certification.examination import net_digest, weights_digest
 from lengthwise.constructions import construct
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models import make_model
@@ -81,6 +81,7 @@ def certificate_of(folder: Path, **changes: object) -> Certificate:
         "task": dump_named(loaded.task.name, loaded.task),
         "model": dump_named(loaded.model.name, loaded.model.config),
         "weights": weights_digest(loaded.model),
+        "net": net_digest(loaded.model),
         "classes": loaded.task.classes,
         "transducer": loaded.task.transducer.minimize().to_json(),
     }
@@ -98,6 +99,7 @@ def test_every_part_of_a_certificate_is_compared_with_the_folder(tmp_path: Path)
     assert len(check_is_of(certificate_of(folder, level="refuted", counterexample=right), folder)) == 1
     for changes, what in (
         ({"weights": "other"}, "expected the weights"),
+        ({"net": "other"}, "expected the net"),
         ({"model": own.model | {"activation": "tanh"}}, "expected the model"),
         ({"task": own.task | {"p": 0.3}}, "expected the task"),
         ({"classes": ("zero", "one")}, "expected the classes"),

@@ -83,7 +83,7 @@ def test_a_file_of_its_task_is_named_from_its_folder(tmp_path: Path, monkeypatch
 
 def test_the_command_certifies_it(tmp_path: Path, capsys) -> None:
     path = save(net_of(), tmp_path)
-    assert exit_code("certify", str(path)) == 0
+    assert exit_code("certify", str(path)) == 1
     assert "refuted: " in capsys.readouterr().out
     certificate = tmp_path / "net.certificate.json"
     assert exit_code("certify", str(path), "--check", str(certificate)) == 0

@@ -163,7 +163,10 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
         (["certify", run], "task: text has no transducer to compare a machine with"),
         (["analyze", run], "model: expected a regular-gpt and a regular task"),
         (["report", run], "its answers are the next tokens of a text, for which this page has no chart"),
-        (["train", "text", "gru", "--text", "none.txt"], "--text: none.txt cannot be read"),
+        (
+            ["train", "text", "gru", "--text", "none.txt"],
+            "--text: expected a text file, got none.txt, which does not exist",
+        ),
         (["train", "text", "gru", "--until", "proved"], "until: text has no transducer"),
     ):
         assert exit_code(*words) == 2

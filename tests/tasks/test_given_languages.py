@@ -95,7 +95,7 @@ def test_a_table_comes_from_a_file_of_any_format(suffix: str, tmp_path: Path) ->
     spec = make_spec("dfa", "rnn", {"task": {"file": str(path)}})
     machine = make_task("machine", file=str(path))
     path.unlink()
-    assert spec.task == make_task("dfa", **language.to_json())
+    assert spec.task == make_task("dfa", **language.to_json(), title="m")
     assert spec.id == make_spec("dfa", "rnn", {"task": language.to_json()}).id
     assert "file" not in json.dumps(spec.to_json())
     assert spec.task.language.equivalent(language)
@@ -110,8 +110,16 @@ def test_a_file_is_given_alone_and_holds_an_automaton(tmp_path: Path) -> None:
     assert make_task("machine", file=str(path)).classes == ("x", "y", "z")
     for name, fields, message in (
         ("dfa", {"file": str(path)}, r"^task\.file: classes: expected two answers such as reject and accept, got x, y"),
-        ("dfa", {"file": str(path), "start": 0}, r"^task\.file: expected the name of a file, and no other field, got"),
-        ("machine", {"file": 3}, r"^task\.file: expected the name of a file, and no other field, got file; leave"),
+        (
+            "dfa",
+            {"file": str(path), "start": 0},
+            r"^task\.file: expected the name of a file, and no other field but a title, got",
+        ),
+        (
+            "machine",
+            {"file": 3},
+            r"^task\.file: expected the name of a file, and no other field but a title, got file; leave",
+        ),
         (
             "machine",
             {"file": "none.dot"},

@@ -45,8 +45,11 @@ class GV(DOT):
                 lines.append(
                     f'    q{state} [label="{{q{state}|{escaped_text(answer)}}}", shape=record, style=rounded];'
                 )
+        # Without accepting states or outputs, a reader cannot tell a list of symbols from a symbol and its output.
+        has_marks = not machine.is_automaton or bool((machine.machine.outputs == machine.accepting_class).any())
         for (state, target), symbols in transitions(machine.machine, sinks).items():
-            lines += [f'    q{state} -> q{target} [label="{label}"];' for label in _labels(symbols)]
+            labels = _labels(symbols) if has_marks else map(escaped_symbol, symbols)
+            lines += [f'    q{state} -> q{target} [label="{label}"];' for label in labels]
         lines += ['    __start0 [label="", shape=none];', f"    __start0 -> q{machine.machine.start};", "}"]
         return "\n".join(lines) + "\n"
 

@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from itertools import chain
 from numbers import Number
 from pathlib import Path
-from typing import Any, TextIO, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -182,7 +182,7 @@ def _rows_of_file(path: Path, columns: Columns, *, checks_first: bool) -> Pairs:
         raise ValueError(f"{path}: cannot be read: {problem}") from None
 
 
-def _lines(file: TextIO) -> Iterator[str]:
+def _lines(file: TextIOWrapper) -> Iterator[str]:
     """The lines of a file; a ValueError names one that is longer than `MAX_LINE`."""
     number = 1
     while line := file.readline(MAX_LINE + 1):

@@ -48,6 +48,7 @@ def test_faults_are_named(text: str, message: str) -> None:
 def test_other_answers_are_refused() -> None:
     machine = JSON.read('{"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [0], "classes": ["x", "y"]}')
     with pytest.raises(
-        ValueError, match=r"^classes: expected two answers such as reject and accept, got x, y; an auto"
+        ValueError,
+        match=r"^classes: expected two answers such as reject and accept, got x, y; name the one that accepts",
     ):
         Regex.write(machine)

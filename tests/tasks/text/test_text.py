@@ -118,7 +118,7 @@ def test_documents_are_split_without_loss(documents: list[str], held_out: float)
         (b"", {}, r"task\.files: expected at least 16 bytes of text in each split, got 0 for train"),
         (b"short", {}, r"task\.files: expected at least 16 bytes of text in each split, got"),
         (b"caf\xe9 " * 90, {}, r"task\.files: expected .* to be UTF-8, got another encoding at byte 4; convert it"),
-        (None, {}, r"task\.files: .*novel\.txt cannot be read \(No such file or directory\); name a text file"),
+        (None, {}, r"task\.files: expected a text file, got .*novel\.txt, which does not exist; name another"),
         (b"x" * 999, {"vocab_size": 200}, r"task\.vocab_size: expected a number greater than or equal to 257, got 200"),
         (b"x" * 999, {"corpus": "../x"}, r"task\.corpus: expected .*pattern"),
         (b"x" * 999, {"documents": {"name": "a/b"}}, r"task\.documents: expected none next to files, got both"),
