@@ -60,7 +60,7 @@ def reproduce(
         "docs/results"
     ),
     recorded: Annotated[
-        bool, Parameter(negative=(), help="Count runs recorded next to the page as finished, too.")
+        bool, Parameter(negative=(), help="Count recorded runs as finished: the page's, or else the package's.")
     ] = False,
     page_only: Annotated[
         bool, Parameter(negative=(), help="Run no run: write the page of those that are finished.")
@@ -86,12 +86,14 @@ def reproduce(
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.pools.outcome import finished
+    from lengthwise.runs.records import records_file
 
     options = PoolOptions(workers, scheduler)
     _check_page_only(page_only, workers=workers, pool=pool, scheduler=scheduler, shard=shard, device=device)
     console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
     _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
-    records = pages / "records" / f"{file_stem(name, scale)}.jsonl.gz"
+    stem = file_stem(name, scale)
+    records = records_file(pages, stem) if recorded else pages / "records" / f"{stem}.jsonl.gz"
     before = _on_record(records, runs, console, counts=recorded)
     page = Page(name, scale, experiment, runs, pages, before) if row is None and column is None else None
     if page_only:

@@ -33,7 +33,10 @@ def leaderboard(
     workers: Annotated[Workers | None, Parameter(help="Runs run at a time, one core each; 2 if not given.")] = None,
     runs: Root = Path("runs"),
     pages: Annotated[
-        Path, Parameter(converter=folder, help="Folder for the page, with the records of all other models.")
+        Path,
+        Parameter(
+            converter=folder, help="Folder for the page; without records of other models, those of the package count."
+        ),
     ] = Path("docs/results"),
     device: Device = "cpu",
 ) -> int:
@@ -47,10 +50,10 @@ def leaderboard(
     from lengthwise.experiments.leaderboard import ENTRANTS, RATES, Entrant, leaderboard_of
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
-    from lengthwise.runs.records import read_diverged, read_records, restore, restore_diverged
+    from lengthwise.runs.records import read_diverged, read_records, records_file, restore, restore_diverged
 
     _check_given(scale, pages)
-    records = pages / "records" / f"{file_stem('leaderboard', scale)}.jsonl.gz"
+    records = records_file(pages, file_stem("leaderboard", scale))
     if model is None:
         return reproduce(
             "leaderboard",
@@ -128,6 +131,8 @@ def _say_what_is_there(
     if not before:
         way_out = "name its folder, --pages" if scale != "smoke" else "at --scale small they are in docs/results"
         console.print_line(f"no other model is on record in {records}: the page has yours alone; {way_out}")
+    else:
+        console.print_line(f"the other models' results are those in {records}")
     if others:
         console.print_line(
             f"on record in {records}, but not on this page, which has the models of one file: {', '.join(others)}; put "

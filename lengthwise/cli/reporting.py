@@ -28,24 +28,30 @@ def claims(
     paper: Annotated[
         str | None, Parameter(help="chi2023, fan2024, memorization or xu2024; all of them if not given.")
     ] = None,
-    docs: Annotated[Path, Parameter(help="The folder docs of a checkout, with the recorded results.")] = Path("docs"),
+    docs: Annotated[
+        Path | None,
+        Parameter(help="The folder docs of a checkout; by default ./docs if it has records, else the package's own."),
+    ] = None,
     write: Annotated[Path | None, Parameter(help="Write them, all, as a page instead.")] = None,
 ) -> int:
     """List the claims of the papers: which are reproduced, contradicted, not decided or not run, and by which number.
 
-    Numbers are looked up in the recorded results of a checkout.
+    Numbers are looked up in the recorded results, which the package comes with.
     """
     from lengthwise.files import write_by_rename
     from lengthwise.report.claims.base import CLAIMS
     from lengthwise.report.claims.ledger import ledger_lines
     from lengthwise.report.claims.page import claims_page, claims_table, verdict_sentence
     from lengthwise.report.pages.terminal import print_table
+    from lengthwise.runs.records import has_records, shipped_docs
 
     if write is not None and paper is not None:
         raise ValueError(
             f"--write: expected no --paper next to it, as a page has all papers, got {paper}; leave it out"
         )
     console = Output()
+    if docs is None:
+        docs = own if has_records(own := Path("docs")) else shipped_docs()
     evaluations = ledger_lines(docs, REPRODUCE, CLAIMS if paper is None else [paper])
     if write is not None:
         write_by_rename(write, claims_page(evaluations, WRITE_CLAIMS).encode())

@@ -7,6 +7,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +36,30 @@ class DivergedRun(BaseModel):
 
 
 _Record = TypeVar("_Record", RunResult, DivergedRun)
+
+
+def shipped_docs() -> Path:
+    """Return the folder of pages and records that the package comes with.
+
+    In a checkout this is its `docs`; a wheel has a copy below the package (``pyproject.toml``).
+    """
+    package = Path(str(files("lengthwise")))
+    checkout = package.parent / "docs"
+    return checkout if has_records(checkout) else package / "_docs"
+
+
+def has_records(docs: Path) -> bool:
+    """Whether a folder of pages has recorded results below it."""
+    return (docs / "results" / "records").is_dir()
+
+
+def records_file(pages: Path, stem: str) -> Path:
+    """Return the file of an experiment's records: the one next to its page if it exists, else the package's own."""
+    own = pages / "records" / f"{stem}.jsonl.gz"
+    if own.exists() or stem.endswith("-smoke"):  # smoke runs of whoever works in a checkout are not the package's
+        return own
+    shipped = shipped_docs() / "results" / "records" / own.name
+    return shipped if shipped.exists() else own
 
 
 def write_records(path: Path, results: Iterable[RunResult], diverged: Iterable[DivergedRun] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Claims with their verdicts and numbers, computed from the recorded results and pages of a checkout."""
+"""Claims with their verdicts and numbers, computed from recorded results and pages."""
 
 import math
 from collections import Counter
@@ -34,7 +34,7 @@ from lengthwise.report.tables.differences import compared_columns, signed
 from lengthwise.report.tables.experiment import cell_table
 from lengthwise.report.tables.numbers import percent
 from lengthwise.runs.pools.outcome import Outcome
-from lengthwise.runs.records import read_records
+from lengthwise.runs.records import has_records, read_records
 
 
 class LedgerLine(NamedTuple):
@@ -68,10 +68,10 @@ class Ledger:
 
     def __init__(self, docs: Path, reproduce: str) -> None:
         self.docs, self.reproduce = docs, reproduce
-        if not (docs / "results" / "records").is_dir():
+        if not has_records(docs):
             raise ValueError(
-                f"docs: expected the folder docs of a checkout, with results/records in it, got {docs}; the results "
-                "are not part of an installed package, so run it in a checkout"
+                f"docs: expected the folder docs of a checkout, with results/records in it, got {docs}; leave it out "
+                "for the results that the package comes with"
             )
         self._recorded: dict[tuple[str, Scale], list[Outcome]] = {}
 
