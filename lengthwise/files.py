@@ -119,6 +119,11 @@ def remove_drafts(path: Path) -> None:
             draft.unlink()
 
 
+def is_empty(folder: Path) -> bool:
+    """Whether a folder contains no files but hidden ones, such as drafts of processes that were killed."""
+    return not any(path.is_file() and path.name[0] != "." for path in folder.rglob("*"))
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write an object, with the digest of its content."""
     write_by_rename(path, json_text(content).encode())

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def wheel_mapping() -> dict[str, Path]:
-    """Where the wheel has each file that its patterns match, by the path below the package's folder."""
+    """Return the page or the records that the wheel has at each of its paths."""
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     ((source, target),) = wheel["sources"].items()
     matched = [path for pattern in wheel["include"] for path in ROOT.glob(pattern.removeprefix("/"))]
@@ -101,7 +101,7 @@ def test_the_leaderboard_has_the_results_of_the_package(installed: Path, monkeyp
 
 @pytest.mark.slow
 def test_commands_of_an_installed_wheel_find_the_records(tmp_path: Path) -> None:
-    """The wheel is built and installed alone; what it depends on is that of this environment."""
+    """The wheel is built and installed alone, next to the dependencies of this environment."""
 
     def run(*words: object, folder: Path = tmp_path) -> str:
         return subprocess.run([*map(str, words)], cwd=folder, check=True, capture_output=True, text=True).stdout

@@ -33,9 +33,8 @@ def compile_machine(
     from lengthwise.certification.certificate import certificate_file
     from lengthwise.constructions import construct
     from lengthwise.runs.compiled import DESCRIPTION, requested_machine, save_compiled
-    from lengthwise.runs.machines import LEARNED
 
-    check_folder(out, "compile", exists(out / DESCRIPTION) and not exists(out / LEARNED))
+    check_folder(out, "compile", exists(out / DESCRIPTION) and not exists(out / "learned.json"))
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
     compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
     console = Output()

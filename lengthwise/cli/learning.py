@@ -1,9 +1,11 @@
 """The command learn."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -15,6 +17,9 @@ from lengthwise.cli.streams import say
 from lengthwise.display import counted
 from lengthwise.files import exists
 from lengthwise.printing import write_lines
+
+UNFINISHED = "unfinished"
+"""Folder in that of the results with the best net so far, which a search that is cut off leaves."""
 
 if TYPE_CHECKING:
     from lengthwise.learning.search import Attempt
@@ -46,15 +51,17 @@ def learn(
     The longest, up to a fifth, and a tenth of the others are held out. What is proved is that the net answers as the
     machine does; whether the machine is right about the world, strings that were held out can only suggest.
     """
-    check_folder(out, "learn", exists(out / "learned.json"))
+    unfinished = out / UNFINISHED
+    check_folder(out, "learn", exists(out / "learned.json") or exists(unfinished / "compiled.json"))
     from lengthwise.learning.learned import learn as learn_machine
     from lengthwise.report.pages.learned import write_learned_page
     from lengthwise.report.tables.learned import learned_lines
+    from lengthwise.runs.compiled import save_compiled
 
     if file.is_file() and budget > 0:
         say(f"{file}: reading, then training small nets for up to {budget:g} CPU s", 0)
 
-    with named_by_file(file):
+    with named_by_file(file), _saying_what_is_left(unfinished):
         learned = learn_machine(
             file,
             separator=separator,
@@ -65,14 +72,28 @@ def learn(
             seed=seed,
             exact=exact,
             report=partial(_say_attempt, count(1)),
+            keep=partial(save_compiled, folder=unfinished),
         )
     if (out / "learned.json").exists():
         say(f"{out}: replaces the machine that was learned there before", 0)
+    (out / "report.html").unlink(missing_ok=True)
     learned.save(out)
     write_learned_page(learned, out / "report.html")
+    rmtree(unfinished, ignore_errors=True)
     lines = [*learned_lines(learned), ("wrote", f"{out}: report.html, machine.dot and others")]
     write_lines(f"{name}: {sentence}" for name, sentence in lines)
     return 0
+
+
+@contextmanager
+def _saying_what_is_left(unfinished: Path) -> Iterator[None]:
+    """Name the folder of the best net so far when somebody stops the search."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if unfinished.exists():
+            say(f"{unfinished}: the best net so far; commands take it as a compiled one", 0)
+        raise
 
 
 def _say_attempt(numbers: Iterator[int], attempt: "Attempt") -> None:

@@ -6,7 +6,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from lengthwise.cli.streams import say
-from lengthwise.files import exists
+from lengthwise.files import exists, is_empty
 
 if TYPE_CHECKING:
     from lengthwise.runs.folder import Run
@@ -42,7 +42,7 @@ def check_folder(folder: Path, command: str, is_own: bool) -> None:
         raise ValueError(f"{existing}: expected a folder, got a file; name another")
     if not os.access(existing, os.W_OK):
         raise ValueError(f"{existing}: expected a folder to write in, got one that is protected; name another")
-    if existing == folder and any(path.name[0] != "." for path in folder.iterdir()) and not is_own:
+    if existing == folder and not is_own and not is_empty(folder):
         raise ValueError(
             f"{folder}: expected a new or empty folder, or one that `{command}` wrote, got one with other files; name "
             "another"

@@ -7,7 +7,7 @@ from lengthwise.display import literal, percent
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of, graph_facts
-from lengthwise.files import write_by_rename
+from lengthwise.files import is_empty, write_by_rename
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.hub import CONFIG, is_of_library, save_hub
 from lengthwise.runs.stored import StoredModel, load_stored
@@ -28,7 +28,7 @@ class HubFolder(Export):
         options.check_given("hub-folder", ())
         if out.exists() and not out.is_dir():
             raise ValueError(f"{out}: expected a folder, got a file; name another")
-        if out.is_dir() and any(out.iterdir()) and not is_of_library(out):
+        if out.is_dir() and not is_empty(out) and not is_of_library(out):
             raise ValueError(f"{out}: expected a new or empty folder, or one written before, got others; name another")
         stored = load_stored(Path(source))
         graph_facts(source, stored)

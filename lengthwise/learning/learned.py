@@ -44,7 +44,7 @@ from lengthwise.learning.search import (
 from lengthwise.learning.separators import are_characters, warn_of_likely_separator
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.randomness import generator_for, whole_seed
-from lengthwise.runs.compiled import save_compiled
+from lengthwise.runs.compiled import DESCRIPTION, save_compiled
 from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.given.examples import Counts, Examples, Supervision
 from lengthwise.tasks.given.reading import read_examples
@@ -165,28 +165,22 @@ class Learned(NamedTuple):
         """Write the machine (JSON, DOT and, if it is small, a picture), net, certificate, numbers, contradicted labels.
 
         Files appear by rename. `load_compiled` reads the net back; commands take the folder as that of a compiled one.
+        The numbers come first: they mark the folder as one that may be written again, should a later write fail.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "machine.svg").unlink(missing_ok=True)
+        write_json(folder / "learned.json", self.to_json())
+        for name in (DESCRIPTION, "machine.json", "machine.dot", "machine.svg", CONTRADICTED):
+            (folder / name).unlink(missing_ok=True)  # so that nobody reads them as results of this search
+        save_compiled(_as_construction(self.model, self.labeled, self.counts), folder)
+        write_by_rename(folder / "certificate.json", self.certificate.to_text().encode())
         for kind in ("json", "dot", *(["svg"] if self.machine.num_states <= MAX_DRAWN else [])):
             write_machine(self.labeled, folder / f"machine.{kind}")
-        save_compiled(self._as_construction(), folder)
-        write_by_rename(folder / "certificate.json", self.certificate.to_text().encode())
-        (folder / CONTRADICTED).unlink(missing_ok=True)
         if self.contradictions:
             write_by_rename(folder / CONTRADICTED, self._contradicted_csv().encode())
-        write_json(folder / "learned.json", self.to_json())
 
     def _contradicted_csv(self) -> str:
         return csv_text([("string", "label", "machine"), *self.contradictions])
-
-    def _as_construction(self) -> Construction:
-        """The net and the task that it solves at every length."""
-        about = (f"learned from {self.counts.num_rows:,} rows of examples",)
-        return Construction(
-            self.model, Target(self.machine, self.classes, self.task), None, "learned from examples", about
-        )
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, as plain lists."""
@@ -207,6 +201,13 @@ class Learned(NamedTuple):
         }
 
 
+def _as_construction(model: BlockLinearRNN, labeled: LabeledMachine, counts: Counts) -> Construction:
+    """Return a net with the task that it solves at every length."""
+    target = Target(labeled.machine, labeled.classes, machine_task(labeled))
+    about = (f"learned from {counts.num_rows:,} rows of examples",)
+    return Construction(model, target, None, "learned from examples", about)
+
+
 @one_thread()
 def learn(
     source: Any,
@@ -219,6 +220,7 @@ def learn(
     seed: int = 0,
     exact: bool = False,
     report: Callable[[Attempt], None] = lambda attempt: None,
+    keep: Callable[[Construction], None] = lambda best: None,
 ) -> Learned:
     """Learn the machine behind labeled strings, and prove of a net that it is that machine at every length.
 
@@ -227,6 +229,8 @@ def learn(
     length (`search`); the `budget` is in CPU seconds. With `exact` labels, a machine that contradicts none of those
     trained on is preferred to all others. RPNI's machine, which contradicts none, is taken where it is the better one,
     if AALpy is there and the machine is not too large for a net.
+    `report` gets each net that became a machine, `keep` each that is better than all before it, with its machine: what
+    is left of a search that is cut off.
     `source` and the arguments up to `supervision` are those of `read_examples`.
 
     Raises:
@@ -249,11 +253,19 @@ def learn(
         warn_of_likely_separator(examples)
     parts = _parts(examples, seed)
     trained_on = parts["trained on"]
-    result = search(trained_on, budget=budget, seed=seed, exact=exact, report=report)
+    answers_empty = examples.empty_label in examples.classes
+
+    def answering_empty(machine: Transducer) -> Transducer:
+        if not answers_empty:
+            return machine
+        return machine.with_empty_answer(examples.classes.index(examples.empty_label))
+
+    def keep_best(model: BlockLinearRNN, machine: Transducer) -> None:
+        keep(_as_construction(model, LabeledMachine(answering_empty(machine), examples.classes), examples.counts))
+
+    result = search(trained_on, budget=budget, seed=seed, exact=exact, report=report, keep=keep_best)
     result = _or_by_merging(trained_on, result, exact)
-    machine, answers_empty = result.machine, examples.empty_label in examples.classes
-    if answers_empty:
-        machine = machine.with_empty_answer(examples.classes.index(examples.empty_label))
+    machine = answering_empty(result.machine)
     wrong = _contradictions(machine, examples, separator or ("" if are_characters(examples) else " "))
     return Learned(
         machine,

@@ -77,12 +77,14 @@ def search(
     seed: int,
     exact: bool = False,
     report: Callable[[Attempt], None] = lambda attempt: None,
+    keep: Callable[[BlockLinearRNN, Transducer], None] = lambda model, machine: None,
 ) -> SearchResult:
     """Train models of 8, 16, ... states until several that started apart became the same machine, the best.
 
     The best has the shortest message, of which errors are a part: a small machine with few errors may be preferred to a
     larger one without any, unless labels are `exact`: then it never is. Only these examples are looked at. The first
-    model is trained whatever the `budget`, which is in CPU seconds.
+    model is trained whatever the `budget`, which is in CPU seconds. `keep` gets each model and machine that is better
+    than all before it, for those who cannot wait for the end.
 
     Raises:
         ValueError: no model became a machine; a string is longer than training can be.
@@ -106,6 +108,8 @@ def search(
         candidates.append((Attempt(size, own_seed, machine.num_states, num_errors, bits, seconds), model, machine))
         report(candidates[-1][0])
         best = _best(candidates, exact)
+        if best is candidates[-1]:
+            keep(model, machine)
         if _num_alike(candidates, best) >= NUM_ALIKE[not best[0].num_errors] and not (exact and best[0].num_errors):
             break
     if not candidates:

@@ -13,7 +13,7 @@ from lengthwise.certification.examination import other_part
 from lengthwise.certification.machines import TransducerFields
 from lengthwise.certification.verify import proof_path
 from lengthwise.constructions.base import Construction, Machine, Target
-from lengthwise.files import read_file, read_json, write_by_rename, write_json
+from lengthwise.files import read_file, read_json, remove_drafts, write_by_rename, write_json
 from lengthwise.models.base import MODELS, build_model, load_weights
 from lengthwise.runs.machines import machine_or_expression
 from lengthwise.runs.provenance import versions
@@ -68,7 +68,11 @@ def requested_machine(
 
 
 def save_compiled(construction: Construction, folder: str | Path) -> None:
-    """Write model, machine and task into a folder; files appear by rename, the description last."""
+    """Write model, machine and task into a folder; files appear by rename.
+
+    The description comes first: it marks the folder as one that may be written again, should the next write fail, and
+    contains a digest of the weights, by which readers refuse others.
+    """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     model, (machine, classes, task) = construction.model, construction.target
@@ -88,8 +92,10 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
         certificate = certificate_file(path)  # it is about another net, and so is its proof
         for file in (certificate, proof_path(certificate)):
             file.unlink(missing_ok=True)
-    write_by_rename(path / WEIGHTS, weights)
     write_json(path / DESCRIPTION, description)
+    write_by_rename(path / WEIGHTS, weights)
+    remove_drafts(path / DESCRIPTION)
+    remove_drafts(path / WEIGHTS)
 
 
 def _is_certified(folder: Path, construction: Construction) -> bool:

@@ -10,7 +10,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from lengthwise.certification.examination import weights_digest
-from lengthwise.files import read_file, read_json, write_by_rename, write_json
+from lengthwise.files import read_file, read_json, remove_drafts, write_by_rename, write_json
 from lengthwise.models.base import MODELS, SequenceModel, build_model, load_weights
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.registry import UnknownName, names_of_files
@@ -45,8 +45,8 @@ class HubConfig(BaseModel):
 
 
 def is_hub_folder(path: Path) -> bool:
-    """Whether a folder was written by `save_hub`, by its files alone."""
-    return (path / CONFIG).exists() and (path / WEIGHTS).exists()
+    """Whether a folder was written by `save_hub`, by its files alone; it may have been cut off before the weights."""
+    return (path / CONFIG).exists() and ((path / WEIGHTS).exists() or is_of_library(path))
 
 
 def is_of_library(path: Path) -> bool:
@@ -66,7 +66,10 @@ def save_hub(
     run: dict[str, Any] | None = None,
     trained_to: int | None = None,
 ) -> HubConfig:
-    """Write a model's weights and configuration; files appear by rename, the configuration last."""
+    """Write a model's configuration and weights; files appear by rename.
+
+    The configuration comes first: it marks the folder as one that may be written again, should the next write fail.
+    """
     wrapped = model if isinstance(model, WrappedRNN) else None
     weights: dict[str, Tensor] = model.state_dict() if wrapped is None else parts_of(wrapped)
     config = HubConfig(
@@ -81,8 +84,10 @@ def save_hub(
         versions=versions(),
     )
     folder.mkdir(parents=True, exist_ok=True)
-    write_by_rename(folder / WEIGHTS, save({name: tensor.clone().contiguous() for name, tensor in weights.items()}))
     write_json(folder / CONFIG, config.model_dump(mode="json"))
+    write_by_rename(folder / WEIGHTS, save({name: tensor.clone().contiguous() for name, tensor in weights.items()}))
+    remove_drafts(folder / CONFIG)  # else they would be uploaded
+    remove_drafts(folder / WEIGHTS)
     return config
 
 
@@ -98,7 +103,11 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
         raise ValueError(f"{folder}: expected a model of {LIBRARY}, got one of {config.library_name}; name another")
     try:
         weights = load(read_file(folder / WEIGHTS))
-    except (FileNotFoundError, SafetensorError) as problem:
+    except FileNotFoundError:
+        raise ValueError(
+            f"{folder}: expected {WEIGHTS} in it, found none, as after an export that was cut off; {_WAY_OUT}"
+        ) from None
+    except SafetensorError as problem:
         raise ValueError(f"{folder / WEIGHTS}: expected safetensors, got something else ({problem})") from None
     name, settings = split_named(config.task)
     with names_of_files():

@@ -158,8 +158,10 @@ def test_with_exact_labels_a_machine_without_errors_comes_before_all_others(exac
     drawn = iter([small] * 6 + [large, small, large, *[small] * 40])
     monkeypatch.setattr(search_module, "_trained", lambda *_: construct("block-linear-rnn", small).model)
     monkeypatch.setattr(search_module, "_machine_of", lambda *_: next(drawn).for_strings_that_are_not_empty())
-    result = search(examples, budget=1_000.0, seed=0, exact=exact)
+    kept: list[Transducer] = []
+    result = search(examples, budget=1_000.0, seed=0, exact=exact, keep=lambda model, machine: kept.append(machine))
     assert result.best.num_errors == (0 if exact else 1)
+    assert [same_machine(machine, small) for machine in kept] == ([True, False] if exact else [True])
     assert same_machine(result.machine, large if exact else small)
     assert len(result.attempts) == (9 if exact else 4)
     assert min(result.attempts, key=lambda attempt: attempt.num_bits).num_errors == 1
