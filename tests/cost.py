@@ -39,7 +39,7 @@ LONG = {
     "tests/training/test_training.py::test_consistency_brings_the_states_of_one_string_together": "trains four nets",
     "tests/cli/test_proofs.py::test_what_was_written_is_checked": "certifies a net, and proves it twice",
     "tests/faults/test_cut_off_folders.py::"
-    "test_a_command_that_was_killed_at_any_write_goes_through_the_next_time": "kills each command at each of its writes",
+    "test_a_command_that_was_killed_at_any_write_goes_through_the_next_time": "kills each command at all its writes",
     "tests/test_wheel.py::test_commands_of_an_installed_wheel_find_the_records": "builds and installs a wheel",
     "tests/cli/test_leaderboard.py::test_a_model_of_ones_own_joins_those_on_record": "trains eight nets",
     "tests/cli/test_cli.py::test_demo_at_smoke_scale": "trains, measures and certifies six nets",

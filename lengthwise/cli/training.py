@@ -139,10 +139,12 @@ def resume(
 ) -> int:
     """Go on with an interrupted run; its settings, and what is to be measured, are in its folder."""
     from lengthwise.evaluation.plan import EvaluationPlan
-    from lengthwise.runs.folder import RunFolder
+    from lengthwise.runs.folder import RunFolder, load_run
 
     folder = RunFolder(run)
     spec = folder.read_spec()
+    if (folder.path / "result.json").exists() and folder.checkpoint.exists():
+        load_run(run)  # a finished run is only read: damaged weights would go unnoticed
     if run.resolve().name != spec.id:
         raise ValueError(f"{run}: expected a folder named {spec.id}, as its run.json says; rename it")
     plan = folder.read_plan()

@@ -111,3 +111,15 @@ def test_a_full_disk_is_said_and_nothing_is_lost(limit: int, tmp_path: Path) -> 
     assert "run.json: " in problem or "result.json: " in problem or "is kept in" in problem
     code, output = Command(arguments, tmp_path).wait()
     assert code == 0, output
+
+
+def test_a_finished_run_with_damaged_weights_is_not_called_finished(finished: Path, tmp_path: Path, capsys) -> None:
+    folder = tmp_path / finished.name
+    shutil.copytree(finished, folder)
+    content = bytearray((finished / "checkpoint.safetensors").read_bytes())
+    content[-1] ^= 1
+    (folder / "checkpoint.safetensors").write_bytes(content)
+    code, errors = run(["resume", str(folder), "--longest", "50"], capsys)
+    assert code == 2
+    assert f"{folder / 'checkpoint.safetensors'}: damaged checkpoint" in errors
+    assert f"move {folder} away to train again" in errors

@@ -5,7 +5,8 @@ import platform
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
@@ -18,8 +19,12 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import HOST
 from lengthwise.registry import extensions, load_extensions
 from lengthwise.runs.execute import Listener, execute
+from lengthwise.runs.lock import held
 from lengthwise.runs.signals import Interrupted
 from lengthwise.runs.spec import RunSpec, spec_from_json
+
+NUM_HEX = 8
+"""Hexadecimal digits that tell the sweeps of a machine apart."""
 
 
 class SweepFile(NamedTuple):
@@ -43,13 +48,22 @@ class SweepFile(NamedTuple):
 
 @contextmanager
 def sweep_file(root: Path) -> Iterator[SweepFile]:
-    """The file of a new sweep below `root`, removed when it is over, however it ends."""
-    sweep = SweepFile(root / f".sweep-{HOST}-{token_hex(4)}")
-    sweep.path.touch(exist_ok=False)
-    try:
-        yield sweep
-    finally:
-        sweep.path.unlink(missing_ok=True)
+    """The file of a new sweep below `root`, removed when it is over, however it ends.
+
+    The process holds the file's lock. A file that nobody holds was left by a process that was killed, and is removed.
+    """
+    for left in root.glob(f".sweep-{escape(HOST)}-{'?' * NUM_HEX}"):
+        with suppress(OSError), held(left):
+            left.unlink()
+    token = token_hex(NUM_HEX // 2)
+    sweep = SweepFile(root / f".sweep-{HOST}-{token}")
+    draft = root / f".begun-{HOST}-{token}"  # else another sweep could hold the new file before this one does
+    with held(draft):
+        try:
+            draft.replace(sweep.path)
+            yield sweep
+        finally:
+            sweep.path.unlink(missing_ok=True)
 
 
 class StopWatch:

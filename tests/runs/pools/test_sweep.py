@@ -2,11 +2,14 @@
 
 import errno
 import json
+import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from cut_off import killed_at
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.execute import Interrupted, Listener, Progress
@@ -185,3 +188,20 @@ def test_what_a_listener_raises_ends_the_sweep(pool: type[ThreadPoolExecutor], t
     with ThreadPoolExecutor(1) as executor:
         outcomes = execute_all(specs, tmp_path, [PLAN] * 2, lambda progress: None, pool=executor)
     assert all(outcome.result is not None for outcome in outcomes)
+
+
+def test_the_file_of_a_killed_sweep_is_removed_by_the_next(tmp_path: Path) -> None:
+    def die() -> None:
+        with sweep_file(tmp_path):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert killed_at(0, die)
+    (left,) = tmp_path.iterdir()
+    elsewhere = tmp_path / ".sweep-elsewhere-01234567"
+    elsewhere.touch()
+    with sweep_file(tmp_path) as first, sweep_file(tmp_path) as second:
+        assert not left.exists()
+        assert first.is_there()
+        assert second.is_there()
+        assert {*tmp_path.iterdir()} == {first.path, second.path, elsewhere}
+    assert [*tmp_path.iterdir()] == [elsewhere]
