@@ -11,7 +11,7 @@ import lengthwise.files
 
 
 def killed_at(write: int, call: Callable[[], object]) -> bool:
-    """Run a call in a process that dies by SIGKILL at its n-th write, with the draft there; whether it came so far."""
+    """Run a call in a process that gets SIGKILL at its n-th write; return whether it got so far."""
 
     def prepare() -> None:
         writes = 0
@@ -30,7 +30,7 @@ def killed_at(write: int, call: Callable[[], object]) -> bool:
 
 
 def with_full_disk(num_bytes: int, call: Callable[[], object]) -> bool:
-    """Run a call in a process that can write no file of more bytes; whether it failed."""
+    """Run a call in a process that can write no file of more bytes; return whether it failed."""
 
     def prepare() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -86,15 +86,12 @@ def reproduce(
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.pools.outcome import finished
-    from lengthwise.runs.records import records_file
 
     options = PoolOptions(workers, scheduler)
     _check_page_only(page_only, workers=workers, pool=pool, scheduler=scheduler, shard=shard, device=device)
     console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
     _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
-    stem = file_stem(name, scale)
-    records = records_file(pages, stem) if recorded else pages / "records" / f"{stem}.jsonl.gz"
-    before = _on_record(records, runs, console, counts=recorded)
+    before = _on_record(pages, file_stem(name, scale), runs, console, counts=recorded)
     page = Page(name, scale, experiment, runs, pages, before) if row is None and column is None else None
     if page_only:
         outcomes = finished(experiment.specs, runs, experiment.plans)
@@ -124,10 +121,11 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
         console.print_line(needs)
 
 
-def _on_record(records: Path, runs: Path, console: Output, *, counts: bool) -> "list[RunResult]":
-    """The results that stand in a file; where each `counts`, its run is finished."""
-    from lengthwise.runs.records import read_diverged, read_records, restore, restore_diverged
+def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: bool) -> "list[RunResult]":
+    """The results recorded next to a page, or else in the package if they count, as their runs are then finished."""
+    from lengthwise.runs.records import read_diverged, read_records, records_file, restore, restore_diverged
 
+    records = records_file(pages, stem) if counts else pages / "records" / f"{stem}.jsonl.gz"
     before = read_records(records) if counts or records.exists() else []
     if counts:
         console.print_line(f"{restore(before, runs)} runs taken from {records}")

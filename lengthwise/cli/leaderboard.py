@@ -33,10 +33,7 @@ def leaderboard(
     workers: Annotated[Workers | None, Parameter(help="Runs run at a time, one core each; 2 if not given.")] = None,
     runs: Root = Path("runs"),
     pages: Annotated[
-        Path,
-        Parameter(
-            converter=folder, help="Folder for the page; without records of other models, those of the package count."
-        ),
+        Path, Parameter(converter=folder, help="Folder for the page; without records there, the package's count.")
     ] = Path("docs/results"),
     device: Device = "cpu",
 ) -> int:

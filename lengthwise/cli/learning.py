@@ -19,7 +19,7 @@ from lengthwise.files import exists
 from lengthwise.printing import write_lines
 
 UNFINISHED = "unfinished"
-"""Folder in that of the results with the best net so far, which a search that is cut off leaves."""
+"""Subfolder of the results with the best net so far, which a search that is cut off leaves."""
 
 if TYPE_CHECKING:
     from lengthwise.learning.search import Attempt

@@ -252,33 +252,22 @@ def learn(
     if not separator:
         warn_of_likely_separator(examples)
     parts = _parts(examples, seed)
-    trained_on = parts["trained on"]
-    answers_empty = examples.empty_label in examples.classes
-
-    def answering_empty(machine: Transducer) -> Transducer:
-        if not answers_empty:
-            return machine
-        return machine.with_empty_answer(examples.classes.index(examples.empty_label))
-
-    def keep_best(model: BlockLinearRNN, machine: Transducer) -> None:
-        keep(_as_construction(model, LabeledMachine(answering_empty(machine), examples.classes), examples.counts))
-
-    result = search(trained_on, budget=budget, seed=seed, exact=exact, report=report, keep=keep_best)
-    result = _or_by_merging(trained_on, result, exact)
-    machine = answering_empty(result.machine)
+    result = _best_of(examples, parts["trained on"], exact, keep, budget=budget, seed=seed, report=report)
+    labeled = _labeled(result.machine, examples)
+    machine = labeled.machine
     wrong = _contradictions(machine, examples, separator or ("" if are_characters(examples) else " "))
     return Learned(
         machine,
         examples.classes,
         result.model,
-        certify(result.model, machine_task(LabeledMachine(machine, examples.classes))),
+        certify(result.model, machine_task(labeled)),
         examples.counts,
         _accuracies(machine, parts),
         tuple(wrong),
         result.attempts,
         result.num_alike,
         _notes(parts, result, separator, exact),
-        answers_empty,
+        examples.empty_label in examples.classes,
     )
 
 
@@ -288,6 +277,24 @@ def _check_numbers(budget: object, seed: object) -> None:
         raise ValueError(f"budget: expected a number of CPU seconds, 0 or more, got {budget!r}; 60 is one")
     if whole_seed(seed) < 0:
         raise ValueError(f"seed: expected a whole number of at least 0, got {seed}")
+
+
+def _labeled(machine: Transducer, examples: Examples) -> LabeledMachine:
+    """Return the machine with the names of its answers and, if the examples have one, the empty string's answer."""
+    if examples.empty_label in examples.classes:
+        machine = machine.with_empty_answer(examples.classes.index(examples.empty_label))
+    return LabeledMachine(machine, examples.classes)
+
+
+def _best_of(
+    examples: Examples, trained_on: Examples, exact: bool, keep: Callable[[Construction], None], **settings: Any
+) -> SearchResult:
+    """Return the result of the search, with `settings` of its own, or RPNI's machine if that is better."""
+
+    def keep_best(model: BlockLinearRNN, machine: Transducer) -> None:
+        keep(_as_construction(model, _labeled(machine, examples), examples.counts))
+
+    return _or_by_merging(trained_on, search(trained_on, exact=exact, keep=keep_best, **settings), exact)
 
 
 def _or_by_merging(examples: Examples, result: SearchResult, exact: bool) -> SearchResult:

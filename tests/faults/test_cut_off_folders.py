@@ -106,7 +106,7 @@ def test_a_search_that_is_stopped_leaves_its_best_net(
 
 
 def test_results_of_two_searches_do_not_mix(commands: dict[str, list[str]]) -> None:
-    """What an earlier search wrote is gone as soon as the numbers are those of the next one."""
+    """The next search removes the files of an earlier one as soon as it has written its numbers."""
     assert exit_code(*commands["learn"]) == 0
     earlier = {path.name for path in Path("out").iterdir()}
     assert {"machine.json", "compiled.json", "report.html"} <= earlier
