@@ -93,7 +93,7 @@ def trees(scale: Scale = "small") -> Experiment:
             "(200,000 of 64), rises every 200 steps (5,000): in both, over the first 37.5 %. Preset `plain` with Muon, "
             "nothing selected and no pilot runs.",
             "At scale `small` *timestep* has SiLU, where the published code has GELU in context. Variant "
-            "`timestep-in-context` has GELU; scale `paper` runs it.",
+            "`timestep-in-context` has GELU; scale `paper` and `looped/table-2` run it.",
             "All nets are measured at full size: prompts of all points in all dimensions.",
             "Cost at scale `small`, from the time of eight steps of each cell, spread over its training (script "
             "`benchmarks/cell_costs.py`): 1.6 CPU hours.",

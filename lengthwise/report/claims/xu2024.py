@@ -44,10 +44,7 @@ def xu2024() -> Paper:
                 _TABLE_1: (
                     "strings of 12 of 4 letters for 60 and 100 of 26, width 64 for 256, 500 to 4,000 steps for 781,250"
                 ),
-                _TABLE_2: (
-                    "trees of depth 2 in 5 dimensions for 4 in 20, width 64 for 256, 3,000 steps for 200,000, timestep "
-                    "with SiLU for GELU"
-                ),
+                _TABLE_2: "trees of depth 2 in 5 dimensions for 4 in 20, width 64 for 256, 3,000 steps for 200,000",
                 _DEEP_TREES: (
                     "width 64 for 256, 5 loops or layers for 12, 8,000 steps of 16 prompts for 200,000 of 64, one "
                     "seed, timestep with SiLU for GELU: no net has learned anything"
