@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,11 +26,11 @@ from lengthwise.learning.baselines import (
     Answers,
     accuracy,
     answers_of_machine,
-    are_longest,
     last_symbols,
     majority_answer,
     merged_states,
 )
+from lengthwise.learning.held_out import Part, split_parts
 from lengthwise.learning.search import (
     Attempt,
     SearchResult,
@@ -43,7 +42,7 @@ from lengthwise.learning.search import (
 )
 from lengthwise.learning.separators import are_characters, warn_of_likely_separator
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
-from lengthwise.randomness import generator_for, whole_seed
+from lengthwise.randomness import whole_seed
 from lengthwise.runs.compiled import DESCRIPTION, save_compiled
 from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.given.examples import Counts, Examples, Supervision
@@ -51,12 +50,6 @@ from lengthwise.tasks.given.reading import read_examples
 from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.threads import one_thread
 from lengthwise.validation import check_function, check_kind
-
-SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
-"""Of the examples, how many are held out for their length, and of the others at random."""
-
-MIN_TRAINED = 8
-"""Examples to train on, at least."""
 
 MAX_CONTRADICTING = 20
 """The shortest contradicted examples, up to this number, stand in `learned.json` and on the page."""
@@ -251,7 +244,7 @@ def learn(
     _check_names(examples)
     if not separator:
         warn_of_likely_separator(examples)
-    parts = _parts(examples, seed)
+    parts = split_parts(examples, seed)
     result = _best_of(examples, parts["trained on"], exact, keep, budget=budget, seed=seed, report=report)
     labeled = _labeled(result.machine, examples)
     machine = labeled.machine
@@ -326,33 +319,6 @@ def _check_names(examples: Examples) -> None:
                     f"examples: expected {what}s that can be printed, and words without blanks in them, got {name!r}; "
                     "correct the rows that have it, or the separator"
                 )
-
-
-Part = Literal["trained on", "longest", "at random"]
-
-
-def _parts(examples: Examples, seed: int) -> dict[Part, Examples]:
-    """What is trained on, at least `MIN_TRAINED` strings, and what is held out; parts without a string are left out.
-
-    Strings that are held out begin as others do: where prefixes have labels, those of prefixes that have one in what is
-    trained on are left out of the other parts, which may be left without a label.
-    """
-    longest = are_longest(examples, SHARE_OF_LONGEST)
-    drawn = generator_for(seed, "held out")
-    chance = np.random.default_rng(int(drawn.initial_seed()) % 2**63).random(len(examples))
-    at_random = ~longest & (chance < SHARE_AT_RANDOM)
-    masks: dict[Part, Any] = {"trained on": ~longest & ~at_random, "longest": longest, "at random": at_random}
-    if (count := int(masks["trained on"].sum())) < MIN_TRAINED:
-        others = f"{len(examples) - count} of {len(examples)} different strings are held out"
-        raise ValueError(
-            f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more, since {others}"
-        )
-    known = examples.prefixes[np.repeat(masks["trained on"], examples.lengths) & (examples.targets != IGNORE)]
-    targets = np.where(np.isin(examples.prefixes, known), IGNORE, examples.targets)
-    held_out = replace(examples, targets=targets)
-    return {
-        part: (examples if part == "trained on" else held_out).part(mask) for part, mask in masks.items() if mask.any()
-    }
 
 
 def _accuracies(machine: Transducer, parts: dict[Part, Examples]) -> dict[str, dict[str, Accuracy]]:

@@ -21,6 +21,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
 from lengthwise.conventions import IGNORE
 from lengthwise.experiments.learning import CLASSES, Pairs, Recovery, Size, examples_of, random_machine, same_machine
+from lengthwise.learning import held_out as held_out_module
 from lengthwise.learning import learned as learned_module
 from lengthwise.learning import search as search_module
 from lengthwise.learning.baselines import (
@@ -97,7 +98,7 @@ def test_twenty_random_machines_are_recovered(seed: int, share_wrong: float) -> 
     machine = random_machine(5 + seed % 11, seed)
     pairs = pairs_of(machine, 2_000, 20, seed, share_wrong)
     result = learn(pairs)
-    trained_on = learned_module._parts(read_examples(pairs), 0)["trained on"]
+    trained_on = held_out_module.split_parts(read_examples(pairs), 0)["trained on"]
     labeled = trained_on.targets != IGNORE
     ours, expected = (answers_of_machine(one)(trained_on)[labeled] for one in (result.machine, machine))
     assert np.array_equal(ours, expected)

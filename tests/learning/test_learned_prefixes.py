@@ -10,6 +10,7 @@ from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
+from lengthwise.learning import held_out as held_out_module
 from lengthwise.learning import learned as learned_module
 from lengthwise.learning.baselines import accuracy, answers_of_machine, majority_answer, merged_states
 from lengthwise.learning.learned import Learned
@@ -67,7 +68,7 @@ def test_prefixes_have_one_number_where_they_are_equal() -> None:
 def test_no_label_that_was_trained_on_counts_as_held_out(seed: int) -> None:
     rows = with_labels_at_random(300, seed)
     rows += [(text * 3, ["0"] * (3 * len(text))) for text in ("abbabbab", "bbababba", "aabbaabb")]
-    parts = learned_module._parts(read_examples(rows, supervision="prefix"), seed)
+    parts = held_out_module.split_parts(read_examples(rows, supervision="prefix"), seed)
     known = set(labeled_prefixes(parts["trained on"]))
     assert len(parts) == 3
     for name in ("longest", "at random"):
@@ -88,14 +89,14 @@ def test_no_label_that_was_trained_on_counts_as_held_out(seed: int) -> None:
 
 def test_labels_of_whole_strings_count_although_longer_strings_were_trained_on() -> None:
     rows = [(text, labels[-1]) for text, labels in with_labels_at_random(300)]
-    parts = learned_module._parts(read_examples(rows), 0)
+    parts = held_out_module.split_parts(read_examples(rows), 0)
     assert sum(len(labeled_prefixes(part)) for part in parts.values()) == len(rows)
 
 
 def test_where_no_label_is_left_to_count_pages_say_so(monkeypatch, tmp_path: Path) -> None:
     text = "abbabaabbaab"
     rows = [(text[:end], [str(int(symbol == "b")) for symbol in text[:end]]) for end in range(1, 13)]
-    monkeypatch.setattr(learned_module, "SHARE_OF_LONGEST", 0.0)  # so that the string of which all are prefixes is in
+    monkeypatch.setattr(held_out_module, "SHARE_OF_LONGEST", 0.0)  # so that the string of which all are prefixes is in
     learned = next(
         one
         for seed in range(20)

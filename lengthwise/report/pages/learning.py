@@ -6,7 +6,7 @@ from statistics import median
 import altair as alt
 
 from lengthwise.experiments.learning import Recoveries, Recovery, Size
-from lengthwise.learning.learned import SHARE_AT_RANDOM, SHARE_OF_LONGEST
+from lengthwise.learning.held_out import SHARE_AT_RANDOM, SHARE_OF_LONGEST
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import definitions, folded, markdown_table

@@ -1,0 +1,43 @@
+"""Which examples are held out of a search: the longest ones, and some of the others at random."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from lengthwise.conventions import IGNORE
+from lengthwise.learning.baselines import are_longest
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.given.examples import Examples
+
+SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
+"""The fraction of examples held out for their length, and of the others at random."""
+
+MIN_TRAINED = 8
+"""The smallest number of examples to train on."""
+
+Part = Literal["trained on", "longest", "at random"]
+
+
+def split_parts(examples: Examples, seed: int) -> dict[Part, Examples]:
+    """Return what is trained on, at least `MIN_TRAINED` strings, and what is held out; empty parts are left out.
+
+    Strings that are held out begin as others do: where prefixes have labels, those of prefixes that have one in what is
+    trained on are left out of the other parts, which may be left without a label.
+    """
+    longest = are_longest(examples, SHARE_OF_LONGEST)
+    drawn = generator_for(seed, "held out")
+    chance = np.random.default_rng(int(drawn.initial_seed()) % 2**63).random(len(examples))
+    at_random = ~longest & (chance < SHARE_AT_RANDOM)
+    masks: dict[Part, Any] = {"trained on": ~longest & ~at_random, "longest": longest, "at random": at_random}
+    if (count := int(masks["trained on"].sum())) < MIN_TRAINED:
+        others = f"{len(examples) - count} of {len(examples)} different strings are held out"
+        raise ValueError(
+            f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more, since {others}"
+        )
+    known = examples.prefixes[np.repeat(masks["trained on"], examples.lengths) & (examples.targets != IGNORE)]
+    targets = np.where(np.isin(examples.prefixes, known), IGNORE, examples.targets)
+    held_out = replace(examples, targets=targets)
+    return {
+        part: (examples if part == "trained on" else held_out).part(mask) for part, mask in masks.items() if mask.any()
+    }
