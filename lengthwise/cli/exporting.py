@@ -17,8 +17,8 @@ def export(
     ],
     /,
     *,
-    to: Annotated[str, Parameter(help="onnx or torch, a graph; c, js, dot, json, regex or mermaid; hub-folder.")],
-    out: Annotated[Path, Parameter(help="File to write, or folder (hub-folder).")],
+    to: Annotated[str, Parameter(help="onnx or torch, a graph; c, js, dot, json, regex or mermaid; hub-folder; vnnlib.")],
+    out: Annotated[Path, Parameter(help="File to write, or folder (hub-folder, vnnlib).")],
     form: Annotated[
         Literal["step", "strings", "parts"] | None,
         Parameter(help="Of graphs: one step of a recurrent model, its default; whole strings; in ONNX, parts of them."),
@@ -40,7 +40,7 @@ def export(
     if to not in EXPORTS and f".{to}" in suffixes():
         raise ValueError(f"--to: {to!r} is written by `lengthwise convert {run} FILE.{to}`, not by export; use that")
     has_weights = EXPORTS[to].has_weights
-    if to != "hub-folder":
+    if not EXPORTS[to].is_folder:
         from lengthwise.cli.outputs import check_writable
 
         check_writable(out)

@@ -26,10 +26,14 @@ class Options(NamedTuple):
 
 
 class Export(ABC):
-    """A format that a stored model, or its machine, is exported in; `has_weights` where it is the model itself."""
+    """A format that a stored model, or its machine, is exported in.
+
+    `has_weights`: the format contains the model itself; `is_folder`: it is a folder of files.
+    """
 
     name: ClassVar[str]
     has_weights: ClassVar[bool] = False
+    is_folder: ClassVar[bool] = False
 
     @staticmethod
     @abstractmethod

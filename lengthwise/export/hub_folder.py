@@ -21,6 +21,7 @@ class HubFolder(Export):
     """
 
     has_weights = True
+    is_folder = True
 
     @staticmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:

@@ -1,0 +1,251 @@
+"""The inductive step of a proof as ONNX graphs and VNN-LIB queries, which independent verifiers of networks read."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.confirm import proof_of
+from lengthwise.conventions import IGNORE
+from lengthwise.export.base import EXPORTS, Export, Options
+from lengthwise.export.facts import CertificateFacts, certificate_of, graph_facts
+from lengthwise.export.onnx import check_installed
+from lengthwise.export.step_graphs import answer_graph, step_graph
+from lengthwise.files import json_text, write_by_rename
+from lengthwise.models.base import RecurrentModel, eval_mode
+from lengthwise.randomness import generator_for
+from lengthwise.runs.stored import StoredModel, load_stored
+from lengthwise.tasks.base import MachineTask
+from lengthwise.threads import one_thread
+
+TIMEOUT = 300
+"""The time that `instances.csv` gives a verifier for each query, in seconds."""
+
+MAX_QUERIES = 20_000
+"""The largest number of queries in a folder; each is a file."""
+
+NUM_POINTS = 30
+"""The number of states at which each graph is compared with the model."""
+
+MAX_DIFFERENCE = 1e-5
+"""The largest difference between a graph and the model, relative to the largest number."""
+
+README = """\
+The inductive step of a proof that a net is right at every length, for verifiers of neural networks.
+Written by lengthwise {version}. Certificate: {certificate}.
+
+FILES
+  step-S.onnx         from the state [1, {width}] to the state after symbol S
+  answer.onnx         from the state [1, {width}] to the logits [1, {num_answers}]
+  step-Q-S.vnnlib     from the box of class Q, symbol S leads out of the box of class table[Q][S]
+  answer-Q.vnnlib     in the box of class Q, another logit is at least as large as the logit of outputs[Q]
+  instances.csv       graph, query and timeout in seconds, one line for each query
+  proof.json          boxes (low, high), the machine (table, start, outputs), the task's machine, names, first state
+
+Symbols, classes and answers are numbers from 0 up; proof.json contains the names of symbols and answers.
+Each query is the negation of a claim: "unsat" proves the claim.
+
+WHAT THE FOLDER SHOWS
+If all {num_queries:,} queries are unsat, then by induction on the length each string leads the net, computed in real
+numbers, into the box of the class that the machine reaches, and there the logit of outputs[Q] is larger than all others.
+
+WHAT IS STILL TO COMPARE
+1. The first state (first_state) lies in the box of the class "start".
+2. The machine answers as the task's machine (task_machine) wherever that has an answer. Follow both from their starts,
+   side by side, along all symbols: for each pair (Q, T) that a string of one symbol or more reaches, with an answer
+   task_machine.outputs[T] that is not null, outputs[Q] is the same answer.
+3. The queries state the boxes and the moves of proof.json, and the graphs compute the net with its weights.
+
+WHAT IT DOES NOT SHOW
+The queries are about real numbers. The net computes in {dtype}, whose rounding no query contains; the proof that
+`lengthwise certify RUN --proof` writes does contain it. That proof leaves room for rounding in each step, so that the
+step in real numbers leads strictly inside. In the graphs, what depends on a symbol alone is one constant, rounded once.
+Bounds in the queries are float64 numbers; a verifier that reads them in float32 rounds a box alike as source and target.
+"""
+
+
+class Boxes(NamedTuple):
+    """A proof by intervals: a machine, and a box of states [low, high] for each of its classes."""
+
+    low: np.ndarray[Any, np.dtype[np.float64]]
+    high: np.ndarray[Any, np.dtype[np.float64]]
+    machine: Transducer
+
+    @property
+    def num_queries(self) -> int:
+        """One for each class and symbol, and one for each class with an answer."""
+        return self.machine.semiautomaton.table.size + int((self.machine.outputs != IGNORE).sum())
+
+
+@EXPORTS.register("vnnlib")
+class VNNLib(Export):
+    """A folder of ONNX graphs, VNN-LIB queries, ``instances.csv``, ``proof.json`` and ``README.txt``.
+
+    Source: Demarchi et al., "Supporting standardization of neural networks verification with VNNLIB and CoCoNet"
+    (FoMLAS 2023), for version 1 of the language, in the form that the competition VNN-COMP uses.
+    """
+
+    has_weights = True
+    is_folder = True
+
+    @staticmethod
+    def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
+        """Find the proof again, compare the graphs with the model, and write the folder."""
+        options.check_given("vnnlib", ())
+        check_installed()
+        if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+            raise ValueError(f"{out}: expected a new or empty folder, got one with files or a file; name another")
+        stored = load_stored(Path(source))
+        facts = graph_facts(source, stored)
+        certified, boxes = proved_boxes(source, stored)
+        assert isinstance(stored.model, RecurrentModel), "no other model has a proof by intervals"
+        with eval_mode(stored.model):
+            graphs = graphs_of(stored.model, len(boxes.machine.semiautomaton.table[0]))
+            difference = largest_difference(stored.model, graphs, boxes)
+        queries = dict(queries_of(boxes, len(json.loads(facts["classes"]))))
+        texts = {name: text for (name, _), text in queries.items()}
+        texts["instances.csv"] = "".join(f"{graph},{name},{TIMEOUT}\n" for name, graph in queries)
+        texts["proof.json"] = json_text(proof_facts(facts, stored, boxes))
+        texts["README.txt"] = README.format(
+            version=facts["lengthwise"],
+            certificate=certified,
+            width=boxes.low.shape[1],
+            num_answers=len(json.loads(facts["classes"])),
+            num_queries=len(queries),
+            dtype=str(stored.model.initial_state(1).dtype).removeprefix("torch."),
+        )
+        out.mkdir(parents=True, exist_ok=True)
+        for name, content in (graphs | {name: text.encode() for name, text in texts.items()}).items():
+            write_by_rename(out / name, content)
+        return [
+            ("certificate", str(certified)),
+            ("queries", f"{len(queries):,} about {len(boxes.low):,} boxes; unsat proves a claim, in real numbers"),
+            ("graphs", f"{len(graphs)}, within {difference:.1g} of the model at {NUM_POINTS} states each"),
+            ("wrote", str(out)),
+        ]
+
+
+def proved_boxes(source: str, stored: StoredModel) -> tuple[CertificateFacts, Boxes]:
+    """Find the proof of the certificate next to a model again.
+
+    Raises:
+        ValueError: the model has no certificate, or one whose proof has no boxes, or is not found again.
+    """
+    certified = certificate_of(source)
+    if certified is None or (evidence := certified[1].evidence) is None:
+        level = "no certificate" if certified is None else f"level {certified[0].level}"
+        raise ValueError(f"{source}: expected a certificate of level proved, got {level}; use `lengthwise certify`")
+    if evidence.method != "intervals":
+        raise ValueError(
+            f"{source}: expected a proof by intervals, got method {evidence.method!r}, whose sets of states are not "
+            "boxes, as VNN-LIB needs them; use `lengthwise certify RUN --proof`"
+        )
+    assert isinstance(stored.task, MachineTask), "no other task has a certificate of level proved"
+    with one_thread():
+        prover, extraction = proof_of(certified[1], stored.model, stored.task)
+    assert isinstance(extraction.fine, Transducer)
+    boxes = Boxes(prover.sets["low"].numpy(), prover.sets["high"].numpy(), extraction.fine)
+    targets = boxes.machine.semiautomaton.table
+    if not (boxes.low < boxes.high)[targets].all():  # a query `Y <= low` is true of the exact step
+        raise ValueError(
+            f"{source}: expected boxes that each step leads strictly inside, got single states of a net in exact "
+            "arithmetic, and VNN-LIB has no strict inequality; use `lengthwise certify RUN --proof`"
+        )
+    if boxes.num_queries > MAX_QUERIES:
+        raise ValueError(
+            f"{source}: expected a proof of at most {MAX_QUERIES:,} queries, got {boxes.num_queries:,}; use "
+            "`lengthwise certify RUN --proof`"
+        )
+    return certified[0], boxes
+
+
+def graphs_of(model: RecurrentModel, num_symbols: int) -> dict[str, bytes]:
+    """Return the files of all steps and of the read-out."""
+    steps = {f"step-{symbol}.onnx": step_graph(model, symbol) for symbol in range(num_symbols)}
+    return {**steps, "answer.onnx": answer_graph(model)}
+
+
+@torch.no_grad()
+def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], boxes: Boxes) -> float:
+    """Return the largest difference between graphs and model at states drawn from the boxes.
+
+    Raises:
+        RuntimeError: a graph computes something else than the model.
+    """
+    import onnxruntime
+
+    generator = generator_for(0, "states in boxes")
+    low, high = torch.tensor(boxes.low), torch.tensor(boxes.high)
+    largest = 0.0
+    for symbol, (name, content) in enumerate(graphs.items()):
+        rows = torch.randint(len(low), (NUM_POINTS,), generator=generator)
+        share = torch.rand(NUM_POINTS, low.shape[1], generator=generator, dtype=torch.float64)
+        states = (low[rows] + share * (high - low)[rows]).to(model.initial_state(1).dtype)
+        if name == "answer.onnx":
+            expected = model.readout(states)  # type: ignore[operator]  # all models with steps have one
+        else:
+            expected = model.step(torch.full((NUM_POINTS,), symbol), states)[1]
+        session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+        got = torch.cat([torch.tensor(session.run(None, {"state": state[None].numpy()})[0]) for state in states])
+        difference = float((got - expected).abs().max())
+        if not difference <= MAX_DIFFERENCE * max(1.0, float(expected.abs().max())):
+            raise RuntimeError(f"{name}: expected the model's numbers, got others by {difference:.2g}; nothing written")
+        largest = max(largest, difference)
+    return largest
+
+
+def queries_of(boxes: Boxes, num_answers: int) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the names of each query and of its graph, and the query's text; a net with one answer is right."""
+    low, high, table, outputs = boxes.low, boxes.high, boxes.machine.semiautomaton.table, boxes.machine.outputs
+    for (klass, symbol), target in np.ndenumerate(table):
+        outside = [
+            comparison
+            for index, ends in enumerate(zip(low[target], high[target], strict=True))
+            for comparison in (f"(<= Y_{index} {decimal(ends[0])})", f"(>= Y_{index} {decimal(ends[1])})")
+        ]
+        claim = f"From the box of class {klass}, symbol {symbol} leads into the box of class {target}."
+        text = query(claim, low[klass], high[klass], low.shape[1], outside)
+        yield (f"step-{klass}-{symbol}.vnnlib", f"step-{symbol}.onnx"), text
+    for klass in np.flatnonzero(outputs != IGNORE) if num_answers > 1 else ():
+        answer = outputs[klass]
+        others = [f"(>= Y_{other} Y_{answer})" for other in range(num_answers) if other != answer]
+        claim = f"In the box of class {klass}, logit {answer} is larger than all others."
+        yield (
+            (f"answer-{klass}.vnnlib", "answer.onnx"),
+            query(claim, low[klass], high[klass], num_answers, others),
+        )
+
+
+def query(claim: str, low: Sequence[float], high: Sequence[float], num_outputs: int, failures: Sequence[str]) -> str:
+    """Return the text of a query: for some input in a box, one of the failures of a claim."""
+    lines = [f"; {claim}", "; This is its negation: unsat proves the claim.", ""]
+    lines += [f"(declare-const X_{index} Real)" for index in range(len(low))]
+    lines += [f"(declare-const Y_{index} Real)" for index in range(num_outputs)]
+    for index, (lowest, highest) in enumerate(zip(low, high, strict=True)):
+        lines += [f"(assert (>= X_{index} {decimal(lowest)}))", f"(assert (<= X_{index} {decimal(highest)}))"]
+    return "\n".join([*lines, "(assert (or", *(f"    (and {failure})" for failure in failures), "))", ""])
+
+
+def decimal(number: float) -> str:
+    """Return the shortest digits that give the same float64 again; VNN-LIB has no exponents."""
+    return np.format_float_positional(number, trim="0")
+
+
+def proof_facts(facts: dict[str, str], stored: StoredModel, boxes: Boxes) -> dict[str, Any]:
+    """Return what the README tells its reader to compare, with names."""
+    assert isinstance(stored.task, MachineTask)
+    assert isinstance(stored.model, RecurrentModel)
+    names = {name: json.loads(facts[name]) for name in ("task", "model", "symbols", "classes")}
+    first = stored.model.initial_state(1)[0].tolist()
+    machines = {**machine_facts(boxes.machine), "task_machine": machine_facts(stored.task.reference)}
+    return {**names, **machines, "first_state": first, "low": boxes.low.tolist(), "high": boxes.high.tolist()}
+
+
+def machine_facts(machine: Transducer) -> dict[str, Any]:
+    """Return a machine as lists; states without an answer have the output None."""
+    outputs = [None if output == IGNORE else output for output in machine.outputs.tolist()]
+    return {"table": machine.semiautomaton.table.tolist(), "start": int(machine.start), "outputs": outputs}
