@@ -50,8 +50,8 @@ Symbols, classes and answers are numbers from 0 up; proof.json contains the name
 Each query is the negation of a claim: "unsat" proves the claim.
 
 WHAT THE FOLDER SHOWS
-If all {num_queries:,} queries are unsat, then by induction on the length each string leads the net, computed in real
-numbers, into the box of the class that the machine reaches, and there the logit of outputs[Q] is larger than all others.
+If all {num_queries:,} queries are unsat, each string leads the net, computed in real numbers and by induction on the
+length, into the box of the class Q that the machine reaches, where the logit of outputs[Q] is the largest.
 
 WHAT IS STILL TO COMPARE
 1. The first state (first_state) lies in the box of the class "start".
@@ -64,7 +64,7 @@ WHAT IT DOES NOT SHOW
 The queries are about real numbers. The net computes in {dtype}, whose rounding no query contains; the proof that
 `lengthwise certify RUN --proof` writes does contain it. That proof leaves room for rounding in each step, so that the
 step in real numbers leads strictly inside. In the graphs, what depends on a symbol alone is one constant, rounded once.
-Bounds in the queries are float64 numbers; a verifier that reads them in float32 rounds a box alike as source and target.
+Bounds are float64 numbers; a verifier that reads them in float32 rounds a box alike as source and target.
 """
 
 
