@@ -14,7 +14,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import CertificateFacts, certificate_of, graph_facts
 from lengthwise.export.onnx import check_installed
-from lengthwise.export.step_graphs import answer_graph, step_graph
+from lengthwise.export.step_graphs import Array, answer_graph, step_graph
 from lengthwise.files import json_text, write_by_rename
 from lengthwise.models.base import RecurrentModel, eval_mode
 from lengthwise.randomness import generator_for
@@ -71,8 +71,8 @@ Bounds are float64 numbers; a verifier that reads them in float32 rounds a box a
 class Boxes(NamedTuple):
     """A proof by intervals: a machine, and a box of states [low, high] for each of its classes."""
 
-    low: np.ndarray[Any, np.dtype[np.float64]]
-    high: np.ndarray[Any, np.dtype[np.float64]]
+    low: Array
+    high: Array
     machine: Transducer
 
     @property
@@ -220,7 +220,7 @@ def queries_of(boxes: Boxes, num_answers: int) -> Iterator[tuple[tuple[str, str]
         )
 
 
-def query(claim: str, low: Sequence[float], high: Sequence[float], num_outputs: int, failures: Sequence[str]) -> str:
+def query(claim: str, low: Array, high: Array, num_outputs: int, failures: Sequence[str]) -> str:
     """Return the text of a query: for some input in a box, one of the failures of a claim."""
     lines = [f"; {claim}", "; This is its negation: unsat proves the claim.", ""]
     lines += [f"(declare-const X_{index} Real)" for index in range(len(low))]
