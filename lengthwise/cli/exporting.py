@@ -17,7 +17,7 @@ def export(
     ],
     /,
     *,
-    to: Annotated[str, Parameter(help="onnx or torch, a graph; c, js, dot, json, regex or mermaid; hub-folder; vnnlib.")],
+    to: Annotated[str, Parameter(help="onnx or torch; c, js, dot, json, regex or mermaid; hub-folder; vnnlib.")],
     out: Annotated[Path, Parameter(help="File to write, or folder (hub-folder, vnnlib).")],
     form: Annotated[
         Literal["step", "strings", "parts"] | None,

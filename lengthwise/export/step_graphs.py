@@ -62,8 +62,10 @@ class GraphBuilder:
     def add(self, *terms: Value) -> Value:
         """Return the sum of terms; constants are added first."""
         constants = [term for term in terms if not isinstance(term, str)]
-        total, *others = [term for term in terms if isinstance(term, str)] + ([sum(constants)] if constants else [])
-        for term in others:
+        values: list[Value] = [term for term in terms if isinstance(term, str)]
+        values += [np.asarray(sum(constants))] if constants else []
+        total = values[0]
+        for term in values[1:]:
             total = self.apply("Add", total, term)
         return total
 
@@ -76,8 +78,10 @@ class GraphBuilder:
     def normed(self, value: Value, norm: nn.LayerNorm) -> Value:
         """Return a LayerNorm, as means, products and a root."""
         if not isinstance(value, str):
-            weights = [None if one is None else one.double() for one in (norm.weight, norm.bias)]
-            return numbers(nn.functional.layer_norm(torch.tensor(value), norm.normalized_shape, *weights, norm.eps))
+            weight, bias = (None if one is None else one.double() for one in (norm.weight, norm.bias))
+            return numbers(
+                nn.functional.layer_norm(torch.tensor(value), list(norm.normalized_shape), weight, bias, norm.eps)
+            )
         centered = self.apply("Sub", value, self.apply("ReduceMean", value, axes=[1], keepdims=1))
         variance = self.apply("ReduceMean", self.apply("Mul", centered, centered), axes=[1], keepdims=1)
         deviation = self.apply("Sqrt", self.apply("Add", variance, np.array([[norm.eps]])))
@@ -104,11 +108,11 @@ class GraphBuilder:
             for names in (node.input, node.output):
                 names[:] = [output if name == result else name for name in names]
         kind = helper.np_dtype_to_tensor_dtype(self.dtype)
-        ends = [
-            [helper.make_tensor_value_info(name, kind, [1, size])]
+        first, last = (
+            helper.make_tensor_value_info(name, kind, [1, size])
             for name, size in ((self.source, self.width), (output, width))
-        ]
-        graph = helper.make_graph(self.nodes, output, *ends, self.initializers)
+        )
+        graph = helper.make_graph(self.nodes, output, [first], [last], self.initializers)
         opset = [helper.make_opsetid("", OPSET)]
         model = helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION, producer_name="lengthwise")
         checker.check_model(model)
@@ -143,7 +147,7 @@ def answer_graph(model: RecurrentModel) -> bytes:
     first = model.initial_state(1)
     graph = GraphBuilder("state", first.shape[1], first.dtype)
     value: Any = "state"
-    for part in chain_of(model.readout):  # type: ignore[arg-type]  # all of `STEPS` have one
+    for part in chain_of(model.readout):
         if isinstance(part, Topmost):
             below = graph.width - part.width
             value = graph.split("state", [below, part.width] if below else [part.width])[-1]
@@ -154,7 +158,7 @@ def answer_graph(model: RecurrentModel) -> bytes:
         elif isinstance(part, nn.ReLU | nn.Tanh | nn.Sigmoid):
             value = graph.apply({nn.ReLU: "Relu", nn.Tanh: "Tanh", nn.Sigmoid: "Sigmoid"}[type(part)], value)
     with torch.no_grad():
-        num_classes = model.readout(first).shape[-1]  # type: ignore[operator]
+        num_classes = model.readout(first).shape[-1]
     return graph.finished("logits", value, num_classes)
 
 
@@ -246,6 +250,6 @@ def _terms(
 
 STEPS: dict[type[RecurrentModel], Callable[[GraphBuilder, Any, int], list[Value]]] = {
     RNN: rnn_step,
-    BoundedStackedRNN: stacked_step,
+    BoundedStackedRNN: stacked_step,  # type: ignore[type-abstract]  # for `isinstance`, of its subclasses
     WrappedRNN: wrapped_step,
 }

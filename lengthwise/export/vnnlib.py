@@ -186,7 +186,7 @@ def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], boxes: B
         share = torch.rand(NUM_POINTS, low.shape[1], generator=generator, dtype=torch.float64)
         states = (low[rows] + share * (high - low)[rows]).to(model.initial_state(1).dtype)
         if name == "answer.onnx":
-            expected = model.readout(states)  # type: ignore[operator]  # all models with steps have one
+            expected = model.readout(states)
         else:
             expected = model.step(torch.full((NUM_POINTS,), symbol), states)[1]
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
@@ -238,6 +238,7 @@ def decimal(number: float) -> str:
 def proof_facts(facts: dict[str, str], stored: StoredModel, boxes: Boxes) -> dict[str, Any]:
     """Return what the README tells its reader to compare, with names."""
     assert isinstance(stored.task, MachineTask)
+    assert isinstance(stored.task.reference, Transducer), "no other task has a proof by intervals"
     assert isinstance(stored.model, RecurrentModel)
     names = {name: json.loads(facts[name]) for name in ("task", "model", "symbols", "classes")}
     first = stored.model.initial_state(1)[0].tolist()
