@@ -2,24 +2,24 @@
 
     python checker.py CERTIFICATE PROOF
 
-The proof file contains the net's weights and, for most methods, a finite machine with a set of states for each of its
-classes. The checker shows three things:
+The proof file contains the net's weights. For most methods it also contains a finite machine, with a set of states for
+each class. The checker shows three things:
 
-1. The machine answers every string as the certificate's transducer does, wherever the transducer has an answer.
+1. The machine answers every string as the certificate's transducer does, if the transducer has an answer to it.
 2. From the set of a class, each step of the net leads into the set of the next class, whatever floating point rounds.
-3. In each set in which a string can end, the logit of the machine's answer is larger than all others.
+3. In each set in which a supervised string ends, the logit of the machine's answer is larger than all others.
 
-By induction on the length, the net answers every string as the transducer does. Methods `choices` and `rules` need no
-machine of their own: they follow the net and the task's machine side by side.
+By induction on the length, the net answers every string as the transducer does, if the transducer has an answer to it.
+Methods `choices` and `rules` need no machine of their own: they follow the net and the task's machine side by side.
 
-The checker takes for granted:
+The checker assumes:
 
 - The certificate's model settings and these weights are the net's, and its transducer is the task's. All settings are
   printed, and `net` is a digest of settings and weights.
 - The net computes the formulas below in float32 or float64, rounded to nearest, in any order of summation.
 - An elementwise function (tanh, exp, erf, 1/sqrt) is off by at most `FUNCTION` units of its largest value. Certificates
-  contain a measurement of this on the processor that made them (`kernels`). Also, exp(0) is 1, and exp(x) is 0 for x
-  below `LOG_OF_ZERO`.
+  contain a measurement of this error on the processor that made them (`kernels`).
+- exp(0) is 1, and exp(x) is 0 for x below `LOG_OF_ZERO`.
 
 Nothing in the two files is ignored or converted: unknown keys, settings, names, types and shapes are rejected.
 Every loop has a limit, and a message names the limit when it is reached.
@@ -54,44 +54,44 @@ IGNORE = -100
 UNIT = 2.0**-24 * 1.01
 """One float32 operation is off by at most u = 2^-24, relative to its result.
 
-A sum of n products is off by at most (1 + u)^(n + 1) - 1 times the sum of their sizes, in any order of summation. For
-n up to `MAX_TERMS` this is at most 1.005 (n + 1) u. The rest of the one percent covers the float64 rounding of the
-bounds themselves: n operations of 2^-53 each, 2^29 times smaller.
+In any order of summation, a sum of n products is off by at most (1 + u)^(n + 1) - 1 times the sum of their absolute
+values. For n up to `MAX_TERMS` this factor is at most 1.005 (n + 1) u. The rest of the one percent covers the
+float64 rounding of the bounds themselves: n operations of 2^-53 each, 2^29 times smaller.
 """
 
 MAX_TERMS = 2**16
-"""The largest number of terms of a sum that has a bound."""
+"""The largest number of terms in a sum that has a bound."""
 
 FUNCTION = 20
 """The error of an elementwise function, in units of its largest value over a set."""
 
 TINY = 1e-25
-"""What each size is increased by before it is multiplied by `UNIT`.
+"""The number that is added to each size before the size is multiplied by `UNIT`.
 
-Below 2^-126 float32 has fewer digits, and none if the processor flushes denormal numbers to zero: an operation loses up
-to 2^-126 = 1.2e-38 there. `UNIT` times `TINY` is 6e-33, which covers more than `MAX_TERMS` such operations.
+Below 2^-126 float32 has fewer digits. It has no digits there if the processor flushes denormal numbers to zero. So an
+operation loses up to 2^-126 = 1.2e-38. `UNIT` times `TINY` is 6e-33, and covers more than `MAX_TERMS` such operations.
 """
 
 LARGEST = 1e15
-"""Larger numbers have no bound. The squares of smaller ones, summed `MAX_TERMS` times, stay in float32's range."""
+"""The largest number that has a bound. A sum of `MAX_TERMS` squares of smaller numbers stays in float32's range."""
 
 LOG_OF_ZERO = {"float32": -112.0, "float64": -770.0}
-"""exp of a smaller number is below half of the smallest number of the type (2^-149 or 2^-1074), and becomes 0."""
+"""The exp of a smaller number becomes 0: it is below half of the type's smallest number (2^-149 or 2^-1074)."""
 
 MIN_PROBABILITY = 1e-30
-"""A mixture's smaller probabilities count as this before their logarithm."""
+"""The floor of a mixture's probabilities, which the net raises smaller ones to before the logarithm."""
 
 MIN_NORM = 1e-6
-"""Directions of reflections have a larger norm, so that neither it nor its square underflows."""
+"""The norms of reflections' directions are above this bound, so that neither a norm nor its square underflows."""
 
 MAX_FILE = 2**30
 """The largest proof or certificate, in bytes."""
 
 MAX_ELEMENTS = 2**22
-"""The largest array of bounds that is made at a time, in numbers; a method holds some tens of these at once."""
+"""The largest array of bounds, in numbers. A method holds some tens of such arrays at once."""
 
 MAX_SIZE = 2**18
-"""The largest width, number of symbols, of classes, or of rows of a machine."""
+"""The largest width, and the largest number of symbols, of classes, and of rows of a machine."""
 
 MAX_PAIRS = 500_000
 """The largest number of pairs of a class and a state of the task that are followed."""
@@ -100,18 +100,18 @@ MAX_MOVES = 50_000_000
 """The largest number of single moves of machines."""
 
 MAX_WORK = 4 * 10**12
-"""The largest number of multiplications, which take some minutes."""
+"""The largest number of multiplications. They take some minutes."""
 
 MAX_LENGTH = 2**40
-"""The largest length of a bounded proof."""
+"""The largest length of a proof at level bounded, in symbols."""
 
 
 class Rejected(Exception):
-    """Why a proof was not accepted."""
+    """The reason why a proof was not accepted."""
 
 
 def demand(is_so: bool | np.bool_, sentence: str) -> None:
-    """Reject the proof unless a condition holds. No comparison with NaN holds, so that NaN always rejects."""
+    """Reject the proof unless a condition holds. No comparison with NaN holds, so NaN always rejects."""
     if not is_so:
         raise Rejected(f"proof: {sentence}")
 
@@ -121,11 +121,11 @@ def demand_limit(number: int, limit: int, what: str) -> None:
 
 
 # --- Parsing -------------------------------------------------------------------------------------------------------
-# Files are not trusted: keys and types are exact, nothing is converted, and no key has a second value.
+# Files are not trusted: keys and types are exact, nothing is converted, and each key has one value.
 
 
 def parse_json(text: bytes, what: str) -> Any:
-    """Return the value of a JSON text; repeated keys and numbers that are not finite are rejected."""
+    """Return the value of a JSON text; reject repeated keys and numbers that are not finite."""
 
     def unique(pairs: list[tuple[str, Any]]) -> Content:
         content: Content = {}
@@ -140,14 +140,14 @@ def parse_json(text: bytes, what: str) -> Any:
         return number
 
     try:
-        # Python would read NaN and Infinity, which are not JSON.
+        # By default Python reads NaN and Infinity, which are not JSON.
         return json.loads(text.decode(), object_pairs_hook=unique, parse_constant=finite, parse_float=finite)
     except (ValueError, RecursionError) as problem:
         raise Rejected(f"proof: damaged, expected JSON in {what} ({type(problem).__name__})") from None
 
 
 def mapping(value: Any, what: str, required: Iterable[str], optional: Iterable[str] = ()) -> Content:
-    """Return an object that has all required keys, and no others but optional ones."""
+    """Return an object that has all required keys; all other keys must be optional ones."""
     demand(type(value) is dict and all(type(name) is str for name in value), f"expected an object as {what}")
     known, needed = {*required, *optional}, [*required]
     for name in value:
@@ -164,7 +164,7 @@ def whole(value: Any, what: str, low: int, high: int) -> int:
 
 
 def texts(value: Any, what: str) -> list[str]:
-    """Return a list of texts that differ from each other and are not empty."""
+    """Return a list of distinct texts that are not empty."""
     are_texts = type(value) is list and all(type(one) is str and one for one in value)
     demand(are_texts and 0 < len(value) <= MAX_SIZE, f"expected a list of names as {what}")
     demand(len(set(value)) == len(value), f"expected {what} that differ, got one twice")
@@ -172,7 +172,7 @@ def texts(value: Any, what: str) -> list[str]:
 
 
 class Task(NamedTuple):
-    """The task's machine: ``table[state][symbol]`` is the next state, an output is an answer or `IGNORE`."""
+    """The task's machine: ``table[state][symbol]`` is the next state, and an output is an answer or `IGNORE`."""
 
     symbols: list[str]
     start: int
@@ -200,7 +200,7 @@ def parse_transducer(value: Any, num_classes: int) -> Task:
 
 
 class GridTask(NamedTuple):
-    """A rule over the grid of two strings: ``cells[p, q, a, b]`` is the class that goes down, and to the right."""
+    """A rule over the grid of two strings: ``cells[p, q, a, b]`` has the classes downwards and to the right."""
 
     symbols: list[str]
     cells: Array
@@ -230,7 +230,7 @@ def parse_grid(value: Any) -> GridTask:
 
 
 def integers(value: Any, what: str, num_axes: int) -> Array:
-    """Return nested lists of integers as an array; lists that are ragged or of another depth are rejected."""
+    """Return nested lists of integers as an array; reject lists that are ragged or of another depth."""
     level, shape = [value], []
     for _ in range(num_axes):
         are_lists = all(type(part) is list for part in level)
@@ -243,7 +243,7 @@ def integers(value: Any, what: str, num_axes: int) -> Array:
 
 
 class Proof(NamedTuple):
-    """The content of a proof file: the net's tensors, in the order of its state dict, and the tensors of the sets."""
+    """The content of a proof file: the net's tensors in the order of its state dict, and the tensors of the sets."""
 
     weights: Tensors
     sets: Tensors
@@ -259,7 +259,7 @@ def read(content: bytes) -> Proof:
     metadata = mapping(header.pop("__metadata__"), "metadata", ("weights",))
     demand(type(metadata["weights"]) is str, "expected a text as the names of weights")
     names = texts(parse_json(metadata["weights"].encode(), "the names of weights"), "names of weights")
-    # The digest separates a name from a shape by spaces and lines; a name with these could pass for both.
+    # The digest separates a name from a shape by spaces and newlines. A name that contains them could pass for both.
     demand(all(re.fullmatch(r"[\w.]+", name) for name in names), "expected names of weights without spaces")
     tensors, spans = {}, []
     for name, entry in header.items():
@@ -279,7 +279,7 @@ DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8
 
 
 def tensor_of(what: str, entry: Any, body: bytes) -> tuple[Array, tuple[int, int]]:
-    """Return a tensor and where it lies; its type, shape and number of bytes must agree."""
+    """Return a tensor and its first and last offset; its type, shape and number of bytes must agree."""
     fields = mapping(entry, what, ("dtype", "shape", "data_offsets"))
     dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
     demand(type(dtype) is str and dtype in DTYPES, f"{what}: expected type {', '.join(DTYPES)}, got {dtype!r:.20}")
@@ -296,7 +296,7 @@ def tensor_of(what: str, entry: Any, body: bytes) -> tuple[Array, tuple[int, int
 
 
 def net_digest(model: Mapping[str, Any], weights: Tensors) -> str:
-    """Return the digest by which a certificate names its net: of all its settings and all its tensors."""
+    """Return the digest of all settings and all tensors, by which a certificate names its net."""
     digest = hashlib.blake2b(json.dumps(model, sort_keys=True).encode() + b"\n", digest_size=16)
     for name, array in weights.items():
         digest.update(f"{name} {array.dtype.name} {list(array.shape)}\n".encode() + array.tobytes())
@@ -304,11 +304,11 @@ def net_digest(model: Mapping[str, Any], weights: Tensors) -> str:
 
 
 # --- Settings and shapes ---------------------------------------------------------------------------------------------
-# Each kind of net has exact settings. They imply the name and the shape of every tensor, and which formula is checked.
+# Each kind of net has exact settings. They imply every tensor's name and shape, and the formula that is checked.
 
 
 class Setting(NamedTuple):
-    """The values that a setting may have; an optional one is absent from a certificate at its default."""
+    """The values that a setting may have. Certificates omit an optional setting at its default."""
 
     expected: str
     allows: Callable[[Any], bool]
@@ -316,7 +316,7 @@ class Setting(NamedTuple):
 
 
 def one_of(*values: Any, is_optional: bool = False) -> Setting:
-    """A setting with one of these values, of the same type: 1 is neither True nor 1.0."""
+    """Return a setting with one of these values, of the same type: 1 is neither True nor 1.0."""
     expected = ", ".join(map(repr, values))
     return Setting(expected, lambda given: any(type(given) is type(v) and given == v for v in values), is_optional)
 
@@ -327,7 +327,7 @@ def integer(low: int, high: int = MAX_SIZE, *, is_optional: bool = False) -> Set
 
 
 def real(low: float, high: float) -> Setting:
-    """A setting that shapes training alone; it is checked, printed and digested all the same."""
+    """Return a setting that changes only training. It is also checked, printed and digested."""
     return Setting(f"a number in {low:g}..{high:g}", lambda given: type(given) in (int, float) and low <= given <= high)
 
 
@@ -361,7 +361,7 @@ def norm_shapes(name: str, width: int) -> Shapes:
 
 
 def tree_shapes(net: Net) -> Shapes:
-    """RegularGPT of variant merge or bare; row 0 of the embedding is the pad."""
+    """Return the shapes of RegularGPT of variant merge or bare. Row 0 of the embedding is the pad."""
     width, heads = net.settings["d_model"], net.settings["num_heads"]
     demand(width % heads == 0, f"model: expected num_heads that divides {width}, got {heads}")
     is_merge = net.settings["variant"] == "merge"
@@ -390,7 +390,7 @@ def rnn_shapes(net: Net) -> Shapes:
 
 
 def hidden_readout_shapes(net: Net) -> Shapes:
-    """A norm, a hidden layer of ReLU, and the logits."""
+    """Return the shapes of a norm, a hidden layer of ReLU, and the logits."""
     width = net.settings["d_model"]
     shapes = norm_shapes("readout.1", width) | linear_shapes("readout.2", width, width)
     return shapes | linear_shapes("readout.4", net.num_classes, width)
@@ -411,7 +411,7 @@ def stacked_shapes(net: Net) -> Shapes:
 
 
 def block_linear_shapes(net: Net) -> Shapes:
-    """One layer of blocks; without hidden units a symbol's embedding is its own transition."""
+    """Return the shapes of one layer of blocks. Without hidden units a symbol's embedding is its transition."""
     width, size, hidden = (net.settings[name] for name in ("d_model", "block_dim", "hidden"))
     demand(width % size == 0, f"model: expected block_dim that divides {width}, got {size}")
     is_reflected = net.settings["columns"] == "reflected"
@@ -438,7 +438,7 @@ def pd_ssm_shapes(net: Net) -> Shapes:
 
 
 def grid_shapes(net: Net) -> Shapes:
-    """The rule of a grid recurrence: relations of two letters, cells, borders and numbers."""
+    """Return the shapes of a grid recurrence's rule: relations of two letters, cells, borders and numbers."""
     size, relations = net.settings["num_messages"], net.settings["num_relations"]
     shapes: Shapes = {"cell.relations": (net.num_symbols, net.num_symbols, relations)}
     shapes["cell.table"] = (size, size, relations, 2, size)
@@ -447,7 +447,7 @@ def grid_shapes(net: Net) -> Shapes:
 
 
 def wrapped_shapes(net: Net) -> Shapes:
-    """A user's net of torch's parts, with biases or without: what its settings leave open, its tensors decide."""
+    """Return the shapes of a user's net of torch's parts; its tensors decide whether there are biases."""
     core, size, layers = (net.settings[name] for name in ("core", "hidden_size", "num_layers"))
     demand(core == "rnn" or "nonlinearity" not in net.settings, "model.nonlinearity: expected none of a gru or lstm")
     rows = NUM_GATES[core] * size
@@ -470,8 +470,8 @@ def wrapped_shapes(net: Net) -> Shapes:
 
 
 def head_parts(net: Net) -> list[tuple[str, str]]:
-    """The parts of a wrapped net's head in order, each with the prefix of its tensors, if it has any."""
-    prefixes: dict[str, None] = {}  # in the order of the state dict, which is that of the chain
+    """Return the parts of a wrapped net's head in order, each with the prefix of its tensors, if it has tensors."""
+    prefixes: dict[str, None] = {}  # in the order of the state dict, as in the chain
     for name in net.weights:
         if name.startswith("readout.1"):
             prefixes[name.rpartition(".")[0]] = None
@@ -486,12 +486,12 @@ HEAD = r"(Linear|LayerNorm(\(eps=\d+(\.\d+)?(e-\d\d?)?\))?|ReLU|Tanh|Sigmoid|Dro
 
 
 def epsilon_of(part: str) -> float:
-    """Return the epsilon of a norm in a head; its name contains it unless it is torch's own."""
+    """Return the epsilon of a norm in a head. The norm's name contains it unless it is torch's default."""
     return float(part.partition("eps=")[2].rstrip(")") or EPSILON)
 
 
 def is_head(given: Any) -> bool:
-    """Whether a text lists parts of known kinds; the epsilon of a norm must be one that bounds hold for."""
+    """Check that a text lists parts of known kinds, and that the bounds hold for the epsilon of each norm."""
     if type(given) is not str or not re.fullmatch(f"({HEAD}, )*{HEAD}", given):
         return False
     return all(1e-12 <= epsilon_of(part) <= 1 for part in given.split(", "))
@@ -518,7 +518,7 @@ KINDS: dict[str, Kind] = {
             "block_dim": integer(1),
             "num_layers": one_of(1),
             "columns": one_of("stochastic", "reflected"),
-            "p": one_of(1.2),  # does nothing with these columns, and must be its default
+            "p": one_of(1.2),  # has no effect with these columns, and must be the default
             "hidden": integer(0),
             "read": one_of("all", "last", "mixture"),
             "end_temperature": real(1e-30, 1.0),
@@ -543,7 +543,7 @@ KINDS: dict[str, Kind] = {
             "num_messages": integer(2, 64),
             "num_relations": integer(1, 64),
             "end_temperature": real(5e-324, 1.0),
-            "d_model": one_of(16),  # these two do nothing with such messages
+            "d_model": one_of(16),  # these two have no effect with such messages
             "hidden": one_of(64),
             "sharpness": real(0.5, 1e6),
         },
@@ -563,7 +563,7 @@ KINDS: dict[str, Kind] = {
 
 
 def parse_net(model: Any, weights: Tensors, num_symbols: int, num_classes: int) -> Net:
-    """Return a net whose settings are known, and whose tensors are exactly those that its settings imply."""
+    """Return a net with known settings and with exactly the tensors that its settings imply."""
     demand(type(model) is dict and type(model.get("name")) is str, "expected a name as model.name")
     name = model["name"]
     demand(name in KINDS, f"expected a model among {', '.join(KINDS)}, got {name[:60]!r}")
@@ -587,13 +587,13 @@ def parse_net(model: Any, weights: Tensors, num_symbols: int, num_classes: int) 
 
 
 # --- Bounds ----------------------------------------------------------------------------------------------------------
-# Real numbers are bounded by float64 arithmetic; what float32 rounds is added operation by operation (`rounded`).
+# Float64 arithmetic bounds real numbers. `rounded` adds the rounding errors of float32, operation by operation.
 
 
 class Form(NamedTuple):
     """Affine forms: all ``center + sum_p d_p slope[p] + e`` with |d_p| <= 1 and |e| <= rest, number by number.
 
-    The inputs d_p are shared by all numbers of one computation, so that what cancels is known to cancel. Shapes are
+    All numbers of one computation share the inputs d_p, so that equal parts cancel in differences. Shapes are
     center [..., D], slope [P, ..., D], rest [..., D].
     """
 
@@ -607,7 +607,7 @@ class Form(NamedTuple):
 
     @property
     def size(self) -> Array:
-        """The largest absolute value of each number."""
+        """Return the largest absolute value of each number."""
         return np.abs(self.center) + self.radius
 
     @property
@@ -615,7 +615,7 @@ class Form(NamedTuple):
         return self.center - self.radius, self.center + self.radius
 
     def each(self, change: Callable[[Array], Array]) -> "Form":
-        """Change the three arrays alike; only for changes of shape, of which each number is a copy."""
+        """Apply the same change of shape, or the same sum, to the three arrays."""
         return Form(*map(change, self))
 
     def part(self, start: int | None, stop: int | None) -> "Form":
@@ -626,31 +626,31 @@ class Form(NamedTuple):
 
     @property
     def digits(self) -> float:
-        """The number of binary digits after the point; infinity if the numbers are not known exactly."""
+        """Return the number of binary digits after the point; infinity if the numbers are not known exactly."""
         return math.inf if self.radius.any() else binary_digits(self.center)
 
     def rounded(self, size: Array, units: int, digits: float = math.inf) -> "Form":
         """Add the rounding errors of float32: `units` times `UNIT` times the size of what is rounded.
 
         Sizes above `LARGEST` get an infinite rest, with which no later comparison holds. A sum of known multiples of
-        2^-digits is exact if the sizes of its terms add up to no more than 2^24 of these: so is every partial sum, in
-        any order.
+        2^-digits is exact if the sizes of its terms add up to at most 2^24 such multiples. Every partial sum is then
+        also exact, in any order.
         """
         demand_limit(units, 4 * MAX_TERMS, "terms of a sum")
         slack = np.where(size < LARGEST, units * UNIT * (size + TINY), np.inf)
         return self._replace(rest=self.rest + np.where(size <= 2.0 ** (24 - digits), 0, slack))
 
     def plus(self, other: "Form", sign: int = 1) -> "Form":
-        """One addition: |fl(x + y) - (x + y)| <= u |x + y| <= u (|x| + |y|)."""
+        """Return the bounds of one addition: |fl(x + y) - (x + y)| <= u |x + y| <= u (|x| + |y|)."""
         slope = self.padded(len(other.slope)) + sign * other.padded(len(self.slope))
         total = Form(self.center + sign * other.center, slope, self.rest + other.rest)
         return total.rounded(self.size + other.size, 1, max(self.digits, other.digits))
 
     def times(self, other: "Form") -> "Form":
-        """One product: |fl(x y) - x y| <= u |x| |y|.
+        """Return the bounds of one product: |fl(x y) - x y| <= u |x| |y|.
 
-        With x = c + s + e and y = c' + s' + e', the form keeps c c' + c s' + c' s. The remaining terms are c e' + c' e
-        and (s + e)(s' + e'), of size |c| rest' + |c'| rest + radius radius'.
+        Let x = c + s + e and y = c' + s' + e'. The form keeps c c' + c s' + c' s. The remaining terms are c e' + c' e
+        and (s + e)(s' + e'). Their size is at most |c| rest' + |c'| rest + radius radius'.
         """
         if not len(self.slope) + len(other.slope):  # intervals: the extremes of a product are at corners
             corners = np.stack([x * y for x in self.ends for y in other.ends])
@@ -660,60 +660,62 @@ class Form(NamedTuple):
         return Form(self.center * other.center, slope, rest).rounded(self.size * other.size, 1)
 
     def scaled(self, factor: Any, shift: Any = 0.0) -> "Form":
-        """Times a known factor, plus a known number: two roundings, of the product and of the sum."""
+        """Return the form times a known factor plus a known number. Two operations round: the product and the sum."""
         form = Form(self.center * factor + shift, self.slope * factor, self.rest * np.abs(factor))
         return form.rounded(self.size * np.abs(factor) + form.size, 2)
 
     def sum(self, axis: int) -> "Form":
-        """The sum along an axis of the center, which is kept with length 1: n terms in any order."""
+        """Return the sum of n terms along an axis of the center, in any order. The axis is kept with length 1."""
         size = self.size.sum(axis, keepdims=True)
         return self.each(lambda a: a.sum(axis, keepdims=True)).rounded(size, self.center.shape[axis] + 1)
 
     def monotone(self, f: Callable[[Array], Array]) -> "Form":
-        """An elementwise function that rises everywhere, or falls everywhere: its extremes are at the ends.
+        """Return the image of an elementwise function that rises everywhere or falls everywhere.
 
-        Without a finite bound float32 may have computed inf - inf, whose image is NaN, and no end is known.
+        Its extremes are at the ends. Without a finite bound float32 may have computed inf - inf. Its image is NaN, so
+        that neither end is known.
         """
         images = np.stack([np.where(np.isfinite(self.radius), f(end), np.nan) for end in self.ends])
         return between(images.min(0), images.max(0)).rounded(np.abs(images).max(0), FUNCTION)
 
     def smooth(self, f: Callable[[Array], Array], curvature: Any) -> "Form":
-        """An elementwise function with |f''| <= curvature on the set.
+        """Return the image of an elementwise function with |f''| <= curvature on the set.
 
-        f is evaluated at 17 points. Between two of them, h = radius / 8 apart, it leaves the chord through both by at
-        most curvature h^2 / 8 = curvature radius^2 / 512. So f(x) - chord x is between the least and the largest of
-        its values at the points, give or take that, for whatever slope `chord` has. The form is chord x plus the middle
-        of these two; chord e and half of their distance are in its rest.
+        f is evaluated at 17 points, h = radius / 8 apart. Between two neighbors f differs from its secant by at most
+        curvature h^2 / 8 = curvature radius^2 / 512. This also holds for f(x) - chord x, with any slope `chord`, since
+        subtracting a line does not change the difference. So f(x) - chord x exceeds the range of its values at the
+        points by at most that bound. The form is chord x plus the middle of the range. Its rest contains chord e and
+        half of the range.
         """
         radius = self.radius
         points = self.center + radius * GRID.reshape(-1, *[1] * radius.ndim)
         values = f(points)
         chord = np.where(radius > 0, (values[-1] - values[0]) / (2 * radius), 0.0)
         off = values - chord * points
-        # NumPy's functions and these differences are off by some units of 2^-53 = 1.1e-16; 1e-14 is 90 of them.
+        # NumPy's functions and these differences are off by some units of 2^-53 = 1.1e-16; 1e-14 is 90 such units.
         bent = curvature * radius**2 / 512 + 1e-14 * (np.abs(values) + np.abs(off)).max(0)
         rest = np.abs(chord) * self.rest + (off.max(0) - off.min(0)) / 2 + bent
         image = Form(chord * self.center + (off.max(0) + off.min(0)) / 2, chord * self.slope, rest)
         return image.rounded(np.abs(values).max(0) + bent, FUNCTION)
 
     def relu(self) -> "Form":
-        """max(x, 0), which float32 does not round."""
+        """Return max(x, 0), which float32 does not round."""
         return between(*(np.maximum(end, 0) for end in self.ends))
 
     def normed(self, weights: Tensors, name: str = "", epsilon: float = EPSILON) -> "Form":
-        """LayerNorm over the last axis, with the weight and the bias of that name, if there is one."""
+        """Return LayerNorm over the last axis, with the weight and the bias of that name unless the name is empty."""
         count = self.center.shape[-1]
         mean = self.sum(-1).scaled(1 / count)
-        # A kernel may compute x s - mean s in place of (x - mean) s: its error is one of x, not of x - mean.
+        # A kernel may compute x s - mean s instead of (x - mean) s. Its error is relative to x, not to x - mean.
         deviation = self.plus(mean, -1).rounded(self.size.max(-1, keepdims=True), FUNCTION)
         c = deviation.center
-        # |c + v|^2 = |c|^2 + 2 c.v + |v|^2, and the last term is between 0 and the sum of the squares of the radii.
+        # |c + v|^2 = |c|^2 + 2 c.v + |v|^2. The last term is between 0 and the sum of the squared radii.
         half = (deviation.radius**2).sum(-1, keepdims=True) / 2
         square = Form(c**2, 2 * c * deviation.slope, 2 * np.abs(c) * deviation.rest).each(
             lambda a: a.sum(-1, keepdims=True)
         )
         square = Form(square.center + half, square.slope, square.rest + half)
-        # n squares and n - 1 sums; twice as many, since kernels with running means update each term once more.
+        # n squares and n - 1 sums. Kernels with running means update each term once more, so the units are doubled.
         square = square.rounded((deviation.size**2).sum(-1, keepdims=True), 2 * count + 4)
         variance = square.scaled(1 / count, epsilon)
         # (x^-1/2)'' = 3/4 x^-5/2 is largest at the lower end. If that is not positive, the bound is infinite.
@@ -722,20 +724,20 @@ class Form(NamedTuple):
         return normed.scaled(weights[f"{name}.weight"], weights[f"{name}.bias"]) if name else normed
 
     def normed_intervals(self, epsilon: float) -> "Form":
-        """Deviations x - mean divided by their root mean square, by intervals: narrower than forms for wide sets."""
+        """Return deviations x - mean over their root mean square, by intervals: narrower than forms for wide sets."""
         count, (low, high) = self.center.shape[-1], self.ends
         most = np.maximum(np.abs(low), np.abs(high)) ** 2
         least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)) ** 2)
         square = between(least.sum(-1, keepdims=True), most.sum(-1, keepdims=True))
         variance = square.rounded(square.size, 2 * count + 4).scaled(1 / count, epsilon)
-        # A sum of squares is not negative, whatever is rounded, so that at least epsilon is left, up to its rounding.
+        # A sum of squares is never negative, whatever is rounded. So at least epsilon remains, up to its rounding.
         lowest, highest = variance.ends
         return as_intervals(self).times(
             between(np.maximum(lowest, epsilon / 2), highest).monotone(lambda x: 1 / np.sqrt(x))
         )
 
     def or_narrower(self, other: "Form") -> "Form":
-        """Two bounds on the same numbers, each of them sound: for each number the one of smaller radius."""
+        """Return, for each number, the narrower of two sound bounds."""
         count = max(len(self.slope), len(other.slope))
         is_other = (other.radius < self.radius) | np.isnan(self.radius)
         slope = np.where(is_other, other.padded(count), self.padded(count))
@@ -744,16 +746,16 @@ class Form(NamedTuple):
         return Form(center, slope, rest)
 
     def owned(self, start: int) -> "Form":
-        """The same set, with an input of its own, from number `start` on, for the rest of each number of the last axis.
+        """Return the same set with a new input for the rest of each number of the last axis, numbered from `start`.
 
-        The rest is at most |d| rest for one d each, which all windows may share: no two windows are compared.
+        Each e with |e| <= rest is d rest for some |d| <= 1. All windows may share d, as no two windows are compared.
         """
         width = self.center.shape[-1]
         own = np.eye(width).reshape(width, *[1] * (self.rest.ndim - 1), width) * self.rest
         return Form(self.center, np.concatenate([self.padded(start), own]), np.zeros_like(self.rest))
 
     def padded(self, count: int) -> Array:
-        """The slope for at least that number of inputs."""
+        """Return the slope, with zeros up to that number of inputs."""
         if count <= len(self.slope):
             return self.slope
         return np.concatenate([self.slope, np.zeros((count - len(self.slope), *self.center.shape))])
@@ -763,7 +765,7 @@ MAX_DIGITS = 24
 
 
 def binary_digits(numbers: Array) -> float:
-    """Return how many binary digits the numbers have after the point; above `MAX_DIGITS` that is infinity."""
+    """Return how many binary digits the numbers have after the point; infinity above `MAX_DIGITS`."""
     if (numbers * 2.0**MAX_DIGITS % 1).any():
         return math.inf
     return float(next(digits for digits in range(MAX_DIGITS + 1) if not (numbers * 2.0**digits % 1).any()))
@@ -784,20 +786,20 @@ def gelu(x: Array) -> Array:
     return np.asarray(x * (1 + np.asarray(ERF(x / 2**0.5), np.float64)) / 2)
 
 
-# The largest |f''|: 4 / (3 sqrt 3) = 0.7698, 1 / (6 sqrt 3) = 0.0962, 1/4 at 0, and 2 / sqrt(2 pi) = 0.7979 at 0.
+# The largest |f''|, in this order: 0.7698 = 4 / (3 sqrt 3), 0.0962 = 1 / (6 sqrt 3), 1/4, 0.7979 = 2 / sqrt(2 pi).
 TANH, SIGMOID, SOFTPLUS, GELU = (np.tanh, 0.77), (sigmoid, 0.0963), (softplus, 0.25), (gelu, 0.798)
 
 
 def between(low: Array, high: Array | None = None) -> Form:
-    """All numbers from `low` to `high`, or the numbers `low` themselves."""
+    """Return the form of all numbers from `low` to `high`, or of the numbers `low` alone."""
     low, high = low.astype(np.float64), (low if high is None else high).astype(np.float64)
-    # Half of the sum of two float64 numbers and half of their difference are each off by 2^-53, relative to their size.
+    # Half of a sum of two float64 numbers is off by 2^-53, relative to their size. So is half of a difference.
     radius = np.where(low == high, 0.0, (high - low) / 2 + 1e-14 * np.maximum(np.abs(low), np.abs(high)))
     return Form(np.where(low == high, low, (low + high) / 2), np.zeros((0, *low.shape)), radius)
 
 
 def as_intervals(form: Form) -> Form:
-    """The same numbers, each for itself."""
+    """Return the same numbers as intervals, without shared inputs."""
     return between(*form.ends) if len(form.slope) else form
 
 
@@ -807,11 +809,11 @@ def total(
     rows: slice = slice(None),
     shapes: Callable[[Form], Form] = lambda f: f,
 ) -> Form:
-    """The sum of matrices times forms, plus biases, whose terms may all be added in any order.
+    """Return the sum of matrices times forms, plus biases, with all terms added in any order.
 
-    A product is a form and a name with a gap, as "readout.{}" for "readout.weight" and, if there is one,
-    "readout.bias"; without a name it is the form itself. `rows` selects rows of all matrices, and `shapes` may simplify
-    each product before they are added.
+    A product is a form and a name with a gap. "readout.{}" is for "readout.weight" and, if there is one,
+    "readout.bias". Without a name the product is the form itself. `rows` selects rows of all matrices. `shapes` may
+    simplify each product before the sum.
     """
     parts, size, count, digits = list[Form](), np.zeros(1), 2, 0.0
     for form, name in products:
@@ -820,38 +822,39 @@ def total(
         shift = weights[name.format("bias")][rows].astype(np.float64) if has_bias else np.zeros(1)
         part = Form(form.center @ matrix + shift, form.slope @ matrix, form.rest @ np.abs(matrix))
         parts.append(shapes(part))
-        # The sum of the sizes of all terms, of which `count` are added to one number.
+        # The sizes of all terms are summed up. At most `count` terms add up to one number.
         size, count = size + form.size @ np.abs(matrix) + np.abs(shift), count + len(matrix)
         digits = max(digits, form.digits)
-        if digits < math.inf:  # otherwise there is no need to look at the digits of large matrices
+        if digits < math.inf:  # otherwise the digits of large matrices do not matter
             digits = max(digits, form.digits + binary_digits(matrix), binary_digits(shift))
     return reduce(Form.plus, parts).rounded(size, count, digits)
 
 
 def demand_lead(weights: Tensors, name: str, features: Form, answers: Array) -> None:
-    """Each answer must have the largest logit of a linear map of its features.
+    """Demand that each answer has the largest logit of a linear map of its features.
 
-    All logits are made of the same features, whose rests are inputs here: what two logits share is not counted twice.
+    All logits are linear in the same features. The features' rests become inputs, so that logits share them.
     """
     demand_ahead(total(weights, (features.owned(len(features.slope)), name)), answers)
 
 
 def demand_ahead(logits: Form, answers: Array) -> None:
-    """Each answer's logit must be ahead of all others, by more than their difference can change.
+    """Demand that each answer's logit exceeds all others by more than the difference can vary.
 
-    A difference keeps what both logits share: its slope is the difference of their slopes.
+    The slope of a difference is the difference of the slopes, so that shared inputs cancel.
     """
     rows = np.arange(len(answers))
     own = logits.center[rows, answers][:, None] - logits.center
     slack = logits.rest + logits.rest[rows, answers][:, None]
-    for slope in logits.slope:  # one input at a time: all at once are as many numbers as inputs, rows and classes
+    # One input at a time, since all at once need an array of inputs by rows by classes.
+    for slope in logits.slope:
         slack = slack + np.abs(slope[rows, answers][:, None] - slope)
     is_ahead = (np.arange(logits.center.shape[1]) == answers[:, None]) | (own > slack)
     demand((is_ahead & np.isfinite(slack)).all(), "a set of its holds states of several answers")
 
 
 def in_parts(count: int, numbers_each: int) -> list[Array]:
-    """Indices 0..count-1 in parts, so that arrays with `numbers_each` for each index stay below `MAX_ELEMENTS`."""
+    """Return indices 0..count-1 in parts. Arrays with `numbers_each` for each index stay within `MAX_ELEMENTS`."""
     demand_limit(numbers_each, MAX_ELEMENTS, "numbers in the bounds of one state")
     return np.array_split(np.arange(count), -(-count // max(1, MAX_ELEMENTS // numbers_each)))
 
@@ -873,21 +876,21 @@ def ends_after_symbols(sets: Tensors, task: Task) -> set[tuple[int, int]]:
 
 
 Node = tuple[int, tuple[int, ...]]
-"""A class, and where the symbols below lead the task's machine from each of its states."""
+"""A class, and the states to which the symbols below lead the task's machine from each of its states."""
 
 
 def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
     """Yield the pairs of a class and a state of the task in which strings end, for a machine that merges windows.
 
-    Class 0 is a pad, class 1 + v is symbol v. A string of T symbols is filled up with pads in front to chunk^L symbols,
-    for the least L >= 1 with chunk^L >= T. The nodes of a level are the pad, nodes that begin with pads (mixed), and
-    nodes of symbols alone (full). Each level follows from the one below, so that nothing is new once a level repeats.
+    Class 0 is a pad, and class 1 + v is symbol v. A string of T symbols is padded in front to chunk^L symbols, with the
+    least L >= 1 for which chunk^L >= T. The nodes of a level are the pad, nodes that begin with pads (mixed), and
+    nodes of symbols alone (full). Each level depends on the level below alone, so nothing is new once a level repeats.
     """
     table, chunk, moves = sets["table"], sets["table"].ndim, np.array(task.table)
     num_moves = 0
 
     def spend(num_windows: int) -> None:
-        """Count moves before they are made: a few symbols can have more products than any computer enumerates."""
+        """Count moves before they are made: even a few symbols can have more products than a computer can enumerate."""
         nonlocal num_moves
         num_moves += num_windows * chunk * len(moves)
         demand_limit(num_moves, MAX_MOVES, "moves of the task's machine along windows")
@@ -930,12 +933,12 @@ def supervised_ends(ends: Iterable[tuple[int, int]], sets: Tensors, task: Task) 
 
 
 def machine_shapes(net: Net, count: int) -> Shapes:
-    """The tensors of a machine that reads symbol by symbol."""
+    """Return the shapes of a machine that reads symbol by symbol."""
     return {"table": (count, net.num_symbols), "start": (), "outputs": (count,)}
 
 
 def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
-    """Demand the sets that a method has, of these shapes; a machine's entries must be classes and answers."""
+    """Demand a method's sets, of these shapes; a machine's entries must be classes and answers."""
     demand(
         sets.keys() == shapes.keys(), f"expected sets {', '.join(sorted(shapes))}, got {', '.join(sorted(sets))[:200]}"
     )
@@ -946,7 +949,7 @@ def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
         demand(got == expected, f"sets: expected {name} of type and shape {expected}, got {got}")
     count, table, outputs = len(sets["outputs"]), sets["table"], sets["outputs"]
     demand_limit(count, MAX_SIZE, "classes")
-    least = -1 if "start" not in sets else 0  # a tree's machine may lack windows that no string shows
+    least = -1 if "start" not in sets else 0  # a tree's machine may lack windows that occur in no string
     demand(least <= table.min() and table.max() < count, "expected classes of the machine in its table")
     demand(0 <= int(sets.get("start", np.array(0))) < count, "expected a class as the start")
     are_answers = (outputs == IGNORE) | ((outputs >= 0) & (outputs < net.num_classes))
@@ -954,7 +957,7 @@ def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
 
 
 def check_tree(net: Net, sets: Tensors, shapes: Shapes) -> int:
-    """Demand the sets of a machine that merges windows, its leaves first; return its number of classes."""
+    """Demand the sets of a machine that merges windows, with its leaves first, and return its number of classes."""
     count = len(sets.get("outputs", ()))
     table = {"table": (count,) * net.settings["chunk_size"], "outputs": (count,)}
     check_machine(net, sets, table | shapes)
@@ -966,9 +969,9 @@ def check_tree(net: Net, sets: Tensors, shapes: Shapes) -> int:
 
 
 def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
-    """RegularGPT of variant merge: each window of enclosures is merged into the enclosure of its class.
+    """Check RegularGPT of variant merge: each window of enclosures is merged into the enclosure of its class.
 
-    An enclosure is ``center + axes @ (radius * d)`` with |d_i| <= 1, whose axes are orthonormal up to rounding.
+    An enclosure is ``center + axes @ (radius * d)`` with |d_i| <= 1. Its axes are orthonormal up to rounding.
     """
     demand(net.settings.get("variant") == "merge", "expected a net of variant 'merge'")
     demand(int(net.weights.get("codebook.count", np.array(0))) == 0, "expected a net without codes")
@@ -993,18 +996,18 @@ def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def slack_of(sets: Tensors, classes: Array) -> Array:
-    """Return what enclosures are widened by: their axes are off by up to 1e-12, and float64 rounds.
+    """Return the slack of enclosures, since their axes are off by up to 1e-12, and float64 rounds.
 
-    A number of an enclosure of width D is a sum of D products of an axis and a radius. It is off by 1e-12 + D 2^-53 of
-    the sum of the radii, which is at most the root of D times their norm: less than 1e-9 of the norm for D up to 2,000,
-    more than `MAX_ELEMENTS` allows.
+    A number of an enclosure of width D is a sum of D products of an axis and a radius. Its error is at most
+    1e-12 + D 2^-53 of the sum of the radii. That sum is at most the root of D times the norm of the radii. So the error
+    is below 1e-9 of the norm for D up to 2,000. `MAX_ELEMENTS` does not allow wider enclosures.
     """
     radius, center = sets["radius"][classes], sets["center"][classes]
     return np.asarray(1e-9 * (1 + np.linalg.norm(radius, axis=1) + np.abs(center).max(1))[:, None])
 
 
 def enclosures_of(sets: Tensors, classes: Array, index: int) -> Form:
-    """The enclosures of the index-th parts of windows; each side of each part is an input of its own."""
+    """Return the enclosures of the index-th parts of windows. Each side of each part has its own input."""
     (_, width), chunk = sets["center"].shape, sets["table"].ndim
     slope = np.zeros((chunk * width, len(classes), width))
     sides = sets["axes"][classes] * sets["radius"][classes][:, None]
@@ -1013,7 +1016,7 @@ def enclosures_of(sets: Tensors, classes: Array, index: int) -> Form:
 
 
 def demand_windows_inside(net: Net, sets: Tensors) -> int:
-    """Each window of enclosures must be merged into the enclosure that the table names; return their number."""
+    """Demand that each window is merged into the enclosure that the table names; return the number of windows."""
     table, (_, width) = sets["table"], sets["center"].shape
     windows = np.argwhere(table >= 0)
     num_inputs, hidden = inputs_of_merges(net)
@@ -1021,7 +1024,7 @@ def demand_windows_inside(net: Net, sets: Tensors) -> int:
     for part in in_parts(len(windows), num_inputs * max(2 * width, hidden)):
         targets = table[tuple(windows[part].T)]
         image = merged(net, [enclosures_of(sets, windows[part, i], i) for i in range(table.ndim)])
-        # Along the axes of the target: where the image's center is, and how far its numbers are from that.
+        # Along the axes of the target: the offset of the image's center, and the image's extent around it.
         turned, slope = sets["axes"][targets].swapaxes(1, 2), np.moveaxis(image.slope, 0, -1)
         offset = (turned @ (image.center - sets["center"][targets])[..., None])[..., 0]
         reach = np.abs(turned @ slope).sum(-1) + (np.abs(turned) @ image.rest[..., None])[..., 0]
@@ -1037,7 +1040,7 @@ def num_parameters(net: Net) -> int:
 def inputs_of_merges(net: Net) -> tuple[int, int]:
     """Return how many inputs the forms of `merged` have in the end, and the hidden units of one block.
 
-    The sides of the parts, what the first function leaves of each part, and what attention, norms and blocks leave.
+    Inputs are the sides of the parts, the rests of each part after tanh, and the rests of attention, norms and blocks.
     """
     width, chunk = net.settings["d_model"], net.settings["chunk_size"]
     hidden = net.settings.get("hidden", 4 * width) // 2
@@ -1045,7 +1048,7 @@ def inputs_of_merges(net: Net) -> tuple[int, int]:
 
 
 def merged(net: Net, parts: list[Form]) -> Form:
-    """The states of windows [M, D] from their parts, oldest first: RegularGPT's layer of variant merge."""
+    """Return the states of windows [M, D] from their parts, oldest first, by RegularGPT's layer of variant merge."""
     layer = {name.removeprefix("layers.0."): values for name, values in net.weights.items()}
     width, heads = parts[0].center.shape[-1], net.settings["num_heads"]
     starts = itertools.count(len(parts[0].slope), width)
@@ -1055,14 +1058,15 @@ def merged(net: Net, parts: list[Form]) -> Form:
     keys, values = ([form.part(*half).by_head(heads) for form in both] for half in ((0, width), (width, None)))
     scale = (width // heads) ** -0.5
     scores = [query.times(key).sum(-1).scaled(scale, r[:, None]) for key, r in zip(keys, layer["bias"].T, strict=True)]
-    # Softmax, one part at a time. For a and b with scores s and t the mixture is b + sigmoid(s - t) (a - b), and its
-    # score towards the next part is log(e^s + e^t) = t + softplus(s - t).
+    # Softmax, one part at a time. For a and b with scores s and t the mixture is b + sigmoid(s - t) (a - b). Its score
+    # against the next part is log(e^s + e^t) = t + softplus(s - t).
     mixture, score = values[0], scores[0]
     for value, other in zip(values[1:], scores[1:], strict=True):
         ahead = score.plus(other, -1)
         step = ahead.smooth(*SIGMOID).times(mixture.plus(value, -1))
-        # The net rounds each weight of the softmax for itself: its error is one of a and b, not of a - b. A weight has
-        # an exponential's error and, by its denominator, a unit for each part; so has the sum of the products.
+        # The net rounds each weight of the softmax separately: the error is relative to a and b, not to a - b. A weight
+        # has an exponential's error and, by its denominator, a unit for each part. The sum of the products adds a unit
+        # for each part.
         mixture = value.plus(step).rounded(value.size + mixture.size, FUNCTION + 2 * len(parts))
         score = other.plus(ahead.smooth(*SOFTPLUS))
     mixed = mixture.each(lambda a: a.reshape(*a.shape[:-2], width)).owned(len(mixture.slope))
@@ -1070,17 +1074,17 @@ def merged(net: Net, parts: list[Form]) -> Form:
     for i in range(2):
         normed = state.normed(layer, f"norms.{i}").owned(len(state.slope))
         wide = total(layer, (normed, f"feed_forwards.{i}.widen.{{}}"))
-        # x (1 + erf(x / sqrt 2)) / 2: 1 + erf cancels for x < 0, so that the error is one of x, not of the result.
+        # 1 + erf in x (1 + erf(x / sqrt 2)) / 2 cancels for x < 0. The error is relative to x, not to the result.
         hidden = wide.smooth(*GELU).rounded(wide.size, FUNCTION).owned(len(normed.slope))
         state = state.plus(total(layer, (hidden, f"feed_forwards.{i}.narrow.{{}}")))
     return state.normed(layer)
 
 
 def check_codes(net: Net, sets: Tensors, task: Task) -> str:
-    """A CodebookGPT with codes: each window of leaves and codes is merged closer to its code than to any other.
+    """Check a CodebookGPT with codes: each window of leaves and codes is merged closest to its own code.
 
-    The net replaces a merged state by the nearest code, to the last bit, so that its states are leaves and codes. The
-    nearest code is the one with the largest c.y - |c|^2 / 2.
+    The net replaces a merged state by the nearest code, to the last bit. So its states are leaves and codes. The
+    nearest code c of y has the largest c.y - |c|^2 / 2.
     """
     demand(net.name == "codebook-gpt", "expected a net with codes")
     weights, num_leaves = net.weights, 1 + net.num_symbols
@@ -1101,7 +1105,7 @@ def check_codes(net: Net, sets: Tensors, task: Task) -> str:
         demand((targets >= 0).all(), "a window is merged into a leaf")
         image = merged(net, [between(points[windows[part, i]]) for i in range(table.ndim)])
         scores = total({"weight": codes, "bias": -half_squares}, (image, "{}"))
-        # The net computes the half squares in float32: a sum of as many squares as a code has numbers.
+        # The net computes the half squares in float32, each a sum of one square for each number of a code.
         scores = scores.rounded(half_squares, codes.shape[1] + 2)
         demand_ahead(scores, chosen[targets])
     demand((supervised >= num_leaves).all(), "expected merged states at the ends of strings")
@@ -1111,11 +1115,11 @@ def check_codes(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def exact_map(weights: Tensors, name: str, columns: Array) -> Array:
-    """W x + b for columns x, where float32 makes no error.
+    """Return W x + b for columns x; reject the proof if float32 could round it.
 
-    All entries are multiples of powers of two, and so are all products and partial sums: multiples of 2^-digits. In any
-    order of summation they are at most |W| |x| + |b|. Up to 2^24 multiples of 2^-digits, float32 has all of their
-    digits, and so has float64, by which they are computed here.
+    All entries are multiples of powers of two, so all products and partial sums are multiples of 2^-digits. In any
+    order of summation they are at most |W| |x| + |b|. Float32 represents up to 2^24 multiples of 2^-digits exactly.
+    So does float64, which computes them here.
     """
     matrix = weights[f"{name}.weight"].astype(np.float64)
     shift = weights[f"{name}.bias"].astype(np.float64)[:, None]
@@ -1126,11 +1130,11 @@ def exact_map(weights: Tensors, name: str, columns: Array) -> Array:
 
 
 def check_exact(net: Net, sets: Tensors, task: Task) -> str:
-    """RegularGPT of variant bare: float32 computes each merge without an error.
+    """Check RegularGPT of variant bare: float32 computes each merge without an error.
 
-    Keys are 0, so that a head's score for a position is its bias alone. If one position leads by more than the
-    exponential can show, its weight is 1 and all others are 0. The head then passes on that part's value, and the other
-    operations are `exact_map` and ReLU.
+    Keys are 0, so a head's score for a position is its bias alone. If one position leads so far that all other
+    exponentials are 0, its weight is 1 and all other weights are 0. The head then returns the value of this part. The
+    other operations are `exact_map` and ReLU.
     """
     demand(net.settings.get("variant") == "bare", "expected a net of variant 'bare'")
     weights, width, chunk = net.weights, net.settings["d_model"], net.settings["chunk_size"]
@@ -1158,7 +1162,7 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     windows = np.argwhere(table >= 0)
     demand_limit(len(windows) * num_parameters(net), MAX_WORK, "multiplications")
     for part in in_parts(len(windows), max(width, len(weights[f"{layer}.feed_forwards.0.widen.bias"]))):
-        # Scores are of the newest part first, windows of the oldest.
+        # Scores begin with the newest part, windows with the oldest.
         seen = [values[head][:, windows[part, chunk - 1 - int(first[head])]] for head in range(heads)]
         hidden = exact_map(weights, f"{layer}.to_output", np.concatenate(seen))
         hidden = np.maximum(exact_map(weights, f"{layer}.feed_forwards.0.widen", hidden), 0)
@@ -1170,7 +1174,7 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
-    """An rnn, gru, lstm or wrapped net: a step from the box of a class leads into the box of the next class."""
+    """Check an rnn, gru, lstm or wrapped net: a step from the box of a class leads into the box of the next class."""
     count, width = len(sets.get("outputs", ())), state_width(net)
     check_machine(net, sets, machine_shapes(net, count) | {"low": (count, width), "high": (count, width)})
     low, high, start = sets["low"], sets["high"], int(sets["start"])
@@ -1191,25 +1195,25 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def readout_numbers(net: Net) -> int:
-    """Return how many numbers the bounds of a read-out have for each state."""
+    """Return how many numbers a read-out's bounds contain for each state."""
     width = int(net.settings["hidden_size" if net.name == "wrapped" else "d_model"])
     return width * max(width, net.num_classes)
 
 
 def state_width(net: Net) -> int:
-    """Return how many numbers a state has."""
+    """Return how many numbers a state contains."""
     if net.name == "wrapped":
         return int(net.settings["hidden_size"] * net.settings["num_layers"] * (1 + (net.settings["core"] == "lstm")))
     demand(net.name in NUM_GATES, "expected boxes of an rnn, gru, lstm or wrapped net")
     if net.name == "rnn":
         return int(net.settings["d_model"])
-    # After the states of all layers, gru and lstm keep what the last layer made of the latest symbol.
+    # After the states of all layers, gru and lstm keep the last layer's features of the latest symbol.
     num_parts = net.settings["num_layers"] * (1 + (net.name == "lstm")) + 1
     return int(num_parts * net.settings["d_model"])
 
 
 def step(net: Net, states: Form, symbol: int) -> Form:
-    """The states [K, Z] after a symbol."""
+    """Return the states [K, Z] after a symbol."""
     if net.name == "rnn":
         entered = between(net.weights["recurrence.weight_ih_l0"][None, :, symbol])
         after = total(net.weights, (states, "recurrence.{}_hh_l0"), (entered, ""))
@@ -1218,7 +1222,7 @@ def step(net: Net, states: Form, symbol: int) -> Form:
 
 
 def stacked_step(net: Net, states: Form, symbol: int) -> Form:
-    """Layers of `gru` or `lstm`, each with a norm in front and a residual around it."""
+    """Return the states after layers of `gru` or `lstm`, each with a norm in front and a residual around it."""
     width, is_lstm = net.settings["d_model"], net.name == "lstm"
     features, after = between(net.weights["embedding.weight"][symbol][None]), []
     for i in range(net.settings["num_layers"]):
@@ -1238,7 +1242,7 @@ def stacked_step(net: Net, states: Form, symbol: int) -> Form:
 
 
 def wrapped_step(net: Net, states: Form, symbol: int) -> Form:
-    """Layers of torch's own; of an lstm the state has the contents of all layers first, then the outputs."""
+    """Return the states after torch's layers. An lstm's state contains the contents of all layers, then the outputs."""
     core, size, layers = (net.settings[name] for name in ("core", "hidden_size", "num_layers"))
     features = between(net.weights["embedding.weight"][symbol][None])
     parts = [states.part(first, first + size) for first in range(0, states.center.shape[-1], size)]
@@ -1257,7 +1261,7 @@ def wrapped_step(net: Net, states: Form, symbol: int) -> Form:
 
 
 def joined(parts: list[Form]) -> Form:
-    """Forms without inputs, side by side."""
+    """Return the forms side by side, as intervals."""
     rows = max(len(part.center) for part in parts)
     wide = [
         part.each(lambda a: np.broadcast_to(a, (*a.shape[:-2], rows, a.shape[-1]))) for part in map(as_intervals, parts)
@@ -1266,12 +1270,15 @@ def joined(parts: list[Form]) -> Form:
 
 
 def cell_terms(cell: str, entering: Form, hidden: Form) -> list[tuple[Form, str]]:
-    """W x and U h with their biases; a kernel may add all their terms in any order."""
+    """Return W x and U h with their biases. A kernel may add all their terms in any order."""
     return [(entering, cell.format("{}", "ih")), (hidden, cell.format("{}", "hh"))]
 
 
 def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content: Form) -> tuple[Form, Form]:
-    """i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b); c' = f c + i g, h' = o tanh(c'); return h' and c'."""
+    """Return h' = o tanh(c') and c' = f c + i g.
+
+    Here `i, f, o = sigmoid(W x + U h + b)` and `g = tanh(W x + U h + b)`.
+    """
     size = hidden.center.shape[-1]
     both = total(weights, *cell_terms(cell, entering, hidden), shapes=as_intervals)
     enter, forget, update, leave = (both.part(k * size, (k + 1) * size) for k in range(4))
@@ -1281,7 +1288,10 @@ def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content
 
 
 def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
-    """r, z = sigmoid(W x + U h + b); n = tanh(W x + b + r (U h + b)); h' = (1 - z) n + z h."""
+    """Return h' = (1 - z) n + z h.
+
+    Here `r, z = sigmoid(W x + U h + b)` and `n = tanh(W x + b + r (U h + b))`.
+    """
     size = hidden.center.shape[-1]
     gates, last = slice(0, 2 * size), slice(2 * size, None)
     of_input, of_state = cell_terms(cell, entering, hidden)
@@ -1289,7 +1299,7 @@ def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
     reset, share = both.part(0, size), both.part(size, None)
     scaled = reset.times(total(weights, of_state, rows=last))
     new = total(weights, of_input, (scaled, ""), rows=last, shapes=as_intervals).monotone(np.tanh)
-    # (1 - z) n + z h is linear in z, and for z in 0..1 it rises in n and h: its extremes are at ends of all three.
+    # h' is linear in z. For z in 0..1 it also rises in n and h, so its extremes are at ends of all three.
     shares = [np.clip(end, 0, 1) for end in share.ends]
     low, high = ([(1 - z) * n + z * h for z in shares] for n, h in zip(new.ends, hidden.ends, strict=True))
     # Kernels differ in the order, as in n + z (h - n), and a rounded z may leave 0..1 by some units.
@@ -1297,7 +1307,7 @@ def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
 
 
 def demand_answers(net: Net, states: Form, answers: Array) -> None:
-    """The net's read-out of states must give these answers."""
+    """Demand that the net's read-out of states gives these answers."""
     weights = net.weights
     if net.name == "wrapped":
         features = states.part(-net.settings["hidden_size"], None)
@@ -1319,9 +1329,9 @@ def demand_answers(net: Net, states: Form, answers: Array) -> None:
 
 
 def check_states(net: Net, sets: Tensors, task: Task) -> str:
-    """A BlockLinearRNN of one-hot columns: `states` has the position of the 1 in each block, for each class.
+    """Check a BlockLinearRNN of one-hot columns. `states` contains the position of the 1 in each block of each class.
 
-    A product of a one-hot matrix and a one-hot vector adds zeros to a 1, which no order of summation rounds.
+    A product of a one-hot matrix and a one-hot vector adds zeros to a 1. No order of summation rounds that.
     """
     demand(net.settings.get("columns") == "stochastic", "expected a block-linear-rnn with columns 'stochastic'")
     weights, width, size = net.weights, net.settings["d_model"], net.settings["block_dim"]
@@ -1362,19 +1372,19 @@ def one_hot_positions(net: Net, logits: Form) -> Array:
     largest = scaled.center.argmax(-1)[..., None]
     behind = high - np.take_along_axis(low, largest, -1)
     is_other = np.arange(size) != largest
-    # Softmax subtracts the largest logit; what is this far behind becomes exp(x) = 0, and the largest exp(0) / 1 = 1.
+    # Softmax subtracts the largest logit. A logit this far behind becomes exp(x) = 0, and the largest exp(0) / 1 = 1.
     is_sure = behind < (LOG_OF_ZERO[net.dtype] if temperature else 0)
     demand((is_sure | ~is_other).all() and np.isfinite(high).all(), "rounding may decide which vector one is")
     return np.asarray(largest[..., 0])
 
 
 def demand_mixture(logits: Array, answers: Array) -> None:
-    """log p for p = softmax(logits) of one state: the other terms of the mixture are 0.
+    """Demand answers by log p for p = softmax(logits) of one state: the other terms of the mixture are 0.
 
-    In units of u, with n classes whose logits differ by at most `spread`: exp of a rounded difference is off by spread
-    + FUNCTION, relative to itself, and a sum and a quotient by n + 2 more. A logarithm turns this into an absolute
-    error, and adds FUNCTION times |log p| <= spread + log n of its own. `MIN_PROBABILITY` moves no answer: the right
-    one has p >= 1 / n, and what is raised stays far below that.
+    Errors are in units of u, for n classes whose logits differ by at most `spread`. The exp of a rounded difference has
+    a relative error of spread + FUNCTION. A sum and a quotient add n + 2. A logarithm turns this into an absolute
+    error, and adds FUNCTION times |log p| <= spread + log n. `MIN_PROBABILITY` changes no answer: the right answer has
+    p >= 1 / n, and a raised probability stays far below that.
     """
     form = between(logits)
     count, spread = logits.shape[-1], np.ptp(form.center, -1, keepdims=True)
@@ -1384,9 +1394,9 @@ def demand_mixture(logits: Array, answers: Array) -> None:
 
 
 def check_choices(net: Net, sets: Tensors, task: Task) -> str:
-    """A PD-SSM whose state is one-hot: each step it may take is followed, next to the task's machine.
+    """Check a PD-SSM whose state is one-hot: follow each step that it may take, next to the task's machine.
 
-    Steps copy a 1, exactly. If rounding may decide which entry of a column is the largest, each of them is followed.
+    Steps copy a 1 exactly. If rounding may decide which entry of a column is the largest, follow all such entries.
     """
     demand(net.name == "pd-ssm" and not sets, "expected a pd-ssm, and no sets")
     weights, size, num_symbols = net.weights, net.settings["d_state"], net.num_symbols
@@ -1419,7 +1429,7 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
     last, latest, answers = (np.array(column) for column in zip(*sorted(ends), strict=True))
     embedded = between(weights["embedding.weight"])
     for part in in_parts(len(last), max(size, readout_numbers(net))):
-        # The read-out gets embedding + (W x + b + d * features), made of the state x and the latest symbol.
+        # The read-out gets embedding + (W x + b + d * features), from the state x and the latest symbol.
         read = total(weights, (between(np.eye(size)[last[part]]), "layers.0.w.{}"))
         skipped, stream = (rows_of(form, latest[part]) for form in (features, embedded))
         made = stream.plus(read.plus(skipped.times(between(weights["layers.0.d"]))))
@@ -1432,16 +1442,17 @@ def rows_of(form: Form, rows: Any) -> Form:
 
 
 def softmax_shares(logits: Form) -> Form:
-    """Softmax of the last axis: a share is largest where its logit is at its upper end and all others at their lower.
+    """Return the softmax of the last axis.
 
-    The largest logit is subtracted first, which rounds by u (|x| + |max|). Each share is a quotient of an exponential
-    and a sum of them, all positive: relative errors of FUNCTION, FUNCTION + n and 1 units add up.
+    A share is largest if its logit is at its upper end and all others are at their lower ends. The largest logit is
+    subtracted first, which rounds by u (|x| + |max|). Each share is an exponential over a sum of n exponentials, all
+    positive. Relative errors of FUNCTION, FUNCTION + n and 1 units add up.
     """
     logits = logits.rounded(2 * logits.size.max(-1, keepdims=True), 2)
     low, high = logits.ends
     count, shift = low.shape[-1], high.max(-1, keepdims=True)
     low, high = np.exp(low - shift), np.exp(high - shift)
-    # The difference of a float64 sum and one of its terms is off by n units of 2^-53 of the sum, below 1e-11 of it.
+    # A float64 sum minus one of its terms is off by n units of 2^-53 of the sum, which is below 1e-11 of the sum.
     (sum_low, sum_high), slack = (end.sum(-1, keepdims=True) for end in (low, high)), 1e-9
     others_low, others_high = sum_low * (1 - slack) - low, sum_high * (1 + slack) - high
     shares = between(low / (low + others_high), high / (high + np.maximum(others_low, 0)))
@@ -1449,13 +1460,16 @@ def softmax_shares(logits: Form) -> Form:
 
 
 def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> str:
-    """A BlockLinearRNN of reflections: states stay in balls around the prototypes for `max_length` steps.
+    """Check a BlockLinearRNN of reflections: states stay in balls around the prototypes for `max_length` steps.
 
-    Let A be a symbol's matrix in real numbers, A' the one that float32 makes, p the prototypes and s the norm of the
-    first state. With g >= |A'| and e >= |A' p - p'| for each step from p to p', n steps of A' end within
-    e (g^n - 1) / (g - 1) of the prototype. The products are rounded besides: if |fl(A B) - A B| <= r |A| |B|, a product
-    of n matrices is off by at most g^n ((1 + r)^(n-1) - 1), by induction in whatever order they are multiplied, since
-    (1 + r)^(a-1) (1 + r)^(b-1) (1 + r) = (1 + r)^(a+b-1). So states are within that plus s g^n ((1 + r)^n - 1).
+    Let A be a symbol's matrix in real numbers and A' the matrix that float32 computes. Let p be the prototypes and s
+    the norm of the first state. Let g >= |A'|, and e >= |A' p - p'| for each step from p to p'. Then n steps of A' end
+    within e (g^n - 1) / (g - 1) of the prototype.
+
+    Products are also rounded. Let |fl(A B) - A B| <= r |A| |B|. Then a product of n matrices is off by at most
+    g^n ((1 + r)^(n-1) - 1). This holds by induction, in any order of multiplication, since
+    (1 + r)^(a-1) (1 + r)^(b-1) (1 + r) = (1 + r)^(a+b-1). The product with the first state rounds once more. So states
+    are within the sum of e (g^n - 1) / (g - 1) and s g^n ((1 + r)^n - 1).
     """
     is_kind = net.settings.get("columns") == "reflected" and net.settings["hidden"] == 0
     demand(is_kind, "expected a block-linear-rnn with columns 'reflected' and without hidden units")
@@ -1478,8 +1492,8 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
         direction = numbers[symbol, :, :-1] / norms[symbol]
         is_reflected = numbers[symbol, :, -1] > 0  # otherwise the block is the identity, which is not rounded
         removed = 2 * direction[:, :, None] * direction[:, None, :] * is_reflected[:, None, None]
-        # The norm k is off by (S + 4) / 2 units: S squares, their sum, and a root. So 2 k_i k_j is off by S + 7 of its
-        # size, and the difference to the identity by one unit of both. 1e-15 covers squares that underflow.
+        # The norm is off by (S + 4) / 2 units: S squares, their sum, and a root. So 2 k_i k_j is off by S + 7 units of
+        # its size. The difference to the identity adds one unit of both. 1e-15 covers squares that underflow.
         error = UNIT * ((size + 8) * (np.abs(removed) + 1e-15) + np.eye(size)) * is_reflected[:, None, None]
         wrong = np.linalg.norm(error, axis=(1, 2))  # the Frobenius norm of each block, at least its spectral norm
         growth = max(growth, float(wrong.max()))
@@ -1488,9 +1502,9 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
         missed = np.linalg.norm((images - points[table[:, symbol]]).reshape(count, -1), axis=1)
         moved = np.linalg.norm(wrong * np.linalg.norm(points, axis=2), axis=1)
         drift = max(drift, float((missed + moved).max()))
-    # 1e-9 covers the float64 rounding of what is summed here, and products that underflow.
+    # These margins cover the float64 rounding of the sums above, and products that underflow.
     drift, growth = drift * (1 + 1e-9) + 1e-12 * scale * UNIT, growth * (1 + 1e-9)
-    # An entry of a product is a sum of S products: |fl(A B) - A B| <= (S + 1) u |A|_F |B|_F, and |A|_F <= sqrt(S) |A|.
+    # An entry of A B is a sum of S products, so |fl(A B) - A B| <= (S + 1) u |A|_F |B|_F. Also, |A|_F <= sqrt(S) |A|.
     rounding = size * (size + 1) * UNIT
     stretched = max_length * math.log1p(growth)
     rolled = max_length * math.log1p(rounding)
@@ -1506,17 +1520,19 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
 
 
 def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
-    """A grid recurrence at temperature 0: its rule gives the numbers of the task's rule on all pairs of strings.
+    """Check a grid recurrence at temperature 0: its rule gives the task's numbers on all pairs of strings.
 
-    The net takes the class of the largest logit, looks classes up, and adds integers; nothing else is rounded. The
-    answer y is the sum of such integers, and the logits -s (k - y)^2 are largest at y, if y is a class.
+    The net takes the class of the largest logit, looks up classes, and adds integers. Nothing is rounded in this. The
+    answer y is the sum of such integers. The logits -s (k - y)^2 are largest at y, if y is a class.
 
-    Both rules pass a class over every edge of the grid. A path from the lower left corner of a grid to the upper right
-    one is a word of edges, each with the letter of its column or row and a class of each rule. The first path goes up
-    the left border and along the upper one. A cell replaces an edge upwards that is followed by an edge to the right by
-    its own two other edges, the one to the right first; so all paths are reached. `follows[x, y]` collects which edges
-    can follow one another in a path: at first the edges of the borders, then all that replacements bring about, until
-    nothing is new. If both rules have the same number on each edge that a cell makes, all their sums are equal.
+    Both rules pass a class over every edge of the grid. A path from the lower left to the upper right corner is a word
+    of edges. Each edge has the letter of its column or row, and a class of each rule. The first path goes up the left
+    border and along the upper border.
+
+    A cell lies between an edge upwards and a next edge to the right. It replaces them by its two other edges, first the
+    edge to the right. All paths are reached in this way. `follows[x, y]` is True if edge y can follow edge x in a path.
+    It begins with the borders and adds the results of replacements until nothing is new. If both rules have the same
+    number on each edge that a cell makes, all their sums are equal.
     """
     demand(net.name == "grid-recurrence" and not sets, "expected a grid-recurrence, and no sets")
     rule, size = rule_of(net), net.num_symbols
@@ -1526,7 +1542,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     num_below, num_upward = map(math.prod, shapes)
     count = num_below + num_upward
     demand_limit(count * count, MAX_ELEMENTS, "pairs of edges of its rule and the task's")
-    # An edge that goes on to the right, or upwards: letter, class of the net's rule, class of the task's.
+    # An edge, to the right or upwards, has a letter, a class of the net's rule and a class of the task's rule.
     (b, p, p2), (a, q, q2) = (np.indices(shape).reshape(3, -1) for shape in shapes)
     at_top, at_left = (p == rule.top) & (p2 == task.top), (q == rule.left) & (q2 == task.left)
     corner = (p[None], q[:, None], a[:, None], b[None]), (p2[None], q2[:, None], a[:, None], b[None])
@@ -1543,7 +1559,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
         low, high, over = lower[upward, over], right[upward, over], over + num_upward
         is_made[low] = True
         follows[low, high] = True
-        # What precedes the two edges of a cell precedes its lower edge; what follows them follows its right edge.
+        # Edges that precede the two edges also precede the cell's lower edge; followers also follow its right edge.
         to_lower, to_right = np.zeros((count, count), np.float32), np.zeros((count, count), np.float32)
         to_lower[upward, low] = to_right[high, over] = 1
         follows |= (follows.astype(np.float32) @ to_lower > 0) | (to_right @ follows.astype(np.float32) > 0)
@@ -1556,7 +1572,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
 
 
 def rule_of(net: Net) -> GridTask:
-    """The rule of a net: each class that some cell or border gives must be the largest logit alone."""
+    """Return the rule of a net; reject a tie of the largest logit in a border, a relation or a cell that can occur."""
     weights = net.weights
     demand(weights["cell.temperature"] == 0 and weights["cell.rounding"] == 1, "expected a net at temperature 0")
     relations, relations_sure = largest_alone(weights["cell.relations"])
@@ -1566,7 +1582,7 @@ def rule_of(net: Net) -> GridTask:
         relations_sure.all() and bool(is_top) and bool(is_left), "two classes of a border or relation have one logit"
     )
     cells, is_sure = table[:, :, relations], np.asarray(table_sure[:, :, relations])
-    # Only classes that the borders and cells give can come up: others may be undecided.
+    # Only classes that the borders and cells give can occur. Other classes may have ties.
     down, right = {int(top)}, {int(left)}
     count = 0
     while count < (count := len(down) + len(right)):
@@ -1581,7 +1597,7 @@ def rule_of(net: Net) -> GridTask:
 
 
 def largest_alone(logits: Array) -> tuple[Array, Array]:
-    """The index of the largest number along the last axis, and whether no other is equal to it."""
+    """Return the index of the largest number along the last axis, and True if no other number is equal to it."""
     largest = logits.max(-1, keepdims=True)
     return logits.argmax(-1), np.asarray((logits == largest).sum(-1) == 1)
 
@@ -1589,7 +1605,7 @@ def largest_alone(logits: Array) -> tuple[Array, Array]:
 # --- The whole -------------------------------------------------------------------------------------------------------
 
 DECISIVE = ("format", "level", "max_length", "task", "model", "net", "classes", "transducer", "evidence")
-"""The keys of a certificate that this program reads. `evidence` names the method; its numbers are not relied on."""
+"""The keys of a certificate that this program reads. It takes only the method from `evidence`."""
 
 OTHER = (
     *(
@@ -1606,7 +1622,7 @@ OTHER = (
     ),
     *("independently_checked", "seconds", "versions", "digest"),
 )
-"""The other keys of a certificate, which nothing here rests on."""
+"""The other keys of a certificate, whose values this program does not use."""
 
 METHODS: dict[str, Callable[[Net, Tensors, Any], str]] = {
     "enclosures": check_enclosures,
@@ -1617,12 +1633,12 @@ METHODS: dict[str, Callable[[Net, Tensors, Any], str]] = {
     "choices": check_choices,
     "rules": check_rules,
 }
-"""The methods of level proved; `isometries` is of level bounded."""
+"""The methods of level proved. Method `isometries` has level bounded."""
 
 
 @np.errstate(all="ignore")  # overflow and NaN are results, which no comparison accepts
 def check(certificate: Content, proof: bytes) -> str:
-    """Return what a proof shows of the net that a certificate is about, as a sentence.
+    """Return, as a sentence, what a proof shows about the net of a certificate.
 
     Raises:
         Rejected: the proof does not show it.
@@ -1654,13 +1670,13 @@ def check(certificate: Content, proof: bytes) -> str:
 
 
 def described(description: Content) -> str:
-    """A name with all of its settings, empty ones included."""
+    """Return a name with all settings, also empty ones."""
     settings = ", ".join(f"{name}={value!r}" for name, value in description.items() if name != "name")
     return f"{description.get('name')!r} with {settings or 'no settings'}"
 
 
 def statement(certificate: Content, result: str) -> str:
-    """What was checked, in lines: the net with all of its settings, the task, and on which strings the net is right."""
+    """Return lines that name the strings on which the net is right, the net, its settings, the task and the method."""
     symbols = certificate["transducer"].get("symbols", certificate["transducer"].get("letters"))
     classes, max_length = certificate["classes"], certificate["max_length"]
     lengths = "" if max_length is None else f" of up to {max_length:,} symbols"
@@ -1676,7 +1692,7 @@ def statement(certificate: Content, result: str) -> str:
 
 
 def read_certificate(content: bytes) -> Content:
-    """Return the content of a certificate's file, whose digest must fit."""
+    """Return the content of a certificate's file; reject a digest that does not fit."""
     demand_limit(len(content), MAX_FILE, "bytes of a certificate")
     given = parse_json(content, "the certificate")
     demand(type(given) is dict and type(given.get("task")) is dict, "expected a certificate")
