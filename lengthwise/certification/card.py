@@ -51,14 +51,14 @@ def certificate_card(certificate: Certificate) -> str:
 
 
 def checked_in_words(certificate: Certificate) -> str:
-    """Say whether the separate checker accepted the proof, and what to do about it."""
+    """Return a sentence that tells whether the separate checker accepted the proof."""
     if certificate.independently_checked:
         return "yes: a separate program, which needs NumPy alone, accepts this proof"
     return "no: only the method that found this proof has seen it"
 
 
 def certificate_text(certificate: Certificate) -> str:
-    """Return the level, the claim, and the counterexample or why the level is not higher, in plain sentences."""
+    """Return plain sentences: the level, the claim, and the counterexample or why the level is not higher."""
     sentences = [f"{certificate.level}: {certificate.claim}"]
     if counterexample := certificate.counterexample:
         symbols = counterexample.string

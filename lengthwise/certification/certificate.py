@@ -57,7 +57,7 @@ CLAIMS: Mapping[Level, str] = {
         "classes of a machine that does."
     ),
 }
-"""What each level claims. `{scope}` names the strings, and `{length}` the largest length of level ``bounded``."""
+"""The claim of each level. `{scope}` names the strings, and `{length}` the largest length of level ``bounded``."""
 
 
 def reaches(level: Level, other: Level) -> bool:
@@ -136,9 +136,9 @@ class Closure(Part):
 
 
 class MeasuredKernel(Part):
-    """The largest error of a function of torch on the CPU that made a certificate, next to what proofs assume.
+    """The largest error of a torch function on the CPU that made a certificate, and the error that proofs assume.
 
-    Errors are in units in the last place of the size that a proof bounds them by.
+    Errors are in units in the last place of the size that a proof's bound is relative to.
     """
 
     name: str
@@ -157,7 +157,7 @@ class Kernels(Part):
 
     def describe(self) -> str:
         """Name the kernel that comes closest to what proofs assume."""
-        rounded = [kernel for kernel in self.kernels if kernel.assumed]  # others are exact
+        rounded = [kernel for kernel in self.kernels if kernel.assumed]  # the other kernels must be exact
         closest = max(rounded, key=lambda kernel: kernel.measured / kernel.assumed)
         return (
             f"all {len(self.kernels)} measured functions within what proofs assume; the closest, {closest.dtype} "
@@ -230,9 +230,9 @@ class Certificate(Part):
     `machine` is a `TreeMachine` or, for other kinds of models, a `Transducer`; `transducer` is the task's own,
     minimized. Both name answers by their index in `classes`. For tasks over the grid of two strings both are a
     `GridMachine`, and classes are the integers from 0. `max_length` is the N of level ``bounded``.
-    `weights` is a digest of the model's tensors, `net` of its settings and its tensors. Recorded certificates of format
-    2 lack `net` and `kernels`, and no file of that format is read. `independently_checked`: the separate checker,
-    NumPy alone, accepted the proof (`lengthwise.certification.checker`).
+    `weights` is a digest of the model's tensors. `net` is a digest of its settings and its tensors. Recorded
+    certificates of format 2 lack `net` and `kernels`, and files of that format are rejected. `independently_checked` is
+    True if the separate checker, which needs only NumPy, accepted the proof (`lengthwise.certification.checker`).
     """
 
     format: Literal[2, 3] = FORMAT
@@ -278,7 +278,7 @@ class Certificate(Part):
 
     @property
     def claim(self) -> str:
-        """The level in words, with the strings that it is about."""
+        """Return the claim of the level in words, with the strings that it is about."""
         length = "" if self.max_length is None else f"{self.max_length:,}"
         return CLAIMS[self.level].format(scope=scope(self.transducer, self.classes), length=length)
 
@@ -287,8 +287,8 @@ class Certificate(Part):
         return reaches(self.level, level)
 
     def __str__(self) -> str:
-        """Return a few plain sentences."""
-        from lengthwise.certification.card import certificate_text  # which imports this module
+        """Return plain sentences about the level and the claim."""
+        from lengthwise.certification.card import certificate_text  # imported here, as it imports this module
 
         return certificate_text(self)
 
@@ -301,7 +301,7 @@ class Certificate(Part):
         return certificate_card(self)
 
     def to_text(self) -> str:
-        """The certificate as JSON, its claim in words among the fields, with a digest of its content."""
+        """Return the certificate as JSON, with its claim in words and a digest of its content."""
         content = self.model_dump(mode="json")
         return json_text({"level": content.pop("level"), "claim": self.claim, **content})
 
@@ -330,7 +330,7 @@ class Certificate(Part):
             )
         claim = content.pop("claim", None)
         try:
-            # Strictly, so that nothing is converted; as JSON, in which a tuple is a list.
+            # Strict validation converts nothing. It reads JSON, since a tuple is a list there.
             certificate = cls.model_validate_json(json.dumps(content), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
@@ -347,9 +347,9 @@ class Certificate(Part):
 
 
 def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) -> str:
-    """The strings to which a task defines an answer, in words.
+    """Return, in words, the strings to which a task defines an answer.
 
-    A task may grade some strings only: a count may end at its largest class, and malformed strings have no answer.
+    Some tasks grade only some strings: a count may end at its largest class, and malformed strings have no answer.
 
     Example:
         >>> machine = {"symbols": ["a", "b"], "start": 0, "table": [[1, 0], [1, 1]], "outputs": [0, -100]}
@@ -359,7 +359,7 @@ def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) 
     if "cells" in task:
         return f"every two strings whose right answer is at most {len(classes) - 1}, the task's largest"
     machine = machine_from_json(task)
-    assert isinstance(machine, Transducer)  # as it has neither cells nor leaves
+    assert isinstance(machine, Transducer)  # since it has neither cells nor leaves
     ungraded = first_ungraded(machine)
     if ungraded is None:
         return "every string"

@@ -1,7 +1,7 @@
 """Errors of the gates and sums inside torch's recurrent layers, which have kernels of their own.
 
 Weights are set so that each number of the state shows one function of one argument. The argument enters through one
-gate, or is the state itself; biases far from zero hold all other gates shut or open.
+gate, or is the state itself. Biases far from zero hold all other gates shut or open.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,16 +30,16 @@ SMALL = 2.0**-12
 """A number so small that its tanh has the same relative error as the number."""
 
 NUM_EACH = 13
-"""Numbers of a state for each gate. It is not a multiple of a vector's length, so that kernels have remainders."""
+"""The numbers of a state for each gate. They do not fill a CPU's vectors, so that kernels have remainders."""
 
 
 @dataclass(frozen=True)
 class Gate:
     """One function inside a cell, and the settings that pass its result to the output.
 
-    `index`: the gate whose argument enters, or None if the state does. `biases`: the biases of other gates, by index.
-    `state`: the state before. `content`: the result is the content of an LSTM, and not its output. `factor`: the number
-    that a reset gate scales, before a tanh.
+    `index` is the gate that the argument enters, or None if the argument is the state. `biases` maps other gates to
+    their biases. `state` is the state before the step. With `content` the result is an LSTM's content, not its output.
+    `factor` is the number that a reset gate scales, before a tanh.
     """
 
     function: Literal["sigmoid", "tanh"]
@@ -67,14 +67,14 @@ GATES: Mapping[Kind, tuple[Gate, ...]] = MappingProxyType(
         "RNN": (Gate("tanh", 0, {}),),
     }
 )
-"""Gates in the order of torch's weights: enter, forget, content, leave; reset, update, new."""
+"""The gates in the order of torch's weights: enter, forget, content, leave; reset, update, new."""
 
 SHAPES = ((64, 1), (64, 3), (1, 1))
-"""Sizes of batches and lengths: one step, a sequence, and a single string have kernels of their own."""
+"""Batch sizes and lengths. One step, a sequence, and a single string have different kernels."""
 
 
 def empty_cell(kind: Kind, width: int, dtype: torch.dtype) -> nn.RNNBase:
-    """Return a layer of torch with zeros for weights, and draw nothing from torch's global generator."""
+    """Return a layer of torch with zeros as weights, without a draw from torch's global generator."""
     kinds: dict[Kind, Callable[..., nn.RNNBase]] = {"LSTM": nn.LSTM, "GRU": nn.GRU, "RNN": nn.RNN}
     with torch.random.fork_rng(devices=[]):
         cell = kinds[kind](width, width, batch_first=True, dtype=dtype)
@@ -105,7 +105,7 @@ def gate_errors(kind: Kind, function: str, dtype: torch.dtype) -> Iterator[Measu
 
 
 def _pass_through(cell: nn.RNNBase, gate: Gate, part: slice) -> None:
-    """Set the weights for a part of the state."""
+    """Set the weights so that a part of the state shows the result of a gate."""
     width = cell.hidden_size
     numbers = torch.arange(width)[part]
     weight, bias = cell.get_parameter("weight_ih_l0"), cell.get_parameter("bias_ih_l0")
@@ -120,7 +120,7 @@ def _pass_through(cell: nn.RNNBase, gate: Gate, part: slice) -> None:
 def _results(
     cell: nn.RNNBase, gates: list[Gate], slices: list[slice], numbers: Tensor, length: int
 ) -> Iterator[Tensor]:
-    """Yield what each gate makes of these numbers [B, D] at the last step; before it, gates are open."""
+    """Yield each gate's results for these numbers [B, D] at the last step. The inputs of earlier steps open gates."""
     state = torch.empty_like(numbers)
     for gate, part in zip(gates, slices, strict=True):
         state[:, part] = numbers[:, part] if gate.index is None else gate.state
@@ -136,7 +136,7 @@ def _results(
 
 
 def sum_errors(kind: Kind, dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield the errors of the sums W x + b + U h, which are so small that their tanh adds little to the error."""
+    """Yield the errors of the sums W x + b + U h. They are so small that their tanh adds little to the error."""
     gate = next(gate for gate in GATES[kind] if gate.function == "tanh")
     assert gate.index is not None
     for width in (8, 33):

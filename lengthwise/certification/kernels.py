@@ -1,9 +1,9 @@
 """A self-test of this CPU's kernels: the errors of torch's functions, next to the errors that proofs assume.
 
-Proofs bound sums in any order, and take elementwise functions to be right up to a few units of the result
-(`ops.intervals`, `checker`). Which kernel torch runs depends on the CPU, on settings and on the sizes of tensors, so
-errors are measured where a proof is made. They are in units of 2^-23 of a size in float32, of 2^-52 in float64, though
-proofs of nets in float64 assume no more than in float32.
+Proofs bound sums in any order, and assume that elementwise functions are off by a few units of the result
+(`ops.intervals`, `checker`). The kernel that torch runs depends on the CPU, on settings and on the sizes of tensors. So
+errors are measured on the CPU that makes a proof. The unit is 2^-23 of a size in float32, and 2^-52 in float64. Proofs
+of nets in float64 still assume only the accuracy of float32.
 """
 
 import math
@@ -36,15 +36,15 @@ from lengthwise.devices import check_arithmetic
 from lengthwise.ops.intervals import ULPS
 
 WIDTHS = (2, 3, 4, 5, 8, 16, 17, 31, 32, 64)
-"""Widths of softmax and norms, on both sides of the length of a CPU's vectors."""
+"""The widths of softmax and norms, below and above the length of a CPU's vectors."""
 
 Measurement = Callable[[torch.dtype], Iterator[MeasuredError]]
 
 
 class Kernel(NamedTuple):
-    """The largest error of one function that was measured, and the largest that proofs assume, both in units.
+    """The largest measured error of one function, and the largest error that proofs assume, both in units.
 
-    If the assumed error depends on a width, both are taken at the width where the measured part is the largest.
+    If the assumed error depends on a width, both errors are for the width with the largest ratio of the two.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Kernel(NamedTuple):
 
 
 class KernelReport(NamedTuple):
-    """All measured kernels, the version of torch, the CPU capability that it found, and the number of its threads."""
+    """All measured kernels, with torch's version, the CPU capability that torch found, and its number of threads."""
 
     kernels: tuple[Kernel, ...]
     torch: str
@@ -74,12 +74,12 @@ class KernelReport(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether every kernel is as right as proofs assume."""
+        """Return True if every kernel is as accurate as proofs assume."""
         return all(kernel.holds for kernel in self.kernels)
 
     @property
     def reason(self) -> str:
-        """A sentence for each kernel that is off by more than proofs assume; empty if all hold."""
+        """Return a sentence for each kernel that is off by more than proofs assume; empty if all hold."""
         return "; ".join(kernel.describe() for kernel in self.kernels if not kernel.holds)
 
     def to_json(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class KernelReport(NamedTuple):
 
 
 def kernel_report() -> KernelReport:
-    """Measure this CPU's kernels, once in a process for each number of threads.
+    """Measure this CPU's kernels, once in a process for each setting of threads and oneDNN.
 
     Raises:
         ValueError: torch is set to compute in less than float32 (`devices.check_arithmetic`).
@@ -102,7 +102,7 @@ def kernel_report() -> KernelReport:
 
 @cache
 def _report(num_threads: int, uses_onednn: bool) -> KernelReport:
-    """Measure with these settings, which torch has now: by them the report is kept."""
+    """Measure with torch's current settings. The arguments name them, as keys of the cache."""
     names = [(name, dtype) for name in measurements() for dtype in UNITS]
     return KernelReport(
         kernels=tuple(measure(name, dtype) for name, dtype in names),
@@ -114,13 +114,13 @@ def _report(num_threads: int, uses_onednn: bool) -> KernelReport:
 
 @torch.no_grad()
 def measure(name: str, dtype: torch.dtype) -> Kernel:
-    """Measure the kernel of that name that torch runs now."""
+    """Measure the kernel of that name that torch runs with its current settings."""
     worst = max(measurements()[name](dtype), key=attrgetter("part"))
     return Kernel(name, str(dtype).removeprefix("torch."), worst.measured, worst.assumed)
 
 
 def measurements() -> dict[str, Measurement]:
-    """Return a measurement for each name, of the functions that torch has now."""
+    """Return a measurement for each name, of torch's current functions."""
     by_name: dict[str, Measurement] = {
         "exp": _elementwise(torch.exp, np.exp, _of_result, _below_overflow),
         "log": _elementwise(torch.log, np.log, _of_one, _positive),
@@ -153,7 +153,7 @@ def _elementwise(
     size: Callable[[Array, Array], Array],
     numbers: Callable[[torch.dtype], Tensor],
 ) -> Measurement:
-    """Return a measurement of an elementwise function, in units of a size made of argument and result."""
+    """Return a measurement of an elementwise function, in units of a size that depends on argument and result."""
 
     def errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
         for arguments in layouts(numbers(dtype)):
@@ -168,12 +168,12 @@ def _of_result(x: Array, result: Array) -> Array:
 
 
 def _of_both(x: Array, result: Array) -> Array:
-    """Return the size of a GELU's error, of which x is a part, since 1 + erf cancels for x < 0."""
+    """Return the size of a GELU's error. It includes |x|, since 1 + erf cancels for x < 0."""
     return np.abs(x) + np.abs(result)
 
 
 def _of_one(x: Array, result: Array) -> Array:
-    """Return the size of a logarithm's error, of which the relative error of its argument is a part."""
+    """Return the size of a logarithm's error. It includes 1, for the relative error of the argument."""
     return 1 + np.abs(result)
 
 
@@ -215,7 +215,7 @@ def _softplus(x: Array) -> Array:
 def _logits(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
     """Yield rows of multiples of 2^-8, whose differences are exact: random rows, and rows with one large logit.
 
-    Next to the largest exponential, 1, all others are then just too small to change it, one at a time.
+    In the last rows each exponential is just too small to change the largest one, 1, if it is added alone.
     """
     drawn = generator()
     for scale in (1.0, 4.0, 30.0):
@@ -227,7 +227,7 @@ def _logits(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
 
 
 def _axes(f: Callable[[Tensor, int], Tensor], rows: Tensor) -> Iterator[Tensor]:
-    """Yield what a function of an axis makes of rows, as the last axis, as the first, and between two others."""
+    """Yield a function's results on rows along the last axis, along the first axis, and along a middle axis."""
     yield f(rows, -1)
     yield f(rows.T.contiguous(), 0).T
     between = rows.T.unflatten(1, (3, -1)).transpose(0, 1).contiguous()
@@ -235,7 +235,7 @@ def _axes(f: Callable[[Tensor, int], Tensor], rows: Tensor) -> Iterator[Tensor]:
 
 
 def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors relative to each share: an exponential, and half a unit for each that is added (`proofs.merges`)."""
+    """Yield errors relative to each share: an exponential's, and half a unit for each summand (`proofs.merges`)."""
     for width in WIDTHS:
         for logits in _logits(width, dtype):
             exponentials = np.exp(wide(logits) - wide(logits).max(1, keepdims=True))
@@ -245,7 +245,7 @@ def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _log_softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors as the log-probabilities of a mixture may have them (`proofs.one_hot`)."""
+    """Yield errors in the units that bound the log-probabilities of a mixture (`proofs.one_hot`)."""
     for width in WIDTHS:
         for logits in _logits(width, dtype):
             centered = wide(logits) - wide(logits).max(1, keepdims=True)
@@ -255,7 +255,7 @@ def _log_softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _one_hot_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield how far shares are from 1 for the largest logit, and from 0 for all others, to the last bit."""
+    """Yield the exact distances of shares from 1 for the largest logit, and from 0 for all others."""
     drawn = generator()
     for width in WIDTHS:
         far = NEVER_SEEN[dtype] + drawn.exponential(3.0, (48, width))
@@ -267,7 +267,7 @@ def _one_hot_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _rows(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
-    """Yield rows around 0, far from it, almost constant, large, and with a single large number."""
+    """Yield rows around 0, rows far from 0, almost constant rows, large rows, and rows with a single large number."""
     numbers = generator().normal(size=(16, width))
     single = numbers * 2.0**-10
     single[:, -1] = 100.0
@@ -276,7 +276,7 @@ def _rows(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
 
 
 def _layer_norm_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors next to the largest number of a row, scaled as the row is, and to the result.
+    """Yield errors relative to the result plus the largest number of a row, scaled like the row.
 
     Every bound of a norm has slack for `ULPS` units of the deviation and of the scale, and more for wide rows.
     """
@@ -292,7 +292,7 @@ def _layer_norm_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _unit_vector_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield relative errors: half a unit for each of S squares, under a root, and a quotient (`proofs.isometries`)."""
+    """Yield relative errors: half a unit for each square under the root, and a quotient (`proofs.isometries`)."""
     for width in WIDTHS:
         for rows in _rows(width, dtype):
             right = wide(rows) / np.sqrt((wide(rows) ** 2).sum(1, keepdims=True))
@@ -300,7 +300,7 @@ def _unit_vector_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _products(vectors: Tensor, rows: Tensor, bias: Tensor) -> Iterator[Tensor]:
-    """Yield the same sums of products and a bias in the ways that nets compute them."""
+    """Yield the same sums of products and a bias, in each way that nets compute them."""
     columns = rows.T
     yield F.linear(vectors, rows, bias)
     yield F.linear(vectors[:1], rows, bias)
@@ -322,7 +322,7 @@ def _product_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _whole_number_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors of sums below 2^22, which must be exact; numbers of 12 digits show products of lower precision."""
+    """Yield errors of sums below 2^22, which must be exact. Factors of 12 bits reveal products of lower precision."""
     drawn = generator()
     large, small = (drawn.integers(-top, top + 1, (24, 64)) for top in (4095, 15))
     for vectors, rows in ((large, small[:5]), (small, large[:5])):

@@ -1,11 +1,11 @@
-"""Machines inside a certificate: their fields, and how two of them are compared; never imports torch."""
+"""The machines inside a certificate: their fields, and the comparison of two machines. It never imports torch."""
 
 from collections.abc import Mapping
 from typing import Annotated, final
 
 import numpy as np
 from pydantic import ConfigDict, Discriminator, Field, Tag
-from typing_extensions import TypedDict  # pydantic requires it before Python 3.12
+from typing_extensions import TypedDict  # pydantic requires this before Python 3.12
 
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.semiautomaton import Semiautomaton
@@ -21,7 +21,7 @@ Label = Annotated[int, Field(ge=IGNORE, lt=2**31)]
 
 @final
 class TransducerFields(TypedDict):
-    """What `Transducer.to_json` gives."""
+    """The fields that `Transducer.to_json` returns."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
     symbols: list[str]
@@ -31,12 +31,12 @@ class TransducerFields(TypedDict):
 
 
 MAX_CHUNK = 32
-"""Of a machine of a tree; arrays have at most 64 axes, and even two classes have 2^32 windows of 32 parts."""
+"""The largest chunk of a tree machine. Arrays have at most 64 axes, and two classes have 2^32 windows of 32 parts."""
 
 
 @final
 class TreeMachineFields(TypedDict):
-    """What `TreeMachine.to_json` gives."""
+    """The fields that `TreeMachine.to_json` returns."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
     symbols: list[str]
@@ -52,15 +52,16 @@ TaskMachineFields = Annotated[
     Annotated[TransducerFields, Tag(STRINGS)] | Annotated[GridMachineFields, Tag(GRID)],
     Discriminator(lambda content: GRID if isinstance(content, Mapping) and "cells" in content else STRINGS),
 ]
-"""The machine of a task: problems are those of the kind that it is."""
+"""The machine of a task. Its kind selects the fields that are validated, so that errors name only these."""
 
 
 def machine_from_json(
     content: TreeMachineFields | TransducerFields | GridMachineFields,
 ) -> TreeMachine | Transducer | GridMachine:
-    """A tree machine (it has leaves), a grid machine (it has cells) or a transducer.
+    """Return a tree machine if there are leaves, a grid machine if there are cells, and otherwise a transducer.
 
-    A ragged table, or one of over 20,000,000 entries, is refused.
+    Raises:
+        ValueError: the table is ragged, or has more than 20,000,000 entries.
     """
     if "cells" in content:
         return GridMachine.from_json(content)
@@ -76,9 +77,9 @@ def machine_from_json(
 
 
 def first_ungraded(task: Transducer) -> tuple[str, ...] | None:
-    """The shortest string, of one symbol or more, to which a task's machine has no answer; None if it has all."""
+    """Return the shortest string of at least one symbol to which a task's machine has no answer, or None."""
     without = task.outputs == IGNORE
-    # The empty string is never graded, so that the search begins in a state of its own, to which nothing leads.
+    # The empty string is never graded, so the search begins in an extra state, which no edge leads to.
     with_start = Semiautomaton(
         np.vstack([task.semiautomaton.table, task.semiautomaton.table[task.start]]), task.symbols
     )
@@ -88,12 +89,12 @@ def first_ungraded(task: Transducer) -> tuple[str, ...] | None:
 def first_error(
     machine: TreeMachine | Transducer | GridMachine, task: Transducer | GridMachine
 ) -> tuple[str, ...] | None:
-    """The shortest string that machine and task answer differently where the task supervises; None is a proof.
+    """Return the shortest supervised string that machine and task answer differently; None proves that they agree.
 
-    Of grid machines, which are searched, a string that is shorter than most where it is not the shortest.
+    Grid machines are searched, and the string that is found may not be the shortest.
 
     Raises:
-        ValueError: they are too large to be compared, of different kinds, or neither string nor proof was found.
+        ValueError: the machines are too large or of different kinds, or neither a string nor a proof was found.
     """
     if isinstance(machine, GridMachine) and isinstance(task, GridMachine):
         grid_error = first_grid_error(machine, task)
@@ -106,7 +107,7 @@ def first_error(
         raise ValueError(f"machine: expected at most {MAX_MERGES:,} pairs of states, got {size:,}; minimize it first")
     both = machine.semiautomaton.product(task.semiautomaton)
     wrong = (task.outputs != IGNORE)[None, :] & (machine.outputs[:, None] != task.outputs[None, :])
-    # The empty string is not supervised: the search begins in a state of its own, which answers nothing.
+    # The empty string is not supervised, so the search begins in an extra state, which has no answer.
     before = both.table[machine.start * task.num_states + task.start]
     with_before = Semiautomaton(np.vstack([both.table, before]), both.symbols)
     return with_before.shortest_string(both.num_states, np.append(wrong.ravel(), False))

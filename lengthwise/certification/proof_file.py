@@ -1,4 +1,4 @@
-"""Proof files: the weights of a net, a machine, and the sets of states that the separate checker goes through."""
+"""Proof files: the weights of a net, a machine, and the sets of states that the separate checker checks."""
 
 import json
 from pathlib import Path
@@ -24,11 +24,11 @@ from lengthwise.threads import one_thread
 def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTask, path: Path) -> str:
     """Find the proof of a certificate again and write it to a file, which `checker` reads without this package.
 
-    Returns what the checker concludes from it.
+    Returns the checker's conclusion.
 
     Raises:
-        ValueError: the certificate is neither `proved` nor `bounded`, the proof is not found again, or the checker,
-            whose bounds are its own, rejects it.
+        ValueError: the certificate is neither `proved` nor `bounded`, the proof is not found again, or the checker
+            rejects it. The checker's bounds may be wider than the prover's.
     """
     if certificate.evidence is None:
         raise ValueError(
@@ -55,9 +55,9 @@ def checked(certificate: Certificate, model: SequenceModel, prover: Prover, extr
 
 
 def proof_content(model: SequenceModel, prover: Prover, extraction: Extraction) -> bytes:
-    """Return the content of a file: what a prover found of a model whose machine was extracted.
+    """Return the content of a proof file, from the prover's sets and the machine that was extracted.
 
-    Provers that need no sets, since the checker follows the net itself, need no machine either.
+    If a prover has no sets, because the checker follows the net itself, the file omits the machine.
     """
     fine, sets = extraction.fine, dict(prover.sets)
     machine: dict[str, np.ndarray] = {}

@@ -13,27 +13,27 @@ from lengthwise.ops.intervals import LARGEST, SMALLEST
 Array = np.ndarray[Any, np.dtype[Any]]
 
 UNITS = {torch.float32: 2.0**-23, torch.float64: 2.0**-52}
-"""Twice the unit roundoff."""
+"""The units of errors, each twice the unit roundoff of its type."""
 
 NUM_POINTS = {torch.float32: 6_000, torch.float64: 600}
 """The number of points of an even grid; a sweep has about twice as many."""
 
 SMALLEST_SIZE = 1e-30
-"""The smallest absolute value of a point but 0: an error at smaller ones is below what is taken for exact."""
+"""The smallest absolute value of a point other than 0. Errors at smaller numbers are below every slack."""
 
 EXTREMES = (0.0, 1.0, -1.0, 1e3, -1e3, LARGEST, -LARGEST)
-"""Numbers that are always among the points."""
+"""The numbers that are always among the points."""
 
 
 class MeasuredError(NamedTuple):
-    """The largest error of a kernel at some points, and the largest that proofs take for granted, in units."""
+    """The largest error of a kernel at the points of a sweep, and the largest that proofs assume, in units."""
 
     measured: float
     assumed: float
 
     @property
     def part(self) -> float:
-        """The measured error as a part of the assumed one."""
+        """Return the ratio of the measured error to the assumed error."""
         return self.measured / self.assumed if self.assumed else self.measured * LARGEST
 
 
@@ -43,24 +43,24 @@ def generator() -> np.random.Generator:
 
 
 def wide(tensor: Tensor) -> Array:
-    """Return the same numbers in a higher precision, or float64 on machines where NumPy has nothing higher."""
+    """Return the same numbers in a higher precision, or in float64 if NumPy has no higher precision."""
     numbers: Array = tensor.detach().numpy().astype(np.float64 if tensor.dtype == torch.float32 else np.longdouble)
     return numbers
 
 
 def error(got: Tensor, exact: Array, size: Array) -> float:
-    """Return the largest error in units of `size`, as `Intervals.rounded` counts it; `LARGEST` for NaN."""
+    """Return the largest error in units of `size`, as in `Intervals.rounded`; `LARGEST` for NaN."""
     units = np.abs(wide(got) - exact) / (UNITS[got.dtype] * (size + SMALLEST))
     return float(np.nan_to_num(units, nan=LARGEST, posinf=LARGEST).max())
 
 
 def difference(got: Tensor, exact: Tensor) -> float:
-    """Return the largest difference, for kernels that may make no error; `LARGEST` for NaN."""
+    """Return the largest difference, for kernels that must be exact; `LARGEST` for NaN."""
     return float((got - exact).abs().nan_to_num(LARGEST, LARGEST).max())
 
 
 def points(top: float, dtype: torch.dtype) -> Tensor:
-    """Return an even grid over [-top, top], random digits of random exponents, zero and extremes, in random order."""
+    """Return, in random order, an even grid over [-top, top], random digits of random exponents, and extremes."""
     drawn, count = generator(), NUM_POINTS[dtype]
     exponents = drawn.uniform(np.log2(SMALLEST_SIZE), np.log2(top), count // 2)
     near_one = drawn.uniform(-4, np.log2(top), count // 2)
@@ -71,7 +71,7 @@ def points(top: float, dtype: torch.dtype) -> Tensor:
 
 
 def layouts(numbers: Tensor) -> Iterator[Tensor]:
-    """Yield the same numbers in a row, at every second index, and a few at a time: kernels have a path for each."""
+    """Yield the same numbers contiguously, at every second index, and a few at a time. Kernels differ for each."""
     yield numbers
     yield numbers.repeat_interleave(2)[::2]
     yield from numbers[: 17 * 9].split(list(range(1, 18)))
@@ -88,24 +88,24 @@ class Products(NamedTuple):
 
     @property
     def assumed(self) -> float:
-        """The error of a sum of n terms, in any order: n + 2 half units of the sum of absolute values."""
+        """Return the assumed error of a sum of n products, in any order: n + 2 half units of the sum of sizes."""
         return (self.vectors.shape[1] + 2) / 2
 
     def scaled(self, largest: float) -> "Products":
-        """Return the same times a power of two, which changes no digit, so that no size is above `largest`."""
+        """Return the products times a power of two that brings all sizes to at most `largest`. No digit changes."""
         factor = 2.0 ** math.floor(math.log2(largest / self.sizes.max()))
         return Products(self.vectors * factor, self.rows, self.bias * factor, self.sums * factor, self.sizes * factor)
 
 
 def cancelling_products(num_vectors: int, num_rows: int, count: int, dtype: torch.dtype) -> Products:
-    """Return products of sizes from 2^-20 to 2^20, the second half of which nearly cancels the first."""
+    """Return products whose exponents range from -20 to 20. The second half nearly cancels the first."""
     drawn, half = generator(), count // 2
 
     def numbers(*shape: int) -> Array:
         return np.asarray(drawn.uniform(-2, 2, shape) * 2.0 ** drawn.integers(-10, 10, shape))
 
     left, right, factors = numbers(num_vectors, count), numbers(num_rows, count), drawn.uniform(1, 2, half)
-    # The factors are other digits, so that the errors of products do not cancel with the products.
+    # The second half has other digits, so that the errors of products do not cancel with the products.
     left[:, half : 2 * half] = -left[:, :half] * factors
     right[:, half : 2 * half] = right[:, :half] / factors
     order = drawn.permutation(count)
@@ -117,7 +117,7 @@ def cancelling_products(num_vectors: int, num_rows: int, count: int, dtype: torc
 
 
 def _correctly_rounded(vectors: Array, rows: Array, bias: Array) -> tuple[Array, Array]:
-    """Return the sums of products, and the sums of absolute values."""
+    """Return the sums of products, and the sums of their absolute values."""
     terms = [one[:, None] * another for one in _parts(vectors) for another in _parts(rows)]
     terms.append(np.broadcast_to(bias[:, None], (len(vectors), len(bias), 1)))
     sums = np.array([[math.fsum(row) for row in matrix] for matrix in np.concatenate(terms, -1).tolist()])
@@ -125,9 +125,10 @@ def _correctly_rounded(vectors: Array, rows: Array, bias: Array) -> tuple[Array,
 
 
 def _parts(numbers: Array) -> list[Array]:
-    """Return the first 24 digits of numbers, and the other digits, if there are any.
+    """Return the first 24 digits of numbers, and the remaining digits if there are any.
 
-    Products of such parts are exact in float64, but for two lower parts: these are wrong by 2^-101 of the product.
+    Products of two parts are exact in float64, except for products of two lower parts. Their error is at most 2^-101 of
+    the whole product.
     """
     high = numbers.astype(np.float32).astype(np.float64)
     low = numbers - high
@@ -135,6 +136,6 @@ def _parts(numbers: Array) -> list[Array]:
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + e^-x), without a difference of large numbers."""
+    """Return 1 / (1 + e^-x), without overflow for large |x|."""
     small = np.exp(-np.abs(x))
     return np.asarray(np.where(x >= 0, 1, small) / (1 + small))

@@ -90,7 +90,7 @@ def proof_path(certificate: Path) -> Path:
 
 
 def with_settings(content: Mapping[str, Any]) -> str:
-    """Return a name with all of its settings, empty ones included: each of them decides what is computed."""
+    """Return a name with all settings, also empty ones, since each setting can change what is computed."""
     settings = {truncate(name, MAX_SETTING): value for name, value in content.items() if name != "name"}
     texts = [f"{name}={truncate(json.dumps(value), MAX_SETTING)}" for name, value in settings.items()]
     name = truncate(content["name"], MAX_SETTING)
@@ -225,9 +225,9 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
 
 
 def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
-    """Reject a machine that has more classes than prototypes: each class is that of a prototype, or several."""
+    """Reject a machine that has more classes than prototypes, since each class has at least one prototype."""
     closure = certificate.closure
-    assert closure is not None  # as `_check_observed` saw
+    assert closure is not None  # as `_check_observed` demands
     num_classes = max(machine.table.shape[:2]) if isinstance(machine, GridMachine) else certificate.num_classes[0]
     if num_classes > closure.num_prototypes:
         raise ValueError(
