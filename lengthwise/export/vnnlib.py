@@ -61,14 +61,14 @@ WHAT IS STILL TO COMPARE
 3. The queries state the boxes and the moves of proof.json, and the graphs compute the net with its weights.
 
 WHAT IT DOES NOT SHOW
-The queries are about real numbers. The net computes in {dtype}, whose rounding no query contains; the proof that
-`lengthwise certify RUN --proof` writes does contain it. That proof leaves room for rounding in each step, so that the
-step in real numbers leads strictly inside. In the graphs, what depends on a symbol alone is one constant, rounded once.
+The queries are about real numbers. The net computes in {dtype}, whose rounding no query contains; the proof in the file
+that `lengthwise certify` writes does contain it. That proof leaves room for rounding in each step, so that the step in
+real numbers leads strictly inside. In the graphs, what depends on a symbol alone is one constant, rounded once.
 Bounds are float64 numbers; a verifier that reads them in float32 rounds a box alike as source and target.
 """
 
 
-class Boxes(NamedTuple):
+class Enclosures(NamedTuple):
     """A proof by intervals: a machine, and a box of states [low, high] for each of its classes."""
 
     low: Array
@@ -101,19 +101,19 @@ class VNNLib(Export):
             raise ValueError(f"{out}: expected a new or empty folder, got one with files or a file; name another")
         stored = load_stored(Path(source))
         facts = graph_facts(source, stored)
-        certified, boxes = proved_boxes(source, stored)
+        certified, enclosures = proved_enclosures(source, stored)
         assert isinstance(stored.model, RecurrentModel), "no other model has a proof by intervals"
         with eval_mode(stored.model):
-            graphs = graphs_of(stored.model, len(boxes.machine.semiautomaton.table[0]))
-            difference = largest_difference(stored.model, graphs, boxes)
-        queries = dict(queries_of(boxes, len(json.loads(facts["classes"]))))
+            graphs = graphs_of(stored.model, len(enclosures.machine.semiautomaton.table[0]))
+            difference = largest_difference(stored.model, graphs, enclosures)
+        queries = dict(queries_of(enclosures, len(json.loads(facts["classes"]))))
         texts = {name: text for (name, _), text in queries.items()}
         texts["instances.csv"] = "".join(f"{graph},{name},{TIMEOUT}\n" for name, graph in queries)
-        texts["proof.json"] = json_text(proof_facts(facts, stored, boxes))
+        texts["proof.json"] = json_text(proof_facts(facts, stored, enclosures))
         texts["README.txt"] = README.format(
             version=facts["lengthwise"],
             certificate=certified,
-            width=boxes.low.shape[1],
+            width=enclosures.low.shape[1],
             num_answers=len(json.loads(facts["classes"])),
             num_queries=len(queries),
             dtype=str(stored.model.initial_state(1).dtype).removeprefix("torch."),
@@ -123,17 +123,17 @@ class VNNLib(Export):
             write_by_rename(out / name, content)
         return [
             ("certificate", str(certified)),
-            ("queries", f"{len(queries):,} about {len(boxes.low):,} boxes; unsat proves a claim, in real numbers"),
+            ("queries", f"{len(queries):,} about {len(enclosures.low):,} boxes; unsat proves a claim, in real numbers"),
             ("graphs", f"{len(graphs)}, within {difference:.1g} of the model at {NUM_POINTS} states each"),
             ("wrote", str(out)),
         ]
 
 
-def proved_boxes(source: str, stored: StoredModel) -> tuple[CertificateFacts, Boxes]:
+def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFacts, Enclosures]:
     """Find the proof of the certificate next to a model again.
 
     Raises:
-        ValueError: the model has no certificate, or one whose proof has no boxes, or is not found again.
+        ValueError: the model has no certificate, or one whose proof has no enclosures, or is not found again.
     """
     certified = certificate_of(source)
     if certified is None or (evidence := certified[1].evidence) is None:
@@ -142,25 +142,25 @@ def proved_boxes(source: str, stored: StoredModel) -> tuple[CertificateFacts, Bo
     if evidence.method != "intervals":
         raise ValueError(
             f"{source}: expected a proof by intervals, got method {evidence.method!r}, whose sets of states are not "
-            "boxes, as VNN-LIB needs them; use `lengthwise certify RUN --proof`"
+            "enclosures, as VNN-LIB needs them; check its proof with the separate checker"
         )
     assert isinstance(stored.task, MachineTask), "no other task has a certificate of level proved"
     with one_thread():
         prover, extraction = proof_of(certified[1], stored.model, stored.task)
     assert isinstance(extraction.fine, Transducer)
-    boxes = Boxes(prover.sets["low"].numpy(), prover.sets["high"].numpy(), extraction.fine)
-    targets = boxes.machine.semiautomaton.table
-    if not (boxes.low < boxes.high)[targets].all():  # a query `Y <= low` is true of the exact step
+    enclosures = Enclosures(prover.sets["low"].numpy(), prover.sets["high"].numpy(), extraction.fine)
+    targets = enclosures.machine.semiautomaton.table
+    if not (enclosures.low < enclosures.high)[targets].all():  # a query `Y <= low` is true of the exact step
         raise ValueError(
             f"{source}: expected boxes that each step leads strictly inside, got single states of a net in exact "
-            "arithmetic, and VNN-LIB has no strict inequality; use `lengthwise certify RUN --proof`"
+            "arithmetic, and VNN-LIB has no strict inequality; check its proof with the separate checker"
         )
-    if boxes.num_queries > MAX_QUERIES:
+    if enclosures.num_queries > MAX_QUERIES:
         raise ValueError(
-            f"{source}: expected a proof of at most {MAX_QUERIES:,} queries, got {boxes.num_queries:,}; use "
-            "`lengthwise certify RUN --proof`"
+            f"{source}: expected a proof of at most {MAX_QUERIES:,} queries, got {enclosures.num_queries:,}; use "
+            "the separate checker for its proof"
         )
-    return certified[0], boxes
+    return certified[0], enclosures
 
 
 def graphs_of(model: RecurrentModel, num_symbols: int) -> dict[str, bytes]:
@@ -170,8 +170,8 @@ def graphs_of(model: RecurrentModel, num_symbols: int) -> dict[str, bytes]:
 
 
 @torch.no_grad()
-def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], boxes: Boxes) -> float:
-    """Return the largest difference between graphs and model at states drawn from the boxes.
+def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], enclosures: Enclosures) -> float:
+    """Return the largest difference between graphs and model at states drawn from the enclosures.
 
     Raises:
         RuntimeError: a graph computes something else than the model.
@@ -179,7 +179,7 @@ def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], boxes: B
     import onnxruntime
 
     generator = generator_for(0, "states in boxes")
-    low, high = torch.tensor(boxes.low), torch.tensor(boxes.high)
+    low, high = torch.tensor(enclosures.low), torch.tensor(enclosures.high)
     largest = 0.0
     for symbol, (name, content) in enumerate(graphs.items()):
         rows = torch.randint(len(low), (NUM_POINTS,), generator=generator)
@@ -198,9 +198,14 @@ def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], boxes: B
     return largest
 
 
-def queries_of(boxes: Boxes, num_answers: int) -> Iterator[tuple[tuple[str, str], str]]:
+def queries_of(enclosures: Enclosures, num_answers: int) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield the names of each query and of its graph, and the query's text; a net with one answer is right."""
-    low, high, table, outputs = boxes.low, boxes.high, boxes.machine.semiautomaton.table, boxes.machine.outputs
+    low, high, table, outputs = (
+        enclosures.low,
+        enclosures.high,
+        enclosures.machine.semiautomaton.table,
+        enclosures.machine.outputs,
+    )
     for (klass, symbol), target in np.ndenumerate(table):
         outside = [
             comparison
@@ -235,15 +240,15 @@ def decimal(number: float) -> str:
     return np.format_float_positional(number, trim="0")
 
 
-def proof_facts(facts: dict[str, str], stored: StoredModel, boxes: Boxes) -> dict[str, Any]:
+def proof_facts(facts: dict[str, str], stored: StoredModel, enclosures: Enclosures) -> dict[str, Any]:
     """Return what the README tells its reader to compare, with names."""
     assert isinstance(stored.task, MachineTask)
     assert isinstance(stored.task.reference, Transducer), "no other task has a proof by intervals"
     assert isinstance(stored.model, RecurrentModel)
     names = {name: json.loads(facts[name]) for name in ("task", "model", "symbols", "classes")}
     first = stored.model.initial_state(1)[0].tolist()
-    machines = {**machine_facts(boxes.machine), "task_machine": machine_facts(stored.task.reference)}
-    return {**names, **machines, "first_state": first, "low": boxes.low.tolist(), "high": boxes.high.tolist()}
+    machines = {**machine_facts(enclosures.machine), "task_machine": machine_facts(stored.task.reference)}
+    return {**names, **machines, "first_state": first, "low": enclosures.low.tolist(), "high": enclosures.high.tolist()}
 
 
 def machine_facts(machine: Transducer) -> dict[str, Any]:

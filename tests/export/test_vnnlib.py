@@ -32,11 +32,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def parse(text: str) -> tuple[np.ndarray, list[tuple[str, int, str]]]:
     """The box of the inputs [2, Z], and the comparisons of which one must hold for the query to be satisfied."""
-    box = np.zeros((2, len(re.findall(r"declare-const X_", text))))
+    enclosure = np.zeros((2, len(re.findall(r"declare-const X_", text))))
     bounds, _, failures = text.partition("(assert (or")
     for sign, index, number in re.findall(r"\(assert \(([<>])= X_(\d+) (\S+)\)\)", bounds):
-        box[int(sign == "<"), int(index)] = float(number)
-    return box, [(sign, int(index), end) for sign, index, end in re.findall(r"\(([<>])= Y_(\d+) (\S+?)\)", failures)]
+        enclosure[int(sign == "<"), int(index)] = float(number)
+    return enclosure, [
+        (sign, int(index), end) for sign, index, end in re.findall(r"\(([<>])= Y_(\d+) (\S+?)\)", failures)
+    ]
 
 
 def is_satisfied(failures: list[tuple[str, int, str]], output: np.ndarray) -> bool:
@@ -46,12 +48,12 @@ def is_satisfied(failures: list[tuple[str, int, str]], output: np.ndarray) -> bo
     return any(one <= end if sign == "<" else one >= end for (sign, one), end in zip(numbers, ends, strict=True))
 
 
-def found(folder: Path, graph: str, text: str) -> bool:
+def is_satisfied_somewhere(folder: Path, graph: str, text: str) -> bool:
     """Whether corners and other states drawn from the box of a query satisfy it."""
-    box, failures = parse(text)
+    enclosure, failures = parse(text)
     run, drawn = ReferenceEvaluator(onnx.load(folder / graph)), np.random.default_rng(0)
-    shares = np.concatenate([drawn.integers(0, 2, (30, box.shape[1])), drawn.random((30, box.shape[1]))])
-    states = (box[0] + shares * (box[1] - box[0])).astype(np.float32)
+    shares = np.concatenate([drawn.integers(0, 2, (30, enclosure.shape[1])), drawn.random((30, enclosure.shape[1]))])
+    states = (enclosure[0] + shares * (enclosure[1] - enclosure[0])).astype(np.float32)
     return any(is_satisfied(failures, run.run(None, {"state": state[None]})[0][0]) for state in states)
 
 
@@ -62,10 +64,10 @@ def test_no_state_breaks_a_claim_and_wrong_claims_are_broken(folder: Path) -> No
     assert len(lines) == table.size + sum(output is not None for output in facts["outputs"])
     for graph, name, _ in lines:
         text = (folder / name).read_text()
-        box, failures = parse(text)
+        enclosure, failures = parse(text)
         numbers = [int(number) for number in re.findall(r"\d+", name)]
-        np.testing.assert_array_equal(box, [low[numbers[0]], high[numbers[0]]])
-        assert not found(folder, graph, text)
+        np.testing.assert_array_equal(enclosure, [low[numbers[0]], high[numbers[0]]])
+        assert not is_satisfied_somewhere(folder, graph, text)
         if name.startswith("step"):
             target = table[numbers[0], numbers[1]]
             ends = [[float(end) for sign, _, end in failures if sign == side] for side in "<>"]
@@ -73,16 +75,18 @@ def test_no_state_breaks_a_claim_and_wrong_claims_are_broken(folder: Path) -> No
             middle = (low[target] + high[target])[2] / 2  # of the last symbol's unit
             shrunk = re.sub(r"\(>= Y_2 \S+\)", f"(>= Y_2 {middle - 1e-2})", text)
             assert shrunk != text
-            assert found(folder, graph, shrunk)
+            assert is_satisfied_somewhere(folder, graph, shrunk)
         else:
             answer = facts["outputs"][numbers[0]]
-            assert found(folder, graph, text.replace(f"Y_{1 - answer} Y_{answer}", f"Y_{answer} Y_{1 - answer}"))
+            assert is_satisfied_somewhere(
+                folder, graph, text.replace(f"Y_{1 - answer} Y_{answer}", f"Y_{answer} Y_{1 - answer}")
+            )
     first = np.array(facts["first_state"])
     assert (low[facts["start"]] <= first).all()
     assert (first <= high[facts["start"]]).all()
 
 
-def test_proofs_without_such_boxes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_proofs_without_such_enclosures_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     save_compiled(construct("rnn", make_task("parity")), "net")
     assert exit_code("export", "net", "--to", "vnnlib", "--out", "queries") == 2
