@@ -39,7 +39,8 @@ CORES: dict[type[nn.Module], Literal["rnn", "gru", "lstm"]] = {
 class WrappedConfig(ModelConfig):
     """What a wrapped net is made of: it names a net in files, and does not rebuild one.
 
-    `nonlinearity` is that of an `nn.RNN` or its cell, of which weights say nothing.
+    `nonlinearity` is that of an `nn.RNN` or its cell, of which weights say nothing. Two nets with the same weights may
+    differ only in parts that are not torch's own, so `embedding` and `head` contain the module and class of those.
     """
 
     core: Literal["rnn", "gru", "lstm"]
@@ -47,6 +48,7 @@ class WrappedConfig(ModelConfig):
     num_layers: int
     head: str
     nonlinearity: Literal["tanh", "relu"] = Field("tanh", exclude_if=lambda name: name == "tanh")
+    embedding: str = Field("Embedding", exclude_if=lambda name: name == "Embedding")
 
 
 def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols: int | None = None) -> "WrappedRNN":
@@ -89,7 +91,7 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
     return model
 
 
-def description_of(core: nn.Module, head: nn.Module) -> WrappedConfig:
+def description_of(embedding: nn.Module, core: nn.Module, head: nn.Module) -> WrappedConfig:
     """What these parts are."""
     return WrappedConfig(
         core=CORES[type(core)],
@@ -97,6 +99,7 @@ def description_of(core: nn.Module, head: nn.Module) -> WrappedConfig:
         num_layers=core.num_layers if isinstance(core, nn.RNNBase) else 1,
         head=", ".join(map(_name_of, chain_of(head))),
         nonlinearity=getattr(core, "nonlinearity", "tanh"),
+        embedding=_name_of(embedding),
     )
 
 
@@ -119,7 +122,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         super().__init__()
         self.is_cell = not isinstance(core, nn.RNNBase)
         self.num_symbols = num_symbols
-        self.config = description_of(core, head)
+        self.config = description_of(embedding, core, head)
         size = self.config.hidden_size
         projected = core.proj_size if isinstance(core, nn.RNNBase) else 0
         self.widths = ([size] if self.config.core == "lstm" else []) + [projected or size]
@@ -129,7 +132,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
     @property
     def is_as_wrapped(self) -> bool:
         """Whether its parts are of the kinds that its configuration names: a module may have been exchanged since."""
-        return type(self.core) in CORES and description_of(self.core, self.readout[1]) == self.config
+        return type(self.core) in CORES and description_of(self.embedding, self.core, self.readout[1]) == self.config
 
     def check_parts(self) -> None:
         """Raise a ValueError unless they are as they were wrapped, and fit together: weights may have changed since."""
@@ -238,15 +241,26 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
 
 def chain_of(head: nn.Module) -> list[nn.Module]:
     """The modules of a head one after another, those of chains within chains, too."""
-    if not isinstance(head, nn.Sequential):
+    if type(head) is not nn.Sequential or not _is_as_in_torch(head):  # a subclass may compute something else
         return [head]
     return [part for inner in head for part in chain_of(inner)]
 
 
 def _name_of(part: nn.Module) -> str:
-    """Its kind, with the epsilon of a norm where that is not torch's: no weight tells it."""
+    """Its kind, with the epsilon of a norm where that is not torch's: no weight tells it.
+
+    A part that is not torch's own has a name with dots, which neither the prover nor the checker knows.
+    """
+    if not _is_as_in_torch(part):
+        return f"{type(part).__module__}.{type(part).__qualname__}"
     epsilon = getattr(part, "eps", USUAL_EPSILON)
     return type(part).__name__ + (f"(eps={epsilon})" if epsilon != USUAL_EPSILON else "")
+
+
+def _is_as_in_torch(part: nn.Module) -> bool:
+    """Whether it computes what torch's class of its name does: no class of a user's, no hook, no other `forward`."""
+    is_torch = type(part) is getattr(nn, type(part).__name__, None)
+    return is_torch and not (part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part))
 
 
 def _check_core(core: nn.Module) -> None:

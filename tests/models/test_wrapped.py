@@ -290,3 +290,34 @@ def test_what_is_no_batch_of_strings_is_named_by_nets_of_either_kind(inputs, sen
     for net in (wrap(nn.Embedding(2, 4), nn.GRU(4, 4, batch_first=True), nn.Linear(4, 2)), Plain()):
         with pytest.raises(ValueError, match=sentence):
             net(inputs)
+
+
+def test_parts_that_are_not_of_torch_are_other_nets() -> None:
+    """They have torch's weights, and other answers: a certificate names a net by its settings and weights."""
+
+    class Sequential(nn.Sequential):
+        def forward(self, values: torch.Tensor) -> torch.Tensor:
+            return -super().forward(values)
+
+    class Embedding(nn.Embedding):
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            return -super().forward(ids)
+
+    core = nn.RNN(4, 4, batch_first=True)
+
+    def kind_of(embedding: nn.Module, head: nn.Module) -> dict[str, object]:
+        return wrap(embedding, core, head).config.model_dump(mode="json")
+
+    linear, hooked = nn.Linear(4, 2), nn.Linear(4, 2)
+    hooked.register_forward_hook(lambda part, given, made: -made)
+    plain = kind_of(nn.Embedding(2, 4), nn.Sequential(linear))
+    assert plain["head"] == "Linear"
+    assert "embedding" not in plain
+    for embedding, head in (
+        (Embedding(2, 4), nn.Sequential(linear)),
+        (nn.Embedding(2, 4), Sequential(linear)),
+        (nn.Embedding(2, 4), hooked),
+    ):
+        other = kind_of(embedding, head)
+        assert other != plain
+        assert "." in other.get("embedding", other["head"])
