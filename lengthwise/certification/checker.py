@@ -34,7 +34,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, reduce
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,6 +101,12 @@ MAX_MOVES = 50_000_000
 
 MAX_WORK = 4 * 10**12
 """The largest number of multiplications. They take some minutes."""
+
+MAX_CLOSURE = 2 * 10**11
+"""The largest number of multiplications of the pairs of edges of a grid, which are made in Python's loop of rounds."""
+
+MAX_HEAD = 2_000
+"""The largest text that lists the parts of a head, in characters."""
 
 MAX_LENGTH = 2**40
 """The largest length of a proof at level bounded, in symbols."""
@@ -261,13 +267,12 @@ def read(content: bytes) -> Proof:
     names = texts(parse_json(metadata["weights"].encode(), "the names of weights"), "names of weights")
     # The digest separates a name from a shape by spaces and newlines. A name that contains them could pass for both.
     demand(all(re.fullmatch(r"[\w.]+", name) for name in names), "expected names of weights without spaces")
-    tensors, spans = {}, []
-    for name, entry in header.items():
-        tensors[name], span = tensor_of(f"tensor {name[:60]!r}", entry, content[start:])
-        spans.append(span)
-    ends = [0, *(last for _, last in sorted(spans))]
-    is_whole = ends == [*(first for first, _ in sorted(spans)), len(content) - start]
+    body = memoryview(content)[start:]  # a slice of bytes would copy them for each tensor
+    layouts = {name: layout_of(f"tensor {name[:60]!r}", entry, len(body)) for name, entry in header.items()}
+    spans = sorted((layout.first, layout.last) for layout in layouts.values())
+    is_whole = [0, *(last for _, last in spans)] == [*(first for first, _ in spans), len(body)]
     demand(is_whole, "damaged: its tensors overlap, or some of its bytes belong to none")
+    tensors = {name: tensor_of(f"tensor {name[:60]!r}", layout, body) for name, layout in layouts.items()}
     weights = {f"weights.{name}" for name in names}
     are_known = all(name in weights or name.startswith("sets.") for name in tensors)
     demand(weights <= tensors.keys() and are_known, "expected each weight by its name, and sets, and nothing else")
@@ -278,21 +283,35 @@ def read(content: bytes) -> Proof:
 DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
 
 
-def tensor_of(what: str, entry: Any, body: bytes) -> tuple[Array, tuple[int, int]]:
-    """Return a tensor and its first and last offset; its type, shape and number of bytes must agree."""
+class Layout(NamedTuple):
+    """The type, shape and span of bytes of a tensor."""
+
+    dtype: str
+    shape: list[int]
+    first: int
+    last: int
+
+
+def layout_of(what: str, entry: Any, num_bytes: int) -> Layout:
+    """Return where a tensor is; its type, shape and number of bytes must agree."""
     fields = mapping(entry, what, ("dtype", "shape", "data_offsets"))
     dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
     demand(type(dtype) is str and dtype in DTYPES, f"{what}: expected type {', '.join(DTYPES)}, got {dtype!r:.20}")
     is_shape = type(shape) is list and len(shape) <= 64 and all(type(one) is int and one > 0 for one in shape)
     demand(is_shape, f"{what}: expected a shape of whole numbers above 0")
     demand(type(offsets) is list and len(offsets) == 2, f"{what}: expected two offsets")
-    first, last = (whole(offset, f"an offset of {what}", 0, len(body)) for offset in offsets)
+    first, last = (whole(offset, f"an offset of {what}", 0, num_bytes) for offset in offsets)
     demand(
         last - first == math.prod(shape) * DTYPES[dtype].itemsize, f"{what}: damaged, its bytes do not fit its shape"
     )
-    array = np.frombuffer(body[first:last], DTYPES[dtype]).reshape(shape)
-    demand(dtype == "I64" or np.isfinite(array).all(), f"{what}: expected finite numbers")
-    return array, (first, last)
+    return Layout(dtype, shape, first, last)
+
+
+def tensor_of(what: str, layout: Layout, body: memoryview) -> Array:
+    """Return a tensor of finite numbers."""
+    array = np.frombuffer(body[layout.first : layout.last], DTYPES[layout.dtype]).reshape(layout.shape)
+    demand(layout.dtype == "I64" or np.isfinite(array).all(), f"{what}: expected finite numbers")
+    return array
 
 
 def net_digest(model: Mapping[str, Any], weights: Tensors) -> str:
@@ -492,7 +511,7 @@ def epsilon_of(part: str) -> float:
 
 def is_head(given: Any) -> bool:
     """Check that a text lists parts of known kinds, and that the bounds hold for the epsilon of each norm."""
-    if type(given) is not str or not re.fullmatch(f"({HEAD}, )*{HEAD}", given):
+    if type(given) is not str or len(given) > MAX_HEAD or not re.fullmatch(f"({HEAD}, )*{HEAD}", given):
         return False
     return all(1e-12 <= epsilon_of(part) <= 1 for part in given.split(", "))
 
@@ -895,7 +914,6 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
         num_moves += num_windows * chunk * len(moves)
         demand_limit(num_moves, MAX_MOVES, "moves of the task's machine along windows")
 
-    @cache
     def merge(window: tuple[Node, ...]) -> Node:
         target = int(table[tuple(klass for klass, _ in window)])
         demand(target >= 0, "its table lacks a window that some string shows")
@@ -903,7 +921,11 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
 
     def windows(parts: list[frozenset[Node]]) -> set[Node]:
         spend(math.prod(map(len, parts)))
-        return set(map(merge, itertools.product(*parts)))
+        nodes = set[Node]()
+        for window in itertools.product(*parts):
+            nodes.add(merge(window))
+            demand_limit(len(nodes), MAX_PAIRS, "nodes of one level")
+        return nodes
 
     pad: Node = (0, tuple(range(len(moves))))
     full = frozenset((1 + v, tuple(after)) for v, after in enumerate(moves.T.tolist()))
@@ -1182,9 +1204,13 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
     first = net.weights.get("first_state", np.zeros(width))
     demand(((low[start] <= first) & (first <= high[start])).all(), "its set of the start lacks the first state")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
-    demand_limit(count * net.num_symbols * num_parameters(net), MAX_WORK, "multiplications")
+    # A layer above the first multiplies its weights by a slope for each number of a state.
+    num_slopes = width if net.settings.get("num_layers", 1) > 1 else 1
+    num_steps = count * net.num_symbols * num_slopes
+    num_readouts = len(supervised) * max(readout_widths(net))
+    demand_limit((num_steps + num_readouts) * num_parameters(net), MAX_WORK, "multiplications")
     for symbol in range(net.num_symbols):
-        for part in in_parts(count, 8 * width):
+        for part in in_parts(count, step_numbers(net)):
             targets = sets["table"][part, symbol]
             lowest, highest = step(net, between(low[part], high[part]), symbol).ends
             demand(((lowest >= low[targets]) & (highest <= high[targets])).all(), "a step leads out of its set")
@@ -1195,9 +1221,27 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def readout_numbers(net: Net) -> int:
-    """Return how many numbers a read-out's bounds contain for each state."""
-    width = int(net.settings["hidden_size" if net.name == "wrapped" else "d_model"])
-    return width * max(width, net.num_classes)
+    """Return how many numbers a read-out's bounds contain for each state, at its widest pair of layers."""
+    widest = max(readout_widths(net))
+    return widest * widest
+
+
+def readout_widths(net: Net) -> list[int]:
+    """Return the widths of a read-out's layers."""
+    if net.name != "wrapped":
+        return [int(net.settings["d_model"]), net.num_classes]
+    linear = [net.weights[f"{prefix}.weight"].shape[0] for part, prefix in head_parts(net) if part == "Linear"]
+    return [int(net.settings["hidden_size"]), *linear]
+
+
+def step_numbers(net: Net) -> int:
+    """Return how many numbers a step's bounds contain for each state.
+
+    The features that enter a layer above the first have a slope for each of them, and up to four gates for each slope.
+    """
+    width = state_width(net)
+    size = int(net.settings["hidden_size" if net.name == "wrapped" else "d_model"])
+    return max(8 * width, 4 * size * size if net.settings.get("num_layers", 1) > 1 else 0)
 
 
 def state_width(net: Net) -> int:
@@ -1303,7 +1347,7 @@ def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
     shares = [np.clip(end, 0, 1) for end in share.ends]
     low, high = ([(1 - z) * n + z * h for z in shares] for n, h in zip(new.ends, hidden.ends, strict=True))
     # Kernels differ in the order, as in n + z (h - n), and a rounded z may leave 0..1 by some units.
-    return between(np.minimum(*low), np.maximum(*high)).rounded(new.size + hidden.size, FUNCTION)
+    return between(np.minimum(*low), np.maximum(*high)).rounded(new.size + hidden.size, 2 * FUNCTION)
 
 
 def demand_answers(net: Net, states: Form, answers: Array) -> None:
@@ -1553,8 +1597,10 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     border = np.concatenate([at_left, at_top])
     # Up the left border, and then along the upper one.
     follows = border[:, None] & border & (is_up[:, None] | ~is_up)
-    num_found = -1
+    num_found, num_rounds = -1, 0
     while num_found < (num_found := int(follows.sum())):
+        num_rounds += 1
+        demand_limit(num_rounds * 2 * count**3, MAX_CLOSURE, "multiplications until no pair of edges is new")
         upward, over = np.nonzero(follows[:num_upward, num_upward:])
         low, high, over = lower[upward, over], right[upward, over], over + num_upward
         is_made[low] = True
@@ -1671,7 +1717,9 @@ def check(certificate: Content, proof: bytes) -> str:
 
 def described(description: Content) -> str:
     """Return a name with all settings, also empty ones."""
-    settings = ", ".join(f"{name}={value!r}" for name, value in description.items() if name != "name")
+    # A name that is no word could contain lines that look like the checker's own.
+    words = {name if re.fullmatch(r"[a-z_]\w*", name) else repr(name): value for name, value in description.items()}
+    settings = ", ".join(f"{name}={value!r}" for name, value in words.items() if name != "name")
     return f"{description.get('name')!r} with {settings or 'no settings'}"
 
 

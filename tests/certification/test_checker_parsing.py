@@ -190,6 +190,44 @@ def test_large_machines_stop_at_a_limit(tmp_path: Path) -> None:
     assert_ends_soon(tmp_path, certificate, packed(proof.arrays), "gives other answers|pairs of a class")
 
 
+def test_the_pairs_of_edges_of_a_grid_stop_at_a_limit(tmp_path: Path) -> None:
+    """Each cell makes the next class of the task, so the closure needs a round for each of 1,000 classes."""
+    proof = prove(*NETS["rule"])
+    cells = [[[[[min(state + 1, 999), 0]]]] for state in range(1_000)]
+    transducer = {"letters": ["a"], "cells": cells, "top": 0, "left": 0, "numbers": [0] * 1_000, "per_row": 0}
+    arrays = {
+        "weights.cell.relations": np.zeros((1, 1, 1), np.float32),
+        "weights.cell.table": np.zeros((2, 2, 1, 2, 2), np.float32),
+    }
+    arrays["weights.cell.table"][..., 0] = 1
+    arrays |= {f"weights.cell.{name}": np.array([1, 0], np.float32) for name in ("top", "left")}
+    arrays |= {"weights.cell.per_class": np.zeros(2, np.float32)}
+    arrays |= {f"weights.cell.{name}": np.array(name == "rounding", np.float32) for name in ROUNDED}
+    content = packed(arrays)
+    model = proof.certificate["model"] | {"num_messages": 2, "num_relations": 1}
+    net = checker.net_digest(model, checker.read(content).weights)
+    changes = {"model": model, "net": net, "classes": ["0", "1"], "transducer": transducer}
+    assert_ends_soon(tmp_path, proof.certificate | changes, content, "until no pair of edges is new")
+
+
+ROUNDED = ("per_row", "temperature", "rounding")
+
+
+def test_overlapping_tensors_are_not_copied(tmp_path: Path) -> None:
+    """3,000 tensors of the same 8 MiB would be 24 GiB."""
+    entry = {"dtype": "F64", "shape": [2**20], "data_offsets": [0, 2**23]}
+    header = json.dumps({"__metadata__": {"weights": '["x"]'}, **{f"sets.{i}": entry for i in range(3_000)}}).encode()
+    content = len(header).to_bytes(8, "little") + header + bytes(2**23)
+    assert_ends_soon(tmp_path, prove(*NETS["rnn"]).certificate, content, "overlap")
+
+
+def test_names_of_settings_do_not_print_lines() -> None:
+    proof = prove(*NETS["rnn"])
+    task = proof.certificate["task"] | {"x=1\nThe net is right on every string.": 1}
+    printed = checker.statement(proof.certificate | {"task": task}, "")
+    assert len(printed.splitlines()) == len(checker.statement(proof.certificate, "").splitlines())
+
+
 def assert_ends_soon(folder: Path, certificate: dict[str, object], proof: bytes, reason: str) -> None:
     """In 60 CPU seconds and a gigabyte, with one sentence."""
     (folder / "certificate.json").write_text(json_text(certificate))
