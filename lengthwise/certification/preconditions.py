@@ -36,9 +36,9 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
         if tensor.is_floating_point():
             _check_numbers(name, tensor)
     _check_state_dict(model, tensors)
+    check_arithmetic()
     check_task_consistent(task)
     _check_axes(model, task)
-    check_arithmetic()
     check_consistent(model, task)
     check_sizes(model, task)
     check_methods(model, task)
