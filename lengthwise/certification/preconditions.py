@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.certification.examination import weights_digest
 from lengthwise.devices import check_arithmetic
-from lengthwise.models.base import MODELS, SequenceModel
+from lengthwise.models.base import MODELS, SequenceModel, outline
 from lengthwise.models.consistency import check_consistent, check_methods, check_sizes, some_strings
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import MachineTask
@@ -99,7 +99,7 @@ def _check_axes(model: SequenceModel, task: MachineTask) -> None:
     kind = type(model)
     if kind is not MODELS.get(getattr(kind, "name", "")):
         return
-    made = {name: len(shape) for name, shape in _shapes(_made_again(model, task).state_dict()).items()}
+    made = {name: len(shape) for name, shape in _shapes(outline(kind.name, model.config, task).state_dict()).items()}
     for name, shape in _shapes(model.state_dict()).items():
         if len(shape) != made.get(name, len(shape)):
             raise ValueError(
