@@ -1229,9 +1229,14 @@ def readout_numbers(net: Net) -> int:
 def readout_widths(net: Net) -> list[int]:
     """Return the widths of a read-out's layers."""
     if net.name != "wrapped":
-        return [int(net.settings["d_model"]), net.num_classes]
+        return [feature_width(net), net.num_classes]
     linear = [net.weights[f"{prefix}.weight"].shape[0] for part, prefix in head_parts(net) if part == "Linear"]
-    return [int(net.settings["hidden_size"]), *linear]
+    return [feature_width(net), *linear]
+
+
+def feature_width(net: Net) -> int:
+    """Return the width of a layer's features."""
+    return int(net.settings["hidden_size" if net.name == "wrapped" else "d_model"])
 
 
 def step_numbers(net: Net) -> int:
@@ -1239,9 +1244,8 @@ def step_numbers(net: Net) -> int:
 
     The features that enter a layer above the first have a slope for each of them, and up to four gates for each slope.
     """
-    width = state_width(net)
-    size = int(net.settings["hidden_size" if net.name == "wrapped" else "d_model"])
-    return max(8 * width, 4 * size * size if net.settings.get("num_layers", 1) > 1 else 0)
+    has_slopes = net.settings.get("num_layers", 1) > 1
+    return max(8 * state_width(net), 4 * feature_width(net) ** 2 if has_slopes else 0)
 
 
 def state_width(net: Net) -> int:
