@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from choosing_net import draw_machine, machine_net
 from last_symbol import LastSymbol, last_symbol_net
+from rule_net import rule_net
 from safetensors.numpy import load
 from safetensors.numpy import save as save_arrays
 from slow_nets import LAST, slow_net
@@ -119,23 +120,8 @@ def choosing() -> tuple[SequenceModel, MachineTask]:
 def rule() -> tuple[SequenceModel, MachineTask]:
     """A grid recurrence whose cells are those of the longest common subsequence."""
     task = make_task("longest-common-subsequence", alphabet=3, max_length=40)
-    machine = task.reference
-    assert isinstance(machine, GridMachine)
-    size, relations = max(machine.table.shape[:2]), len(machine.symbols) ** 2
-    model = make_model("grid-recurrence", task, num_messages=size, num_relations=relations)
-    model.set_progress(1.0)
-    cell = model.cell
-    with torch.no_grad():
-        for logits in (cell.relations, cell.table, cell.top, cell.left, cell.per_class):
-            logits.zero_()
-        cell.relations += torch.eye(relations).view_as(cell.relations)
-        table = torch.tensor(machine.table).flatten(2, 3)
-        cell.table[: len(table), : table.shape[1]] += nn.functional.one_hot(table, size)
-        cell.top[machine.top] += 1
-        cell.left[machine.left] += 1
-        cell.per_class[: len(machine.numbers)] = torch.tensor(machine.numbers).float() + 0.3
-        cell.per_row.fill_(machine.per_row - 0.4)
-    return model, task
+    assert isinstance(task.reference, GridMachine)
+    return rule_net(task.reference, task), task
 
 
 EVEN_PAIRS = make_task("even-pairs")

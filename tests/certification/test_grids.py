@@ -5,12 +5,12 @@ import copy
 import pytest
 import torch
 from planted_rules import planted
+from rule_net import rule_net
 
 import lengthwise.certification.grids as grids_module
 import lengthwise.certification.pairs as pairs_module
 import lengthwise.certification.verify as verify_module
 from lengthwise import certify, machine_model, make_model, make_task
-from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.counterexample import grade
@@ -18,7 +18,6 @@ from lengthwise.certification.proofs.base import Unproved
 from lengthwise.certification.proofs.rules import RuleProver
 from lengthwise.certification.verify import check
 from lengthwise.extraction.readers.grid import GridReader
-from lengthwise.models.grid_recurrence import GridRecurrence
 from lengthwise.report.tables.certificate import certificate_lines, checked_lines
 
 TASKS = ("longest-common-subsequence", "levenshtein-distance")
@@ -36,30 +35,10 @@ def task_of(name: str):
     return make_task(name, alphabet=3, max_length=40)
 
 
-def net_of(machine: GridMachine, task, margin: float = 1.0) -> GridRecurrence:
-    """A net at temperature 0 whose cells are the machine's, with a relation for each two letters."""
-    size = max(machine.table.shape[:2])
-    relations = len(machine.symbols) ** 2
-    model = make_model("grid-recurrence", task, num_messages=size, num_relations=relations)
-    model.set_progress(1.0)
-    cell = model.cell
-    with torch.no_grad():
-        for logits in (cell.relations, cell.table, cell.top, cell.left, cell.per_class):
-            logits.zero_()
-        cell.relations += margin * torch.eye(relations).view_as(cell.relations)
-        table = torch.tensor(machine.table).flatten(2, 3)
-        cell.table[: len(table), : table.shape[1]] += margin * torch.nn.functional.one_hot(table, size)
-        cell.top[machine.top] += margin
-        cell.left[machine.left] += margin
-        cell.per_class[: len(machine.numbers)] = torch.tensor(machine.numbers).float() + 0.3
-        cell.per_row.fill_(machine.per_row - 0.4)
-    return model
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_a_net_that_is_the_rule_is_proved_verified_and_confirmed(name: str) -> None:
     task = task_of(name)
-    model = net_of(task.reference, task, margin=0.25)
+    model = rule_net(task.reference, task, margin=0.25)
     certificate = certify(model, task)
     assert (certificate.level, certificate.reason, certificate.evidence.slack) == ("proved", "", 0.25)
     again = Certificate.from_text(certificate.to_text())
@@ -79,7 +58,7 @@ def test_no_net_with_a_wrong_cell_that_matters_is_certified(name: str, every: in
     """Wrong entries one by one; those of classes that never meet leave the net right, and its proof as it was."""
     task, levels = task_of(name), []
     for entry, wrong in list(planted(task.reference))[:: every * (1 if name == TASKS[0] else 4)]:
-        model = net_of(wrong, task)
+        model = rule_net(wrong, task)
         certificate = certify(model, task)
         levels.append(certificate.level)
         if certificate.level == "refuted":
@@ -97,7 +76,7 @@ def test_no_net_with_a_wrong_cell_that_matters_is_certified(name: str, every: in
 def test_borders_and_numbers_that_are_wrong_are_refuted(name: str) -> None:
     task = task_of(name)
     for part, shift in (("per_row", 1.0), ("per_row", -1.0), ("per_class", 1.0), ("top", 5.0), ("left", 5.0)):
-        model = net_of(task.reference, task)
+        model = rule_net(task.reference, task)
         parameter = getattr(model.cell, part)
         with torch.no_grad():
             if part in ("top", "left"):
@@ -109,7 +88,7 @@ def test_borders_and_numbers_that_are_wrong_are_refuted(name: str) -> None:
 
 def test_two_equal_logits_prove_nothing() -> None:
     task = task_of("levenshtein-distance")
-    model = net_of(task.reference, task)
+    model = rule_net(task.reference, task)
     with torch.no_grad():
         best = model.cell.table[2, 2, 0, 0].argmax()
         model.cell.table[2, 2, 0, 0, (best + 1) % 3] = model.cell.table[2, 2, 0, 0, best]
@@ -122,7 +101,7 @@ def test_two_equal_logits_prove_nothing() -> None:
 @pytest.mark.parametrize("border", ["top", "left"])
 def test_logits_that_are_all_infinite_are_equal(border: str) -> None:
     task = task_of("levenshtein-distance")
-    model = net_of(task.reference, task)
+    model = rule_net(task.reference, task)
     extraction = GridReader(model, task.symbols).extract(0.0)
     assert RuleProver().prove(model, extraction).slack == 1
     with torch.no_grad():
@@ -134,7 +113,7 @@ def test_logits_that_are_all_infinite_are_equal(border: str) -> None:
 def test_nets_that_compute_something_else_are_not_proved() -> None:
     """They err only where answers are larger than those tested."""
     task = task_of("longest-common-subsequence")
-    hooked, replaced = net_of(task.reference, task), net_of(task.reference, task)
+    hooked, replaced = rule_net(task.reference, task), rule_net(task.reference, task)
     hooked.readout.register_forward_hook(lambda module, given, logits: logits.where(given[0] < 20, 0.0))
     usual = replaced.numbers
     replaced.numbers = lambda inputs: usual(inputs).clamp(max=20)
@@ -146,7 +125,7 @@ def test_nets_that_compute_something_else_are_not_proved() -> None:
 
 def test_nets_whose_messages_are_no_classes_are_not_certified() -> None:
     task = task_of("longest-common-subsequence")
-    soft = net_of(task.reference, task, margin=40.0)
+    soft = rule_net(task.reference, task, margin=40.0)
     soft.cell.temperature.fill_(0.5)
     certificate = certify(soft, task)
     assert certificate.level == "tested"
@@ -157,7 +136,7 @@ def test_nets_whose_messages_are_no_classes_are_not_certified() -> None:
 
 def test_numbers_that_are_too_large_are_no_machine() -> None:
     task = task_of("longest-common-subsequence")
-    model = net_of(task.reference, task)
+    model = rule_net(task.reference, task)
     with torch.no_grad():
         model.cell.per_class[0] = torch.inf
     assert certify(model, task).level in ("refuted", "tested")
@@ -221,7 +200,7 @@ MUTATIONS = [
 
 def test_no_changed_certificate_passes() -> None:
     task = task_of("levenshtein-distance")
-    content = certify(net_of(task.reference, task), task).model_dump(mode="json")
+    content = certify(rule_net(task.reference, task), task).model_dump(mode="json")
     check(Certificate.model_validate(content))
     assert len(MUTATIONS) > 50
     for path, value in MUTATIONS:

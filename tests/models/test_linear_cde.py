@@ -53,6 +53,18 @@ def test_one_layer_solves_the_word_problem_of_s5(structure: str) -> None:
     assert torch.equal(permuting_net(task, structure)(batch.inputs).argmax(-1), task.solve(batch.inputs))
 
 
+def assert_states(layer: LinearCDELayer, table: torch.Tensor, rows: torch.Tensor, expected: list[torch.Tensor]) -> None:
+    """States and gradients of a layer, by features and by rows of a table, are those expected after each symbol."""
+    parameters = list(layer.parameters())
+    theirs = torch.autograd.grad(torch.stack(expected, 1).square().sum(), parameters)
+    first = layer.initial_state(table[:2])
+    for outputs, last in (layer(table[rows], first), layer.through_rows(table, rows, first)):
+        torch.testing.assert_close(outputs, torch.stack(expected, 1), rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(last, expected[-1], rtol=1e-10, atol=1e-10)
+        ours = torch.autograd.grad(outputs.square().sum(), parameters)
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize(("structure", "block_dim"), [("block", 4), ("block", 1), ("low-rank", 8)])
 def test_a_layer_is_the_published_step(structure: str, block_dim: int) -> None:
     """h_t = h_{t-1} + sum_i u_i A^i h_{t-1} / 40, the A^i written out, with a channel of ones first; also by tables."""
@@ -71,14 +83,7 @@ def test_a_layer_is_the_published_step(structure: str, block_dim: int) -> None:
         channels = torch.cat([torch.ones(2, 1), table[row]], 1)
         state = state + torch.einsum("bc,cij,bj->bi", channels / 40, matrices, state)
         expected.append(state)
-    parameters = list(layer.parameters())
-    theirs = torch.autograd.grad(torch.stack(expected, 1).square().sum(), parameters)
-    first = layer.initial_state(table[:2])
-    for outputs, last in (layer(table[rows], first), layer.through_rows(table, rows, first)):
-        torch.testing.assert_close(outputs, torch.stack(expected, 1), rtol=1e-10, atol=1e-10)
-        torch.testing.assert_close(last, expected[-1], rtol=1e-10, atol=1e-10)
-        ours = torch.autograd.grad(outputs.square().sum(), parameters)
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+    assert_states(layer, table, rows, expected)
 
 
 def test_the_product_is_the_step_of_the_published_code() -> None:
@@ -95,14 +100,7 @@ def test_the_product_is_the_step_of_the_published_code() -> None:
         read = torch.einsum("bjr,bj->br", right, state)
         state = state + (channels @ layer.diagonal) * state + torch.einsum("bjr,br->bj", left, read)
         expected.append(state)
-    parameters = list(layer.parameters())
-    theirs = torch.autograd.grad(torch.stack(expected, 1).square().sum(), parameters)
-    first = layer.initial_state(table[:2])
-    for outputs, last in (layer(table[rows], first), layer.through_rows(table, rows, first)):
-        torch.testing.assert_close(outputs, torch.stack(expected, 1), rtol=1e-10, atol=1e-10)
-        torch.testing.assert_close(last, expected[-1], rtol=1e-10, atol=1e-10)
-        ours = torch.autograd.grad(outputs.square().sum(), parameters)
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+    assert_states(layer, table, rows, expected)
 
 
 def test_the_two_forms_of_low_rank_are_different_functions_of_the_same_weights() -> None:
