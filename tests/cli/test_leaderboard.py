@@ -15,7 +15,7 @@ from command import exit_code
 from lengthwise.cli import progress
 from lengthwise.experiments import leaderboard
 from lengthwise.models.base import MODELS
-from lengthwise.registry import EXTENSIONS, _loaded, load_extensions
+from lengthwise.registry import EXTENSIONS, load_extensions
 from lengthwise.runs.execute import Interrupted
 from lengthwise.runs.records import read_records
 
@@ -38,7 +38,6 @@ def mine(tmp_path: Path, monkeypatch) -> Iterator[Path]:
     path.write_text(MINE.replace("{name}", path.stem.replace("_", "-")))
     yield path
     MODELS._members.pop(f"my-{path.stem.replace('_', '-')}", None)
-    _loaded.discard(path.resolve())  # later tests of this process would record its digest, some without the right
 
 
 def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, monkeypatch, capsys) -> None:
