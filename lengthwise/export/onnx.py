@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from lengthwise.export.agreement import agreement
 from lengthwise.export.base import EXPORTS, Export, Options
@@ -66,8 +67,9 @@ def onnx_model(
     """The file of a model's graph: equal bytes for equal weights, with no path and no time in it.
 
     Raises:
-        ValueError: the model has no such form (`trace`).
+        ValueError: the model has no such form (`trace`), or a part that ONNX has no operator for.
     """
+    _check_expressible(model)
     form = form or default_form(model)
     scans = form in ("strings", "parts") and isinstance(model, RecurrentModel)
     traced = trace(model, "step" if scans else form, max_length)  # type: ignore[arg-type]
@@ -83,6 +85,16 @@ def onnx_model(
         if max_length is not None:
             content.metadata_props["max_length"] = str(max_length)
         return _serialized(content)
+
+
+def _check_expressible(model: SequenceModel) -> None:
+    """Reject projections of an LSTM: torch's exporter drops them, and writes a graph that no runtime takes."""
+    for name, part in model.named_modules():
+        if isinstance(part, nn.RNNBase) and part.proj_size:
+            raise ValueError(
+                f"model: expected operations that ONNX has, got {name} with proj_size={part.proj_size}, and its LSTM "
+                "has no projection; choose format torch"
+            )
 
 
 def _translated(traced: Graph) -> Any:
@@ -186,13 +198,16 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
-    with _sentence():
+    way_out = ""
+    if any(weight.dtype == torch.float64 for weight in model.parameters()):  # for which it lacks many operators
+        way_out = "; give model.float()"
+    with _sentence(way_out):
         session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     dtype = model.initial_state(1).detach().numpy().dtype if isinstance(model, RecurrentModel) else np.float32
     first = np.array(json.loads(session.get_modelmeta().custom_metadata_map.get("initial_state", "[]")))
 
     def run(values: dict[str, Any]) -> Any:
-        with _sentence():
+        with _sentence(way_out):
             return session.run(None, values)
 
     def start(count: int) -> Any:
@@ -212,7 +227,7 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
 
 
 @contextmanager
-def _sentence() -> Iterator[None]:
+def _sentence(way_out: str) -> Iterator[None]:
     """An error of onnxruntime, whose classes have no base of their own, as one sentence."""
     try:
         yield
@@ -221,6 +236,5 @@ def _sentence() -> Iterator[None]:
             raise
         lines = str(problem).strip().splitlines() or [type(problem).__name__]
         raise ValueError(
-            f"model: expected a graph that onnxruntime runs, got one that it refuses ({lines[0][-200:]}); where its "
-            "weights are float64, give model.float()"
+            f"model: expected a graph that onnxruntime runs, got one that it refuses ({lines[0][-200:]}){way_out}"
         ) from None

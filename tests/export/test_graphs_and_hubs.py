@@ -222,7 +222,23 @@ def test_a_net_that_onnxruntime_does_not_run_is_named(net: Path, tmp_path: Path,
     assert exit_code("export", str(path.with_suffix(".toml")), "--to", "onnx", "--out", "net.onnx") == 2
     err = capsys.readouterr().err
     assert "model: expected a graph that onnxruntime runs, got one that it refuses" in err
-    assert err.endswith("where its weights are float64, give model.float()\n")
+    assert err.endswith("; give model.float()\n")
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
+@pytest.mark.parametrize("form", ["step", "strings", "parts"])
+def test_projections_are_exported_by_torch_alone(form: str, net: Path, tmp_path: Path, capsys) -> None:
+    """ONNX has no operator for them; torch's exporter leaves them out."""
+    path = tmp_path / "net.safetensors"
+    core = nn.LSTM(4, 6, proj_size=3, batch_first=True)
+    save_model(nn.ModuleDict({"embedding": nn.Embedding(2, 4), "core": core, "head": nn.Linear(3, 2)}), str(path))
+    toml = path.with_suffix(".toml")
+    toml.write_text('weights = "net.safetensors"\ntask = "parity"\n')
+    assert exit_code("export", str(toml), "--to", "onnx", "--form", form, "--out", "net.onnx") == 2
+    sentence = "got core with proj_size=3, and its LSTM has no projection; choose format torch\n"
+    assert capsys.readouterr().err.endswith(sentence)
+    assert exit_code("export", str(toml), "--to", "torch", "--out", "net.pt2") == 0
+    assert "logits within" in capsys.readouterr().out
 
 
 def test_a_folder_for_hubs_keeps_double_precision(tmp_path: Path) -> None:
