@@ -40,7 +40,8 @@ class Codebook(nn.Module):
     @property
     def is_empty(self) -> bool:
         """Whether there are no codes, as where there are no numbers at all: in the outline of a model."""
-        return self.count.is_meta or not bool(self.count)
+        # In a graph that is exported the count is a plain number, on which its shapes may depend.
+        return getattr(self.count, "is_meta", False) or not bool(self.count)
 
     @property
     def known(self) -> Float[Tensor, "K D"]:
