@@ -1,5 +1,6 @@
 """A user's own net in files: its weights as safetensors, and a few lines of TOML that say what they are."""
 
+import json
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from lengthwise.files import open_file, read_file
 from lengthwise.models.consistency import check_sizes
+from lengthwise.models.containers import first_line
 from lengthwise.models.wrapped import WrappedRNN, wrap
 from lengthwise.runs.spec import read_settings
 from lengthwise.tasks.base import SymbolTask, Task, make_task
@@ -86,8 +88,8 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
             raise ValueError(f"{path}: expected weights of {part} {getattr(description, part)!r}, got none; name it")
     try:
         net = _net(parts, description.nonlinearity)
-    except (IndexError, KeyError, RuntimeError, ValueError) as problem:
-        sentence = f"no weight {problem}" if isinstance(problem, KeyError) else str(problem).splitlines()[0]
+    except (IndexError, RuntimeError, ValueError) as problem:
+        sentence = str(problem) if type(problem) is ValueError else first_line(problem)
         raise ValueError(f"{path}: the weights in {description.weights} do not fit: {sentence}") from None
     task = make_task(name, **settings)
     if isinstance(task, SymbolTask):
@@ -128,7 +130,7 @@ def net_of_parts(weights: dict[str, Tensor], nonlinearity: str) -> WrappedRNN:
     """The inverse of `parts_of`.
 
     Raises:
-        KeyError, RuntimeError, ValueError: weights are missing, or do not fit together.
+        IndexError, KeyError, RuntimeError, ValueError: weights are missing, or do not fit together.
     """
     parts: dict[str, dict[str, Tensor]] = {"embedding": {}, "core": {}, "head": {}}
     for name, tensor in weights.items():
@@ -150,36 +152,53 @@ def check_not_pickled(path: Path) -> None:
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file, the tied ones that `safetensors.torch.save_model` left out under all their names."""
+    if path.name.endswith(".index.json"):
+        raise ValueError(
+            f"{path}: expected a file of weights, got the index of several; where the net was trained, call "
+            "safetensors.torch.save_model(net, 'net.safetensors'), which writes one file"
+        )
     try:
         check_not_pickled(path)
-        return load(read_file(path))
+        content = read_file(path)
+        weights = load(content)
     except FileNotFoundError:
         raise ValueError(f"{path}: expected weights, got no such file; {_CONVERT}") from None
     except SafetensorError as problem:
         raise ValueError(f"{path}: expected safetensors, got something else ({problem})") from None
+    # The library has read the header, so that it is JSON; `save_model` notes there which name each tied one goes by.
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    notes: dict[str, str] = header.get("__metadata__") or {}
+    return weights | {name: weights[kept] for name, kept in notes.items() if name not in weights and kept in weights}
+
+
+def _weight(part: str, weights: dict[str, Tensor], name: str) -> Tensor:
+    if name not in weights:
+        raise ValueError(f"{part}: expected {name} among its weights, got {', '.join(sorted(weights))}")
+    return weights[name]
 
 
 def _matrix(part: str, weights: dict[str, Tensor]) -> tuple[int, int]:
     """The shape of a part's matrix."""
-    shape = weights["weight"].shape
+    shape = _weight(part, weights, "weight").shape
     if len(shape) != 2:
         raise ValueError(f"{part}: expected a weight of two dimensions, got shape {[*shape]}")
     return shape[0], shape[1]
 
 
 def _embedding(weights: dict[str, Tensor]) -> nn.Embedding:
-    return _with_weights(nn.Embedding(*_matrix("embedding", weights)), weights)
+    return _with_weights("embedding", nn.Embedding(*_matrix("embedding", weights)), weights)
 
 
 def _linear(weights: dict[str, Tensor]) -> nn.Linear:
     classes, width = _matrix("head", weights)
-    return _with_weights(nn.Linear(width, classes, bias="bias" in weights), weights)
+    return _with_weights("head", nn.Linear(width, classes, bias="bias" in weights), weights)
 
 
 def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
     if any(name.endswith("_reverse") for name in weights):
         raise ValueError("expected a core that reads forwards, got the weights of a bidirectional one")
-    rows, output = weights["weight_hh_l0"].shape
+    rows, output = _weight("core", weights, "weight_hh_l0").shape
     projected = weights["weight_hr_l0"].shape[1] if "weight_hr_l0" in weights else output
     layers = sum(name.startswith("weight_hh_l") for name in weights)
     kind = GATES.get(rows // projected) if rows % projected == 0 else None
@@ -190,12 +209,18 @@ def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
     options: dict[str, Any] = {"nonlinearity": nonlinearity} if kind is nn.RNN else {}
     if "weight_hr_l0" in weights:
         options["proj_size"] = output
-    inputs, bias = weights["weight_ih_l0"].shape[1], "bias_hh_l0" in weights
+    inputs, bias = _weight("core", weights, "weight_ih_l0").shape[1], "bias_hh_l0" in weights
     core: nn.RNNBase = kind(inputs, projected, layers, bias=bias, batch_first=True, **options)
-    return _with_weights(core, weights)
+    return _with_weights("core", core, weights)
 
 
-def _with_weights(module: Part, weights: dict[str, Tensor]) -> Part:
+def _with_weights(part: str, module: Part, weights: dict[str, Tensor]) -> Part:
+    expected = module.state_dict()
+    for name, tensor in expected.items():
+        if (given := _weight(part, weights, name)).shape != tensor.shape:
+            raise ValueError(f"{part}: expected {name} of shape {[*tensor.shape]}, got {[*given.shape]}")
+    if others := sorted(weights.keys() - expected):
+        raise ValueError(f"{part}: expected the weights of an nn.{type(module).__name__}, got {others[0]}, too")
     with torch.no_grad():
         module.to(next(iter(weights.values())).dtype).load_state_dict(weights)
     return module

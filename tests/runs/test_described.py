@@ -138,7 +138,13 @@ def test_mistakes_are_named(more: dict[str, str], sentence: str, tmp_path: Path,
             torch.zeros(18, 6).double(),
             "of one kind of numbers, got torch.float32, torch.float64; convert",
         ),
-        ("memory.weight_ih_l0", torch.zeros(18), "do not fit: tuple index out of range"),
+        ("memory.weight_ih_l0", torch.zeros(18), "do not fit: IndexError: tuple index out of range"),
+        (
+            "memory.bias_ih_l0",
+            torch.zeros(17),
+            "do not fit: core: expected bias_ih_l0 of shape [18], got [17]",
+        ),
+        ("memory.gain", torch.zeros(18), "do not fit: core: expected the weights of an nn.GRU, got gain, too"),
         ("symbols.weight", torch.zeros(2), "do not fit: embedding: expected a weight of two dimensions, got shape [2]"),
         ("memory.weight_hh_l0", torch.zeros(18, 0), "got memory.weight_hh_l0 of torch.float32 and shape [18, 0]; save"),
     ],
@@ -173,3 +179,41 @@ def test_what_is_pickled_is_never_opened(is_legacy: bool, tmp_path: Path, capsys
     for given in (path, tmp_path / "net.pt"):
         error = error_of(given, capsys)
         assert "net.pt: expected safetensors, got a file of torch.save or pickle; where it was trained, call" in error
+
+
+@pytest.mark.parametrize(
+    ("key", "part", "name"),
+    [
+        ("symbols.weight", "embedding", ""),
+        ("memory.weight_hh_l0", "core", "weight_hh_l0"),
+        ("memory.weight_ih_l0", "core", "weight_ih_l0"),
+        ("memory.bias_ih_l1", "core", "bias_ih_l1"),
+        ("answers.weight", "head", "weight"),
+    ],
+)
+def test_a_missing_weight_is_named(key: str, part: str, name: str, tmp_path: Path, capsys) -> None:
+    path = save(net_of(num_layers=2), tmp_path)
+    weights = load_file(tmp_path / "net.safetensors")
+    del weights[key]
+    save_file(weights, tmp_path / "net.safetensors")
+    expected = f"{part}: expected {name} among its weights, got " if name else f"expected weights of {part} 'symbols'"
+    assert expected in error_of(path, capsys)
+
+
+def test_tied_weights_are_read_under_all_their_names(tmp_path: Path) -> None:
+    """`save_model` writes one of two tied tensors, and the other one's name into the header."""
+    net = net_of()
+    net.symbols = nn.Embedding(2, 6)
+    net.memory = nn.GRU(6, 6, batch_first=True)
+    net.answers.weight = net.symbols.weight
+    loaded, _ = load_described(save(net, tmp_path))
+    assert not {"symbols.weight", "answers.weight"} <= load_file(tmp_path / "net.safetensors").keys()
+    strings = torch.randint(2, (4, 9))
+    assert torch.equal(loaded(strings), wrap(net.symbols, net.memory, net.answers)(strings))
+
+
+def test_the_index_of_several_files_is_named(tmp_path: Path, capsys) -> None:
+    path = save(net_of(), tmp_path, weights="model.safetensors.index.json")
+    (tmp_path / "model.safetensors.index.json").write_text('{"metadata": {}, "weight_map": {}}')
+    sentence = "model.safetensors.index.json: expected a file of weights, got the index of several; where"
+    assert sentence in error_of(path, capsys)
