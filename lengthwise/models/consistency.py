@@ -66,9 +66,9 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
     strings = some_strings(NUM_STRINGS, length, len(task.symbols)).to(device_of(model))
     with eval_mode(model):
         by_step = list(_steps(model, strings)) if isinstance(model, RecurrentModel) else []
-        logits = _forward(model, strings, task)
         state = _called(model, "last_state", strings)
-        _called(model, "readout", state)  # an error in it is named before `last`, which calls it
+        _called(model, "readout", state)  # an error in it is named before `forward` and `last`, which call it
+        logits = _forward(model, strings, task)
         _compare(model, "last_state", _called(model, "last", strings), logits[:, -1])
         for index, of_step in enumerate(by_step):
             _compare(model, "step", of_step, logits[:, index])

@@ -175,13 +175,20 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         return state
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ Z"]]:
-        """The states at every position; of several at once where torch returns them, as it does without cell states."""
+        """The states at every position, chunk by chunk; torch returns cell states of the last position alone."""
         self.check_inputs(inputs, self.num_symbols)
         state = self.initial_state(len(inputs))
         is_output = self.config.num_layers == 1 and self.config.core != "lstm"
-        for tokens in inputs.split(MAX_POSITIONS_PER_CHUNK if is_output else 1, 1):
-            outputs, state = self._read(self.embedding(tokens), state)
-            yield outputs if is_output else state[:, None]
+        for tokens in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
+            if is_output:
+                outputs, state = self._read(self.embedding(tokens), state)
+            else:
+                by_position = []
+                for token in self.embedding(tokens).split(1, 1):
+                    _, state = self._read(token, state)
+                    by_position.append(state)
+                outputs = torch.stack(by_position, 1)
+            yield outputs
 
     @in_full_precision
     def _read(

@@ -1,6 +1,7 @@
 """What a recipe requires of a task and of a model, checked before anything is trained."""
 
 import torch
+from torch import nn
 
 from lengthwise.models.base import MODELS, SequenceModel, TreeModel
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, BoundsSteps, HasHiddenMatrices, ShowsNodes
@@ -36,7 +37,7 @@ def check_task(task: Task, recipe: Recipe) -> None:
 
 
 def check_trainable(model: SequenceModel) -> None:
-    """Raise a ValueError where no gradient would reach a weight."""
+    """Raise a ValueError where no gradient would reach a weight, or a weight would not move by it."""
     if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
         raise ValueError("train: expected a call that may take gradients, got one within no_grad or inference_mode")
     if not any(parameter.requires_grad and not parameter.is_inference() for parameter in model.parameters()):
@@ -44,6 +45,19 @@ def check_trainable(model: SequenceModel) -> None:
             f"model: expected weights to train, got a {model.name} without any; a net that is made within "
             "inference_mode, or whose requires_grad is False, has none"
         )
+    for name, parameter in model.named_parameters():
+        if parameter.is_floating_point() and parameter.itemsize < 4:
+            # A step of less than half a unit in the last place is rounded away: 1/512 of a weight in bfloat16.
+            raise ValueError(
+                f"model: expected weights in float32 or float64, got {name} in {parameter.dtype}, where most steps "
+                "are too small to change a weight; train model.float(), and convert it afterwards"
+            )
+    for name, part in model.named_modules():
+        if isinstance(part, nn.Embedding | nn.EmbeddingBag) and part.sparse:
+            raise ValueError(
+                f"model: expected gradients that are no sparse tensors, which optimizers here do not take, got {name} "
+                f"with sparse=True; set model.{name}.sparse = False"
+            )
 
 
 def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.optim.swa_utils import AveragedModel
 
-from lengthwise import certify, length_curve, make_task, wrap
+from lengthwise import certify, length_curve, make_spec, make_task, train, wrap
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.wrapped import CORES
 
@@ -15,6 +16,11 @@ CORE_OPTIONS = {
     "batch first": {"batch_first": True, "num_layers": 2},
     "no bias": {"bias": False},
 }
+
+COMPILED = pytest.mark.filterwarnings("ignore:.*torch.jit.*is deprecated")
+"""What torch says of itself where it imports its compiler."""
+
+RECIPE = make_spec("parity", "gru", {"train": {"steps": 2, "batch_size": 4, "min_length": 4, "max_length": 6}}).recipe
 
 
 def core_of(kind: type[nn.Module], options: dict[str, object]) -> nn.Module:
@@ -321,3 +327,73 @@ def test_parts_that_are_not_of_torch_are_other_nets() -> None:
         other = kind_of(embedding, head)
         assert other != plain
         assert "." in other.get("embedding", other["head"])
+
+
+CONTAINERS = {
+    "compiled": (torch.compile, "give core._orig_mod"),
+    "data parallel": (nn.DataParallel, "give core.module"),
+    "averaged": (AveragedModel, "give core.module"),
+    "parametrized": (
+        lambda core: nn.utils.parametrizations.orthogonal(core, "weight_hh_l0"),
+        "call torch.nn.utils.parametrize.remove_parametrizations(core, 'weight_hh_l0')",
+    ),
+}
+"""What torch puts around a core, and how a user gets the core."""
+
+
+@COMPILED
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_the_way_to_a_module_within_another_is_named(name: str) -> None:
+    around, way_out = CONTAINERS[name]
+    container = around(nn.GRU(4, 6))
+    with pytest.raises(ValueError, match=r"^core: expected an nn\.RNN") as caught:
+        wrap(nn.Embedding(2, 4), container, nn.Linear(6, 2))
+    assert str(caught.value).endswith(f"; {way_out}")
+    inner = getattr(container, way_out.partition("core.")[2], None)
+    if name == "parametrized":
+        inner = nn.utils.parametrize.remove_parametrizations(container, "weight_hh_l0")
+    wrap(nn.Embedding(2, 4), inner, nn.Linear(6, 2))
+
+
+@COMPILED
+@pytest.mark.unchecked
+@pytest.mark.parametrize("around", [torch.compile, nn.DataParallel])
+def test_a_whole_net_within_another_module_is_named(around) -> None:
+    net = wrap(nn.Embedding(2, 4), nn.GRU(4, 6), nn.Linear(6, 2))
+    name = {torch.compile: "_orig_mod"}.get(around, "module")
+    for act in (certify, lambda model, task: train(model, task, RECIPE), lambda *given: length_curve(*given, [5])):
+        with pytest.raises(ValueError, match=rf"^model: expected a model of this package, got .*; give model\.{name}$"):
+            act(around(net), make_task("parity"))
+
+
+def test_sparse_gradients_are_refused_before_training() -> None:
+    net = wrap(nn.Embedding(2, 4, sparse=True), nn.GRU(4, 6), nn.Linear(6, 2))
+    with pytest.raises(ValueError, match=r"got embedding with sparse=True; set model\.embedding\.sparse = False"):
+        train(net, make_task("parity"), RECIPE)
+    net.embedding.sparse = False
+    train(net, make_task("parity"), RECIPE)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_that_would_not_move_are_not_trained(dtype: torch.dtype) -> None:
+    net = wrap(nn.Embedding(2, 4), nn.GRU(4, 6), nn.Linear(6, 2)).to(dtype)
+    with pytest.raises(ValueError, match=rf"got embedding.weight in {dtype}, .* train model.float\(\)"):
+        train(net, make_task("parity"), RECIPE)
+    train(net.float(), make_task("parity"), RECIPE)
+
+
+class OfHalfAState(Plain):
+    """Its `readout` takes a part of a state, where `forward` gives it a whole one."""
+
+    def step(self, token: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        state = torch.tanh(self.inner(torch.cat([self.embedding(token), state], 1)))
+        return self.readout(state[:, :2]), state
+
+
+@pytest.mark.unchecked
+def test_a_readout_of_half_a_state_is_named() -> None:
+    net = OfHalfAState()
+    net.readout = nn.Linear(2, 2)
+    for act in (certify, lambda model, task: train(model, task, RECIPE)):
+        with pytest.raises(ValueError, match=r"^OfHalfAState.readout: expected a result .*; let it take a whole state"):
+            act(net, make_task("parity"))
