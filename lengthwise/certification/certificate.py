@@ -29,7 +29,7 @@ from lengthwise.certification.machines import (
 )
 from lengthwise.display import spelled
 from lengthwise.evaluation.interval import wilson_interval
-from lengthwise.files import json_text, parse_json_text
+from lengthwise.files import json_text, parse_json_text, read_file
 from lengthwise.registry import Registry, nearest
 
 CERTIFICATE = "certificate.json"
@@ -309,11 +309,13 @@ class Certificate(Part):
     def read(cls, path: Path) -> "Certificate":
         """Read a certificate's file; one that is missing, damaged or edited is a ValueError."""
         try:
-            return cls.from_text(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, IsADirectoryError):
+            content = read_file(path)
+        except FileNotFoundError:
             raise ValueError(f"{path}: expected a certificate, got no file; `lengthwise certify` writes it") from None
-        except (UnicodeDecodeError, OSError) as error:
-            raise ValueError(f"{path}: cannot be read ({error})") from None
+        try:
+            return cls.from_text(content.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: expected JSON in UTF-8, got other bytes ({error})") from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 

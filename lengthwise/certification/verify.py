@@ -17,6 +17,7 @@ from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, answer_to, ch
 from lengthwise.certification.machines import first_error, machine_from_json
 from lengthwise.conventions import IGNORE
 from lengthwise.display import counted, spelled
+from lengthwise.files import read_file
 from lengthwise.validation import truncate
 
 MIN_STRINGS = 1_000
@@ -305,11 +306,9 @@ def _check_proof(certificate: Certificate, path: Path) -> str:
             f"proof: expected a certificate of level proved or bounded, got {certificate.level}; there is no proof"
         )
     try:
-        proof = path.read_bytes()
+        proof = read_file(path)
     except FileNotFoundError:
         raise ValueError(f"{path}: expected a proof, got no such file; write it with the certificate") from None
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     try:
         return f"{path.name}, with NumPy alone: {checker.check(certificate.model_dump(mode='json'), proof)}"
     except checker.Rejected as problem:

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import json
+import os
 import random
 import subprocess
 import sys
@@ -176,7 +177,9 @@ def test_missing_files_folders_and_other_encodings_are_named(tmp_path: Path, cap
     assert "expected a certificate, got no file" in verdict(tmp_path / "none.json", capsys)[1]
     assert "expected a certificate, got no file" in verdict(tmp_path, capsys)[1]
     (tmp_path / "latin.json").write_bytes("{'é'}".encode("latin-1"))
-    assert "cannot be read" in verdict(tmp_path / "latin.json", capsys)[1]
+    assert "expected JSON in UTF-8, got other bytes" in verdict(tmp_path / "latin.json", capsys)[1]
+    os.mkfifo(tmp_path / "pipe")  # to open it would wait for its writer
+    assert f"{tmp_path / 'pipe'}: expected a file, got a pipe" in verdict(tmp_path / "pipe", capsys)[1]
 
 
 def set_to(value: object, *index: str | int) -> Callable[[Content], None]:
