@@ -28,6 +28,12 @@ _TOKEN = re.compile(
     |(?P<end>\Z))""",
     re.VERBOSE | re.DOTALL,
 )
+_USUAL_EDGE = re.compile(
+    r"""([A-Za-z_]\w{0,63}+)[ ]*+->[ ]*+([A-Za-z_]\w{0,63}+)[ ]*+\[[ ]*+label[ ]*+=[ ]*+"([^"\\\r\n]{1,64}+)"[ ]*+\][ ]*+;""",
+    re.ASCII,
+)
+"""An edge as most tools write it, on one line, with a label and no other attribute."""
+
 _RAW_BREAK = re.compile(r"\r\n|\n|\r")
 _KEYWORDS = frozenset({"graph", "node", "edge", "subgraph"})
 
@@ -126,6 +132,8 @@ class _Parser:
             self._next()
         elif self._is_mark("{") or self._is_word("subgraph"):
             self._edges(self._subgraph())
+        elif self._is_usual_edge():
+            return
         elif not self._is_name():
             self._reject("a statement")
         elif self.kind == "word" and self.text.lower() in _KEYWORDS:
@@ -173,6 +181,20 @@ class _Parser:
                 self.named.append(name)
             self.graph.declared[name] = None
             self.graph.lines[name] = line
+
+    def _is_usual_edge(self) -> bool:
+        """Read a whole edge at once if it is a usual one: what `_node_or_edges` does, in half the time of a file."""
+        match = _USUAL_EDGE.match(self.source, self.begin)
+        if match is None or match[1].lower() in _KEYWORDS or match[2].lower() in _KEYWORDS:
+            return False
+        source, target, label = match.groups()
+        line = self._line()
+        self._add_node(source, line)
+        self._add_node(target, line)
+        self._add_edge(Edge(source, target, {**self.defaults[-1]["edge"], "label": label}, line))
+        self.index = match.end()
+        self._next()
+        return True
 
     def _port_and_arrow(self, name: str) -> bool:
         """Whether an edge begins at the node, behind its port."""
