@@ -57,7 +57,6 @@ LONG = {
     "tests/learning/test_learned.py::test_traces_are_learned_symbol_by_symbol": "trains two nets and certifies one",
     "tests/certification/test_checker_mutations.py::test_no_false_claim_is_accepted": "runs each net that is accepted",
     "tests/certification/test_checker_mutations.py::test_no_changed_byte_is_accepted": "checks thousands of files",
-    "tests/export/test_vnnlib.py::test_no_state_breaks_a_claim_and_wrong_claims_are_broken": "certifies a net",
     "tests/faults/test_cut_off_folders.py::test_a_command_whose_disk_was_full_goes_through_the_next_time": (
         "runs each command twice"
     ),

@@ -7,56 +7,68 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import torch
 from command import exit_code
 from onnx.reference import ReferenceEvaluator
-from slow_nets import slow_net
+from proved_nets import wrapped
+from safetensors.torch import save_file
+from slow_nets import LAST, slow_net
+from torch import nn
+from vnnlib_queries import TASK, is_satisfied, parse
 
 from lengthwise.certification.certificate import CERTIFICATE
 from lengthwise.certification.certify import certify
 from lengthwise.constructions import construct
+from lengthwise.models.base import RecurrentModel
+from lengthwise.models.wrapped import WrappedRNN, wrap
 from lengthwise.runs.compiled import save_compiled
+from lengthwise.runs.described import parts_of
 from lengthwise.runs.hub import save_hub
 from lengthwise.tasks import make_task
 
+KINDS = ("rnn", "gru", "lstm", "wrapped gru", "wrapped lstm")
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The queries of a tanh RNN that says whether the last symbol is b."""
+
+@pytest.fixture(params=KINDS)
+def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The queries of a net that says whether the last symbol is b."""
     monkeypatch.chdir(tmp_path)
-    net, task = slow_net("rnn", None), make_task("regex", pattern="(a|b)*b")
-    save_hub(Path("net"), net, task, ("compiled", "slow"))
-    Path("net", CERTIFICATE).write_text(certify(net, task).to_text())
-    assert exit_code("export", "net", "--to", "vnnlib", "--out", "queries") == 0
+    kind: str = request.param
+    if kind.startswith("wrapped"):
+        net: RecurrentModel = linear_head(wrapped(kind.split()[1]))
+        save_file(parts_of(net), "net.safetensors")
+        Path("net.toml").write_text('weights = "net.safetensors"\ntask = {name = "regex", pattern = "(a|b)*b"}\n')
+        source = "net.toml"
+        Path("net.certificate.json").write_text(certify(net, TASK).to_text())
+    else:
+        net, source = slow_net(kind, None, pace=0.02 if kind == "rnn" else 0.3), "net"
+        save_hub(Path("net"), net, TASK, ("compiled", "slow"))
+        Path("net", CERTIFICATE).write_text(certify(net, TASK).to_text())
+    assert exit_code("export", source, "--to", "vnnlib", "--out", "queries") == 0
     return Path("queries")
 
 
-def parse(text: str) -> tuple[np.ndarray, list[tuple[str, int, str]]]:
-    """The box of the inputs [2, Z], and the comparisons of which one must hold for the query to be satisfied."""
-    enclosure = np.zeros((2, len(re.findall(r"declare-const X_", text))))
-    bounds, _, failures = text.partition("(assert (or")
-    for sign, index, number in re.findall(r"\(assert \(([<>])= X_(\d+) (\S+)\)\)", bounds):
-        enclosure[int(sign == "<"), int(index)] = float(number)
-    return enclosure, [
-        (sign, int(index), end) for sign, index, end in re.findall(r"\(([<>])= Y_(\d+) (\S+?)\)", failures)
-    ]
-
-
-def is_satisfied(failures: list[tuple[str, int, str]], output: np.ndarray) -> bool:
-    """Whether one of the comparisons holds."""
-    ends = [output[int(end[2:])] if end.startswith("Y_") else float(end) for _, _, end in failures]
-    numbers = [(sign, output[index]) for sign, index, _ in failures]
-    return any(one <= end if sign == "<" else one >= end for (sign, one), end in zip(numbers, ends, strict=True))
+def linear_head(net: WrappedRNN) -> WrappedRNN:
+    """The same net with a head of one linear map, as files have it."""
+    head = nn.Linear(8, 2)
+    with torch.no_grad():
+        head.weight.zero_()
+        head.weight[:, LAST] = torch.tensor([-4.0, 4.0])
+        head.bias.zero_()
+    return wrap(net.embedding, net.core, head)
 
 
 def is_satisfied_somewhere(folder: Path, graph: str, text: str) -> bool:
     """Whether corners and other states drawn from the box of a query satisfy it."""
     enclosure, failures = parse(text)
     run, drawn = ReferenceEvaluator(onnx.load(folder / graph)), np.random.default_rng(0)
-    shares = np.concatenate([drawn.integers(0, 2, (30, enclosure.shape[1])), drawn.random((30, enclosure.shape[1]))])
+    width = enclosure.shape[1]
+    shares = np.concatenate([np.full((1, width), 0.5), drawn.integers(0, 2, (30, width)), drawn.random((30, width))])
     states = (enclosure[0] + shares * (enclosure[1] - enclosure[0])).astype(np.float32)
     return any(is_satisfied(failures, run.run(None, {"state": state[None]})[0][0]) for state in states)
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_no_state_breaks_a_claim_and_wrong_claims_are_broken(folder: Path) -> None:
     facts = json.loads((folder / "proof.json").read_text())
     low, high, table = (np.array(facts[name]) for name in ("low", "high", "table"))
@@ -72,8 +84,9 @@ def test_no_state_breaks_a_claim_and_wrong_claims_are_broken(folder: Path) -> No
             target = table[numbers[0], numbers[1]]
             ends = [[float(end) for sign, _, end in failures if sign == side] for side in "<>"]
             np.testing.assert_array_equal(ends, [low[target], high[target]])
-            middle = (low[target] + high[target])[2] / 2  # of the last symbol's unit
-            shrunk = re.sub(r"\(>= Y_2 \S+\)", f"(>= Y_2 {middle - 1e-2})", text)
+            middle = enclosure.mean(0, keepdims=True).astype(np.float32)
+            reached = ReferenceEvaluator(onnx.load(folder / graph)).run(None, {"state": middle})[0][0]
+            shrunk = re.sub(r"\(>= Y_2 \S+\)", f"(>= Y_2 {reached[2]:.9f})", text)
             assert shrunk != text
             assert is_satisfied_somewhere(folder, graph, shrunk)
         else:
@@ -86,6 +99,7 @@ def test_no_state_breaks_a_claim_and_wrong_claims_are_broken(folder: Path) -> No
     assert (first <= high[facts["start"]]).all()
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_proofs_without_such_enclosures_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     save_compiled(construct("rnn", make_task("parity")), "net")

@@ -1,0 +1,57 @@
+"""Proofs that another verifier goes through: Marabou, of the extra `marabou`."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from command import exit_code
+from onnx.reference import ReferenceEvaluator
+from slow_nets import slow_net
+from vnnlib_queries import TASK, is_true, parse
+
+from lengthwise.certification.certificate import CERTIFICATE
+from lengthwise.certification.certify import certify
+from lengthwise.runs.hub import save_hub
+
+SECONDS = 20
+"""Marabou's time for a comparison."""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Tensorflow parser is unavailable")
+def test_marabou_confirms_answers_and_breaks_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads queries by itself, comparison by comparison: `unsat` proves one, `sat` comes with a state.
+
+    Of the steps it calls a part sat. Its states break none: the graph is run on each, and the comparison is false.
+    """
+    marabou = pytest.importorskip("maraboupy.Marabou")
+    monkeypatch.chdir(tmp_path)
+    net = slow_net("rnn", None)
+    save_hub(Path("net"), net, TASK, ("compiled", "slow"))
+    Path("net", CERTIFICATE).write_text(certify(net, TASK).to_text())
+    assert exit_code("export", "net", "--to", "vnnlib", "--out", "queries") == 0
+    verdicts: dict[tuple[str, str], int] = {}
+    for line in Path("queries", "instances.csv").read_text().splitlines():
+        graph, name, _ = line.split(",")
+        enclosure, failures = parse(Path("queries", name).read_text())
+        run = ReferenceEvaluator(onnx.load(Path("queries", graph)))
+        for sign, index, end in failures:
+            query = marabou.read_onnx(str(Path("queries", graph)))
+            state, output = (variables[0].flatten() for variables in (query.inputVars, query.outputVars))
+            for unit, (low, high) in enumerate(enclosure.T):
+                query.setLowerBound(state[unit], low)
+                query.setUpperBound(state[unit], high)
+            factor, variables = (1 if sign == "<" else -1), [output[index]]
+            other = int(end[2:]) if end.startswith("Y_") else None  # an inequality says: sum of products >= a number
+            if other is None:
+                query.addInequality(variables, [factor], factor * float(end))
+            else:
+                query.addInequality([*variables, output[other]], [factor, -factor], 0.0)
+            verdict, values, _ = query.solve(verbose=False, options=marabou.createOptions(timeoutInSeconds=SECONDS))
+            kind = name.partition("-")[0]
+            verdicts[kind, verdict] = verdicts.get((kind, verdict), 0) + 1
+            if verdict == "sat":
+                witness = np.array([[values[variable] for variable in state]], dtype=np.float32)
+                assert not is_true((sign, index, end), run.run(None, {"state": witness})[0][0])
+    assert verdicts == {("step", "unsat"): 60, ("step", "sat"): 36, ("answer", "unsat"): 2}
