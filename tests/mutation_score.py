@@ -9,17 +9,16 @@ that is one higher, or a bound that is wider; whoever reads the list says which.
 
 import argparse
 import ast
-import copy
 import importlib
 import io
 import os
 import random
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
@@ -49,18 +48,26 @@ NAMES = {"max": "min", "min": "max", "any": "all", "all": "any", "maximum": "min
 PYTEST = ("-x", "-q", "-n0", "-m", "not slow", "--noconftest", "-c", os.devnull, "-p", "no:cacheprovider")
 """Without the configuration that checks shapes and types of arguments, which the tests check in their own runs."""
 
-Change = tuple[int, str, ast.Module]
+
+class Change(NamedTuple):
+    """A change of a module: its line, what is changed, and which node of the tree it is at."""
+
+    line: int
+    what: str
+    node: int
 
 
-def changes(source: str) -> Iterator[Change]:
-    """Every change of a module: its line, what was changed, and the changed module."""
+def changes(source: str) -> list[Change]:
+    """Return every change of a module."""
+    nodes = enumerate(ast.walk(ast.parse(source)))
+    return [Change(getattr(node, "lineno", 0), what, index) for index, node in nodes for what in kinds_of(node)]
+
+
+def changed(source: str, change: Change) -> ast.Module:
+    """Return the changed module."""
     tree = ast.parse(source)
-    for index, node in enumerate(ast.walk(tree)):
-        for kind, what in enumerate(kinds_of(node)):
-            changed = copy.deepcopy(tree)
-            twin = next(other for position, other in enumerate(ast.walk(changed)) if position == index)
-            apply(twin, kind, changed)
-            yield getattr(node, "lineno", 0), what, ast.fix_missing_locations(changed)
+    apply(next(node for index, node in enumerate(ast.walk(tree)) if index == change.node), tree)
+    return ast.fix_missing_locations(tree)
 
 
 def kinds_of(node: ast.AST) -> list[str]:
@@ -90,7 +97,7 @@ def other_number(value: float) -> float:
     return value + 1 if isinstance(value, int) else value * 1.5
 
 
-def apply(node: ast.AST, kind: int, tree: ast.Module) -> None:
+def apply(node: ast.AST, tree: ast.Module) -> None:
     """Make the change in the tree that contains the node."""
     if isinstance(node, ast.Compare):
         position = next(index for index, op in enumerate(node.ops) if type(op) in OTHER)
@@ -163,16 +170,18 @@ def main() -> None:
     sys.path[:0] = [str(Path.cwd()), str(Path(__file__).parent)]
     for name in options.load:
         importlib.import_module(name)
+    source = options.module.read_text(encoding="utf-8")
     module = importlib.import_module(".".join(options.module.with_suffix("").parts))
-    if is_noticed(module, ast.parse(options.module.read_text(encoding="utf-8")), options.tests, options.seconds):
+    if is_noticed(module, ast.parse(source), options.tests, options.seconds):
         sys.exit("the tests fail without any change")
-    every = list(changes(options.module.read_text(encoding="utf-8")))
+    every = changes(source)
     drawn = every if options.sample is None else random.Random(options.seed).sample(every, options.sample)
     survivors = []
-    for number, (line, what, tree) in enumerate(sorted(drawn, key=lambda change: change[:2]), 1):
-        if not is_noticed(module, tree, options.tests, options.seconds):
-            survivors.append(f"{options.module}:{line}: {what}")
-            sys.stdout.write(f"[{number}/{len(drawn)}] {survivors[-1]}\n")
+    for number, change in enumerate(sorted(drawn), 1):
+        sys.stderr.write(f"\r[{number}/{len(drawn)}]")
+        if not is_noticed(module, changed(source, change), options.tests, options.seconds):
+            survivors.append(f"{options.module}:{change.line}: {change.what}")
+            sys.stdout.write(f"\r[{number}/{len(drawn)}] {survivors[-1]}\n")
             sys.stdout.flush()
     noticed = len(drawn) - len(survivors)
     sys.stdout.write(f"{noticed} of {len(drawn)} changes are noticed ({noticed / len(drawn):.1%}), of {len(every)}\n")
