@@ -1,23 +1,28 @@
-"""Change a module in one place at a time, and count the changes that its tests notice.
+"""Change modules in one place at a time, and count the changes that their tests notice.
 
-    python tests/mutation_score.py lengthwise/certification/checker.py tests/certification/test_checker*.py --sample 300
+    python tests/mutation_score.py lengthwise/certification/checker.py --tests tests/certification --sample 150
+    python tests/mutation_score.py lengthwise/automata --tests tests/automata tests/contracts --sample 100
 
 Each change is a fault that a typing error could make: another comparison, another sign, a number off by one, a check
-left out. A change that no test notices is printed with its line. Some of these change nothing that matters: a limit
-that is one higher, or a bound that is wider; whoever reads the list says which.
+left out. The doctests of a changed module and the tests of its name run first. A change that no test notices is printed
+with its line. Some of these change nothing that matters: a limit that is one higher, or a bound that is wider; whoever
+reads the list decides.
+
+The checkout is copied to a temporary folder, where modules are changed. A process for each change begins with the
+libraries of other projects imported.
 """
 
 import argparse
 import ast
 import importlib
-import io
 import os
 import random
+import shutil
 import sys
+import tempfile
 import time
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 OTHER: dict[type[ast.AST], type[ast.AST]] = {
@@ -45,22 +50,24 @@ OTHER: dict[type[ast.AST], type[ast.AST]] = {
 }
 NAMES = {"max": "min", "min": "max", "any": "all", "all": "any", "maximum": "minimum", "minimum": "maximum"}
 
-PYTEST = ("-x", "-q", "-n0", "-m", "not slow", "--noconftest", "-c", os.devnull, "-p", "no:cacheprovider")
-"""Without the configuration that checks shapes and types of arguments, which the tests check in their own runs."""
+PYTEST = ("-x", "-q", "-n0", "-m", "not slow and not gpu", "-p", "no:cacheprovider")
+NO_TESTS = 5
+"""What pytest exits with if it finds no test."""
 
 
 class Change(NamedTuple):
     """A change of a module: its line, what is changed, and which node of the tree it is at."""
 
+    module: Path
     line: int
     what: str
     node: int
 
 
-def changes(source: str) -> list[Change]:
+def changes(module: Path) -> list[Change]:
     """Return every change of a module."""
-    nodes = enumerate(ast.walk(ast.parse(source)))
-    return [Change(getattr(node, "lineno", 0), what, index) for index, node in nodes for what in kinds_of(node)]
+    nodes = enumerate(ast.walk(ast.parse(module.read_text(encoding="utf-8"))))
+    return [Change(module, getattr(node, "lineno", 0), what, index) for index, node in nodes for what in kinds_of(node)]
 
 
 def changed(source: str, change: Change) -> ast.Module:
@@ -127,26 +134,23 @@ def replace(tree: ast.AST, old: ast.AST, new: ast.AST) -> None:
                 value[:] = [new if item is old else item for item in value]
 
 
-def is_noticed(module: ModuleType, tree: ast.Module, tests: list[str], seconds: int) -> bool:
-    """Whether the tests fail in a process of their own in which the module is changed."""
+def is_noticed(copy: Path, tests: Iterable[str], seconds: int) -> bool:
+    """Whether some tests fail in the copy, in a process of their own; so does one that takes too long."""
     child = os.fork()
     if not child:
-        os.setpgid(0, 0)
-        noticed = 1
+        code = 1
         try:
-            users = [other for other in sys.modules.values() if other is not None and other is not module]
-            before = dict(vars(module))
-            exec(compile(tree, str(module.__file__), "exec"), vars(module))
-            for other in users:  # names that other modules imported from this one
-                for name, value in list(vars(other).items()) if isinstance(other, ModuleType) else []:
-                    if name in before and value is before[name] and getattr(value, "__module__", "") == module.__name__:
-                        setattr(other, name, vars(module)[name])
+            os.setpgid(0, 0)
+            os.chdir(copy)
+            sys.path[0] = str(copy)
+            silence = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silence, 1)
+            os.dup2(silence, 2)
             import pytest
 
-            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-                noticed = int(pytest.main([*PYTEST, *tests]) != 0)
+            code = int(pytest.main([*PYTEST, *tests]) not in (0, NO_TESTS))
         finally:
-            os._exit(noticed)
+            os._exit(code)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -158,31 +162,43 @@ def is_noticed(module: ModuleType, tree: ast.Module, tests: list[str], seconds: 
     return True
 
 
+def batches(module: Path, tests: list[str]) -> list[list[str]]:
+    """Return the tests of a module's name, which most often notice a change, and then all tests that were given."""
+    named = [path for test in tests for path in sorted(Path(test).rglob(f"test*{module.stem}*.py"))]
+    return [[str(module), *map(str, named)], tests]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("module", type=Path)
-    parser.add_argument("tests", nargs="+")
+    parser.add_argument("modules", nargs="+", type=Path, help="files, or folders of them")
+    parser.add_argument("--tests", nargs="+", required=True, help="files or folders of tests")
     parser.add_argument("--sample", type=int, help="changes that are drawn; all of them if it is left out")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=int, default=300, help="time for the tests of one change")
-    parser.add_argument("--load", nargs="*", default=["torch", "hypothesis"], help="modules that are imported once")
+    parser.add_argument("--seconds", type=int, default=600, help="time for the tests of one change")
+    parser.add_argument("--load", nargs="*", default=["torch", "scipy", "sympy", "pydantic", "altair"])
     options = parser.parse_args()
-    sys.path[:0] = [str(Path.cwd()), str(Path(__file__).parent)]
     for name in options.load:
         importlib.import_module(name)
-    source = options.module.read_text(encoding="utf-8")
-    module = importlib.import_module(".".join(options.module.with_suffix("").parts))
-    if is_noticed(module, ast.parse(source), options.tests, options.seconds):
-        sys.exit("the tests fail without any change")
-    every = changes(source)
+    modules = [
+        path for given in options.modules for path in ([given] if given.is_file() else sorted(given.rglob("*.py")))
+    ]
+    every = [change for module in modules for change in changes(module)]
     drawn = every if options.sample is None else random.Random(options.seed).sample(every, options.sample)
     survivors = []
-    for number, change in enumerate(sorted(drawn), 1):
-        sys.stderr.write(f"\r[{number}/{len(drawn)}]")
-        if not is_noticed(module, changed(source, change), options.tests, options.seconds):
-            survivors.append(f"{options.module}:{change.line}: {change.what}")
-            sys.stdout.write(f"\r[{number}/{len(drawn)}] {survivors[-1]}\n")
-            sys.stdout.flush()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "checkout")
+        shutil.copytree(".", copy, ignore=shutil.ignore_patterns(".git", ".venv*", "site", "__pycache__"))
+        if is_noticed(copy, options.tests, options.seconds):
+            sys.exit("the tests fail without any change")
+        for number, change in enumerate(sorted(drawn), 1):
+            sys.stderr.write(f"\r[{number}/{len(drawn)}]")
+            original = change.module.read_text(encoding="utf-8")
+            (copy / change.module).write_text(ast.unparse(changed(original, change)), encoding="utf-8")
+            if not any(is_noticed(copy, batch, options.seconds) for batch in batches(change.module, options.tests)):
+                survivors.append(f"{change.module}:{change.line}: {change.what}")
+                sys.stdout.write(f"\r[{number}/{len(drawn)}] {survivors[-1]}\n")
+                sys.stdout.flush()
+            (copy / change.module).write_text(original, encoding="utf-8")
     noticed = len(drawn) - len(survivors)
     sys.stdout.write(f"{noticed} of {len(drawn)} changes are noticed ({noticed / len(drawn):.1%}), of {len(every)}\n")
 
