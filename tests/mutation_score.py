@@ -192,7 +192,7 @@ def main() -> None:
             sys.exit("the tests fail without any change")
         for number, change in enumerate(sorted(drawn), 1):
             sys.stderr.write(f"\r[{number}/{len(drawn)}]")
-            original = change.module.read_text(encoding="utf-8")
+            original = (copy / change.module).read_text(encoding="utf-8")
             (copy / change.module).write_text(ast.unparse(changed(original, change)), encoding="utf-8")
             if not any(is_noticed(copy, batch, options.seconds) for batch in batches(change.module, options.tests)):
                 survivors.append(f"{change.module}:{change.line}: {change.what}")
