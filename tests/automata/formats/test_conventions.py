@@ -152,6 +152,6 @@ def test_files_are_read_as_they_are_meant_or_refused(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STYLES)
 def test_many_files_are_read_as_they_are_meant_or_refused(name: str) -> None:
-    num_files = 300
+    num_files = 450
     read = Counter(check(name, seed) for seed in range(10, 10 + num_files))
     assert read[True] >= STYLES[name].share * num_files
