@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from lengthwise.automata import Semiautomaton, Transducer, library
-from lengthwise.automata.formats.base import FORMATS
-from lengthwise.automata.formats.notes import notes_on
 from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.formats.base import FORMATS
+from lengthwise.formats.notes import notes_on
 from lengthwise.report.tables.markdown import markdown_table
 
 CHECKED = 10_000

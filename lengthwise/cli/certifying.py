@@ -175,9 +175,9 @@ def extract(
 
     Of its task only the names of symbols and answers are taken.
     """
-    from lengthwise.automata.formats.files import format_of, write_machine
     from lengthwise.certification.unknown import extract as extract_machine
     from lengthwise.extraction.prototypes import NotFinite
+    from lengthwise.formats.files import format_of, write_machine
     from lengthwise.models.base import RecurrentModel
     from lengthwise.runs.stored import load_stored
     from lengthwise.tasks.base import SymbolTask

@@ -33,9 +33,9 @@ def export(
     Graphs are compared with the model on 1,000 strings before they are written; machines carry their certificate's
     level and digest, and twenty strings to test them by.
     """
-    from lengthwise.automata.formats.files import suffixes
     from lengthwise.export.base import EXPORTS, Options
     from lengthwise.export.base import export as export_model
+    from lengthwise.formats.files import suffixes
 
     if to not in EXPORTS and f".{to}" in suffixes():
         raise ValueError(f"--to: {to!r} is written by `lengthwise convert {run} FILE.{to}`, not by export; use that")

@@ -157,8 +157,8 @@ def convert(
     ] = False,
 ) -> int:
     """Write a machine in another format."""
-    from lengthwise.automata.formats.files import format_of, write_machine
     from lengthwise.cli.outputs import check_writable
+    from lengthwise.formats.files import format_of, write_machine
 
     kind_of_file = format_of(file)
     (given,) = _machines([machine], alphabet, accept, rename)

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from lengthwise import __version__
-from lengthwise.automata.formats.base import FORMATS, Format
-from lengthwise.automata.formats.notes import notes_on
 from lengthwise.automata.labeled import LabeledMachine, difference
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
@@ -14,6 +12,8 @@ from lengthwise.certification.machines import machine_from_json
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of
 from lengthwise.files import write_by_rename
+from lengthwise.formats.base import FORMATS, Format
+from lengthwise.formats.notes import notes_on
 from lengthwise.runs.machines import Given, given_machines
 
 NAMES = ("c", "js", "dot", "json", "regex", "mermaid")

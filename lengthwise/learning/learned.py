@@ -9,7 +9,6 @@ import numpy as np
 
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.drawing import MAX_DRAWN
-from lengthwise.automata.formats.files import write_machine
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.state_elimination import regex_from_dfa
 from lengthwise.automata.transducer import Transducer
@@ -21,6 +20,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.display import counted, csv_text, percent
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.files import write_by_rename, write_json
+from lengthwise.formats.files import write_machine
 from lengthwise.learning.baselines import (
     Accuracy,
     Answers,

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lengthwise.automata.formats.files import suffixes
 from lengthwise.devices import find_device
 from lengthwise.files import exists
+from lengthwise.formats.files import suffixes
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.described import check_not_pickled, load_described

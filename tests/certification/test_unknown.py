@@ -11,12 +11,12 @@ from slow_nets import slow_net
 from torch import nn
 
 from lengthwise import construct, extract, make_model, make_task
-from lengthwise.automata.formats.files import read_machine
 from lengthwise.automata.labeled import difference, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.verify import check
 from lengthwise.extraction.prototypes import NotFinite
+from lengthwise.formats.files import read_machine
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.runs.compiled import save_compiled

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from command import exit_code
 
-from lengthwise.automata.formats.files import suffixes
 from lengthwise.files import write_by_rename
+from lengthwise.formats.files import suffixes
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.automata.answers import accepting_index
-from lengthwise.automata.formats.base import FORMATS, ReadableFormat
-from lengthwise.automata.formats.files import format_of, read_machine, suffixes, write_machine
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
+from lengthwise.formats.base import FORMATS, ReadableFormat
+from lengthwise.formats.files import format_of, read_machine, suffixes, write_machine
 
 pytestmark = [checked_strategies, pytest.mark.unchecked]
 

@@ -11,9 +11,6 @@ from command import exit_code
 
 import lengthwise.certification.strings as strings_module
 from lengthwise.automata.dfa import DFA
-from lengthwise.automata.formats.base import FORMATS, ReadableFormat
-from lengthwise.automata.formats.files import write_machine
-from lengthwise.automata.formats.notes import NUM_TESTS, notes_on
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.semiautomaton import Semiautomaton
@@ -21,6 +18,9 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE
 from lengthwise.export.machines import NAMES
+from lengthwise.formats.base import FORMATS, ReadableFormat
+from lengthwise.formats.files import write_machine
+from lengthwise.formats.notes import NUM_TESTS, notes_on
 from lengthwise.runs.compiled import save_compiled
 from lengthwise.tasks import make_task
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 
 from lengthwise import construct, learn, load_compiled
 from lengthwise.automata import library
-from lengthwise.automata.formats.files import read_machine
 from lengthwise.automata.labeled import difference, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.semiautomaton import Semiautomaton
@@ -21,6 +20,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
 from lengthwise.conventions import IGNORE
 from lengthwise.experiments.learning import CLASSES, Pairs, Recovery, Size, examples_of, random_machine, same_machine
+from lengthwise.formats.files import read_machine
 from lengthwise.learning import held_out as held_out_module
 from lengthwise.learning import learned as learned_module
 from lengthwise.learning import search as search_module

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from lengthwise.automata import DFA
-from lengthwise.automata.formats.files import write_machine
 from lengthwise.automata.labeled import difference, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.certification.certificate import Certificate
 from lengthwise.constructions import construct
+from lengthwise.formats.files import write_machine
 from lengthwise.runs.certified import certify_against, certify_folder
 from lengthwise.runs.compiled import save_compiled
 from lengthwise.runs.machines import given_machines

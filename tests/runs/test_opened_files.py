@@ -10,9 +10,9 @@ import pytest
 from command import exit_code
 
 from lengthwise import load_run
-from lengthwise.automata.formats.files import read_machine
-from lengthwise.automata.formats.mlregtest import read_mlregtest
 from lengthwise.files import UnreadableFile, exists, open_file, read_file, write_by_rename
+from lengthwise.formats.files import read_machine
+from lengthwise.formats.mlregtest import read_mlregtest
 from lengthwise.models.machine import load_machine_model
 from lengthwise.runs.compiled import load_compiled
 from lengthwise.runs.hub import load_hub

@@ -14,10 +14,10 @@ from task_strings import all_strings, seeded
 
 from lengthwise.automata import DFA
 from lengthwise.automata.dfa import dfa_from_automata_lib
-from lengthwise.automata.formats.files import suffixes, write_machine
 from lengthwise.automata.labeled import labeled_dfa
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.formats.files import suffixes, write_machine
 from lengthwise.models.machine import TransducerModel
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task

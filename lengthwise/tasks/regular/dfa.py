@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 
 from lengthwise.automata import DFA
 from lengthwise.automata.answers import acceptor_index
-from lengthwise.automata.formats.files import read_machine
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.semiautomaton import check_characters
 from lengthwise.display import printable
+from lengthwise.formats.files import read_machine
 from lengthwise.tasks.base import TASKS
 from lengthwise.tasks.regular.recognition import Alphabet, RecognitionTask, check_language
 from lengthwise.validation import truncate
@@ -51,7 +51,7 @@ class DFALanguage(RecognitionTask):
     numbers that 3 divides.
 
     The fields are the entries of `DFA.to_json`: a machine of automata-lib is ``make_task("dfa",
-    **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.automata.formats`) is read into
+    **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.formats`) is read into
     these fields when the task is made, and named nowhere after that.
 
     Raises:

@@ -35,7 +35,7 @@ class MachineTransduction(RegularTask):
     ``table[q]`` lists the next states of state q, one for each of the `alphabet`; ``outputs[q]`` is the number of the
     answer in q among the `answers`, or -100 where there is none. The strings that are drawn leave out those all of
     whose answers are -100. The fields are those of `Transducer.to_json`, but for the names of symbols and answers. A
-    `file` of any format (`lengthwise.automata.formats`) is read into these fields when the task is made. Tables, charts
+    `file` of any format (`lengthwise.formats`) is read into these fields when the task is made. Tables, charts
     and pages name the task by its `title`, by default the file's name without its suffix. The default machine says
     whether a string ends in ba.
 

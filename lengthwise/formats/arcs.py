@@ -1,0 +1,125 @@
+"""Arcs of acceptors and transducers, as OpenFst, foma and HFST write them."""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.formats.draft import Draft
+
+EPSILON = "<eps>"
+"""Stands for no symbol or no output in the files that are written."""
+
+EPSILONS = frozenset({"", EPSILON, "<epsilon>", "ε", "ϵ", "@0@", "@_EPSILON_SYMBOL_@"})
+"""What tools write for no symbol or no output."""
+
+_DOUBTFUL = re.compile(r"λ|Λ|lambda|eps|epsilon|&epsilon;|\*e\*|@.+@", re.IGNORECASE | re.DOTALL)
+"""Words that mean no symbol, or any symbol, to some tools, and are symbols to others."""
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?|nan", re.IGNORECASE)
+
+
+class Arc(NamedTuple):
+    """An edge that reads a symbol and may write an output, and the line of its file.
+
+    `output` is None in a file whose arcs have none.
+    """
+
+    source: str
+    target: str
+    symbol: str
+    output: str | None
+    line: int
+
+
+def is_doubtful(word: str) -> bool:
+    """Return whether a word may stand for no symbol or for any symbol, or be a symbol.
+
+    Example:
+        >>> is_doubtful("λ"), is_doubtful("@_IDENTITY_SYMBOL_@"), is_doubtful("@"), is_doubtful("<eps>")
+        (True, True, False, False)
+    """
+    return word not in EPSILONS and _DOUBTFUL.fullmatch(word) is not None
+
+
+def are_weights(outputs: Iterable[str]) -> bool:
+    """Return whether all outputs are numbers, which are weights; also several with commas between them.
+
+    Example:
+        >>> are_weights(["1", "0.5"]), are_weights(["1", "x"]), are_weights([])
+        (True, False, False)
+    """
+    words = [word for output in outputs for word in output.split(",")]
+    return bool(words) and all(_NUMBER.fullmatch(word) for word in words)
+
+
+def are_the_symbols(arcs: Iterable[tuple[str, str]]) -> bool:
+    """Return whether each arc writes the symbol it reads; a single number for both may be a symbol and its weight."""
+    labels = set(arcs)
+    numbers = {symbol for symbol, _ in labels}
+    return all(symbol == output for symbol, output in labels) and not (len(numbers) == 1 and are_weights(numbers))
+
+
+def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> LabeledMachine:
+    """Return the machine of arcs with named symbols.
+
+    Arcs without outputs make an acceptor, and so do arcs that all write the symbol they read, as OpenFst keeps and
+    prints acceptors. All others make a transducer: its answer is the last output, and none if that is empty or the
+    state is not final.
+
+    Raises:
+        ValueError: the outputs are weights; an arc of a transducer reads nothing; a symbol may mean no symbol; the
+            symbols are numbers, one is 0, and the machine is not complete, so that 0 may mean no symbol.
+    """
+    arcs = [_normalized(arc) for arc in arcs]
+    outputs = [arc.output for arc in arcs if arc.output is not None]
+    is_acceptor = not outputs or are_the_symbols((arc.symbol, arc.output or "") for arc in arcs)
+    if not is_acceptor and are_weights(named := [output for output in outputs if output]):
+        raise ValueError(
+            f"expected outputs, got numbers such as {named[0]}, which are weights; leave these out, or rename outputs"
+        )
+    _check_zero(arcs)
+    draft = Draft()
+    draft.set_start(start)
+    for arc in arcs:
+        if arc.symbol:
+            output = "" if is_acceptor or arc.target not in final else arc.output or ""
+            draft.add_edge(arc.source, arc.symbol, arc.target, output)
+        elif is_acceptor:
+            draft.add_empty_edge(arc.source, arc.target)
+        else:
+            raise ValueError(f"line {arc.line}: expected a symbol, got {EPSILON}; remove edges that read nothing")
+    for state in final:
+        draft.add_state(state)
+    return draft.automaton(final) if is_acceptor else draft.mealy()
+
+
+def _normalized(arc: Arc) -> Arc:
+    """The arc with an empty symbol or output if it is what tools write for none."""
+    for word in (arc.symbol, arc.output or ""):
+        if is_doubtful(word):
+            raise ValueError(
+                f"line {arc.line}: expected symbols, got {word!r}, which may stand for none; write {EPSILON} for none, "
+                "or rename the symbol"
+            )
+    symbol = "" if arc.symbol in EPSILONS else arc.symbol
+    output = "" if arc.output in EPSILONS else arc.output
+    return arc if (symbol, output) == (arc.symbol, arc.output) else arc._replace(symbol=symbol, output=output)
+
+
+def _check_zero(arcs: Sequence[Arc]) -> None:
+    """Raise a ValueError if 0 may stand for no symbol, as it does in files without a table of symbols.
+
+    A machine that has one edge of each number from each state reads digits.
+    """
+    symbols = {arc.symbol for arc in arcs}
+    if "0" not in symbols or not all(re.fullmatch("[0-9]+", symbol) for symbol in symbols):
+        return
+    states = {state for arc in arcs for state in (arc.source, arc.target)}
+    pairs = {(arc.source, arc.symbol) for arc in arcs}
+    if not len(pairs) == len(arcs) == len(states) * len(symbols):
+        line = next(arc.line for arc in arcs if arc.symbol == "0")
+        raise ValueError(
+            f"line {line}: expected symbols with names, got the number 0, which stands for no symbol in files without "
+            "a table of symbols; print names, or add the missing edges if 0 is a symbol"
+        )

@@ -1,0 +1,142 @@
+"""The text of AT&T's tools, which OpenFst, foma and HFST read and print."""
+
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.formats.arcs import (
+    EPSILON,
+    EPSILONS,
+    Arc,
+    are_the_symbols,
+    are_weights,
+    is_doubtful,
+    machine_of_arcs,
+)
+from lengthwise.formats.base import FORMATS, ReadableFormat
+from lengthwise.formats.draft import MAX_EDGES
+
+MAX_LINES = 2 * MAX_EDGES
+"""The largest number of lines: edges and final states."""
+
+
+@FORMATS.register("att")
+class ATT(ReadableFormat):
+    r"""AT&T text: a line for each edge, and one with its number alone for each final state.
+
+    The first line begins with the initial state. Edges of an automaton are ``source target symbol``. Edges of any other
+    machine are ``source target symbol output``: its answer to a string is the last output. There is no answer if that
+    is ``<eps>``, the state is not final, or an edge is missing, and none to the empty string.
+
+    - If every edge repeats its symbol as output, it is an automaton, as ``fstprint`` prints one by default.
+    - No symbol is ``<eps>``, ``<epsilon>``, ``ε``, foma's and HFST's ``@0@`` and ``@_EPSILON_SYMBOL_@``, or an empty
+      field between tabs. Other words with this meaning to some (``λ``, ``epsilon``, ``@_IDENTITY_SYMBOL_@``) are
+      rejected.
+    - Outputs that are all numbers are weights, and rejected.
+    - Symbols stand for themselves, without a table of numbers. If all are numbers, 0 is a symbol only if each state has
+      one edge of each. Otherwise the file is rejected: tools without a table print 0 for no symbol.
+
+    Example:
+        >>> ATT.read("0 1 a\n1 0 a\n1\n").machine.outputs.tolist()
+        [0, 1]
+
+    Source: Allauzen, Riley, Schalkwyk, Skut and Mohri, "OpenFst" (2007).
+    Differs from the source: weights other than 0 are rejected, and edges of transducers that read nothing.
+    """
+
+    suffixes = (".att", ".txt")
+
+    @staticmethod
+    def write(machine: LabeledMachine) -> str:
+        """Return the edges of the initial state, the edges of the others, and the final states."""
+        answers, outputs = machine.answer_names(), machine.machine.outputs
+        table = machine.machine.semiautomaton.table.tolist()
+        start = machine.machine.start
+        if not machine.is_automaton:
+            _check_answers(machine)
+        for name in (*machine.symbols, *filter(None, answers)):
+            if name.split() != [name] or name in EPSILONS or is_doubtful(name):
+                raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
+        lines = []
+        for state in (start, *(state for state in range(len(table)) if state != start)):
+            for symbol, target in zip(machine.symbols, table[state], strict=True):
+                output = "" if machine.is_automaton else f"\t{answers[target] or EPSILON}"
+                lines.append(f"{state}\t{target}\t{symbol}{output}")
+        if machine.is_automaton:
+            lines += [str(state) for state, output in enumerate(outputs) if output == machine.accepting_class]
+        else:
+            lines += [str(state) for state, answer in enumerate(answers) if answer]
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def read(text: str) -> LabeledMachine:
+        """Return the machine of the lines."""
+        rows = att_rows(text)
+        widths = {len(words) for _, words in rows} - {1, 2}
+        if widths not in ({3}, {4}):
+            raise ValueError(
+                f"expected lines of 3 words each, or of 4, but for final states, got {sorted(widths) or 'none'}; write "
+                "source, target, symbol and, of a transducer, output"
+            )
+        arcs = [
+            Arc(words[0], words[1], words[2], words[3] if len(words) > 3 else None, number)
+            for number, words in rows
+            if len(words) > 2
+        ]
+        return machine_of_arcs(rows[0][1][0], arcs, {words[0]: None for _, words in rows if len(words) < 3})
+
+
+def att_rows(text: str) -> list[tuple[int, list[str]]]:
+    r"""Return the words of each line that is not blank, with its number; fields between tabs may be empty.
+
+    Weights of 0 on edges are left out.
+
+    Raises:
+        ValueError: a field contains spaces, a weight is not 0, or the line separates two machines.
+
+    Example:
+        >>> att_rows("0\t1\t\ta\n\n1 0\n")
+        [(1, ['0', '1', '', 'a']), (3, ['1', '0'])]
+    """
+    rows: list[tuple[int, list[str]]] = []
+    known: dict[str, str] = {}  # each word once, as a file repeats them
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("\t") if "\t" in line else line.split()
+        if not line.strip():
+            continue
+        for word in words:
+            if word and word.split() != [word.strip(" ")]:
+                raise ValueError(f"line {number}: expected symbols without spaces, got {word[:40]!r}; rename it")
+        words = [known.setdefault(word, word) for word in map(str.strip, words)]
+        if words == ["--"]:
+            raise ValueError(f"line {number}: expected one machine, got '--', after which another begins; split it")
+        if not all(words[:2]):
+            raise ValueError(f"line {number}: expected states, got an empty field; name the state")
+        if len(words) in (2, 5) and not _is_zero(words[-1]):
+            raise ValueError(f"line {number}: expected no weight but 0, got {words[-1][:40]}; leave weights out")
+        if len(rows) == MAX_LINES:
+            raise ValueError(f"line {number}: expected at most {MAX_LINES:,} lines, got more; minimize the machine")
+        rows.append((number, words[:4] if len(words) == 5 else words))
+    return rows
+
+
+def _check_answers(machine: LabeledMachine) -> None:
+    """Raise a ValueError if a reader would take the outputs of the edges for weights or for symbols."""
+    answers = machine.answer_names()
+    labels = [
+        (symbol, answers[target])
+        for row in machine.machine.semiautomaton.table.tolist()
+        for symbol, target in zip(machine.symbols, row, strict=True)
+    ]
+    outputs = [output for _, output in labels if output]
+    if are_weights(outputs):
+        raise ValueError(f"expected answers that are not read as weights, got {outputs[0]!r}; rename it")
+    if are_the_symbols(labels):
+        raise ValueError(
+            f"expected answers other than the last symbol, got {outputs[0]!r} after each of them, which is read as an "
+            "automaton; rename the answers"
+        )
+
+
+def _is_zero(word: str) -> bool:
+    try:
+        return float(word) == 0
+    except ValueError:
+        return False

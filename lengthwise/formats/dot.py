@@ -1,0 +1,126 @@
+"""DOT, in the dialect of automata.cs.ru.nl that AALpy and LearnLib write."""
+
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.formats.base import FORMATS, ReadableFormat
+from lengthwise.formats.dot_edges import ends_like_certainty, pairs_of_label, symbols_of_label
+from lengthwise.formats.dot_labels import ENTITY, SUBSTITUTED
+from lengthwise.formats.dot_machine import machine_of_graph
+from lengthwise.formats.dot_syntax import parse_dot
+
+
+@FORMATS.register("dot")
+class DOT(ReadableFormat):
+    r"""DOT: ``__start0 -> s0`` marks the initial state, and so does an edge from any node without a frame.
+
+    - An automaton has ``shape=doublecircle``, or two peripheries, where it accepts. It may have several initial states.
+      ``ε`` on an edge reads nothing.
+    - A Moore machine has labels ``{s0|answer}`` of shape record. Also read are ``s0/answer`` and the answer on a second
+      line, behind the name of the node.
+    - A Mealy machine (`write_mealy`) has edges ``symbol/output``, or in HTML ``<symbol<br/>output>``; its answer to a
+      string is the last output. The empty string, and strings for which it lacks an edge, have no answer.
+    - A drawing of ``fstdraw`` has a bold initial state, and arcs ``symbol`` or ``symbol:output`` (see `ATT`).
+
+    An edge of several symbols has commas or line breaks between them, outside of brackets: ``a, b`` are two symbols,
+    ``ACK(V,V)`` is one. A ``\`` before a character of a label that would mean something else makes it a character.
+    If states that accept are declared and defaults of nodes give the others a shape, these need no declaration.
+
+    Colors, positions, fonts and titles are left out. Probabilities and weights are rejected, and so are
+    outputs of states next to outputs of edges or accepting states. If no state has two lines around it, labels, colors
+    and shapes that may mean acceptance are rejected.
+
+    Example:
+        >>> mealy = DOT.read('digraph { __start0 -> q; q -> q [label="a/x"]; q -> q [label="b/y"] }')
+        >>> mealy.classes, mealy.machine.outputs.tolist()
+        (('x', 'y'), [-100, 0, 1])
+
+    Source: automata.cs.ru.nl/Syntax/Overview; AALpy, utils/FileHandler.py.
+    Differs from the source: symbols and answers that are numbers stay texts.
+    """
+
+    suffixes = (".dot",)
+    comment = "// "
+
+    @staticmethod
+    def write(machine: LabeledMachine) -> str:
+        """Return a graph, a line for each state and edge."""
+        lines = ["digraph machine {"]
+        for state, answer in enumerate(machine.answer_names()):
+            if not machine.is_automaton:
+                lines.append(
+                    f'    s{state} [label="{{s{state}|{escaped_text(answer)}}}", shape=record, style=rounded];'
+                )
+            else:
+                accepts = machine.machine.outputs[state] == machine.accepting_class
+                lines.append(f'    s{state} [label="s{state}", shape={"doublecircle" if accepts else "circle"}];')
+        for state, row in enumerate(machine.machine.semiautomaton.table.tolist()):
+            for symbol, target in zip(machine.symbols, row, strict=True):
+                lines.append(f'    s{state} -> s{target} [label="{escaped_symbol(symbol)}"];')
+        lines += ['    __start0 [label="", shape=none];', f"    __start0 -> s{machine.machine.start};", "}"]
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def write_mealy(machine: LabeledMachine) -> str:
+        """Return the smallest Mealy machine that answers all strings but the empty one alike: outputs stand on edges.
+
+        Raises:
+            ValueError: a string has no answer.
+
+        Example:
+            >>> alternating = DOT.read('digraph { __start0 -> q; q -> q [label="a/x"] }')
+            >>> print(DOT.write_mealy(alternating).splitlines()[2].strip())
+            s0 -> s0 [label="a/x"];
+        """
+        smallest, outputs = machine.mealy()
+        lines = ["digraph machine {", *(f'    s{q} [label="s{q}", shape=circle];' for q in range(smallest.num_states))]
+        for state, (targets, names) in enumerate(zip(smallest.table.tolist(), outputs, strict=True)):
+            for symbol, target, output in zip(machine.symbols, targets, names, strict=True):
+                if not output:
+                    raise ValueError(f"expected an answer to every string, got none after {symbol!r} in a state")
+                lines.append(f'    s{state} -> s{target} [label="{_escaped_pair(symbol, output)}"];')
+        lines += ['    __start0 [label="", shape=none];', "    __start0 -> s0;", "}"]
+        return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def read(text: str) -> LabeledMachine:
+        """Return the machine of a graph."""
+        return machine_of_graph(parse_dot(text))
+
+
+def escaped_symbol(text: str) -> str:
+    """Return a symbol as a label, with as few escapes as it needs to be read back."""
+    escaped = escaped_text(text)
+    return next(label for label in (escaped, escaped.replace(",", r"\,"), _all_escaped(text)) if _reads_as(label, text))
+
+
+def _reads_as(label: str, symbol: str) -> bool:
+    try:
+        return symbols_of_label(label) == (symbol,)
+    except ValueError:
+        return False
+
+
+def _escaped_pair(symbol: str, output: str) -> str:
+    """Return a symbol and its output as a label, with as few escapes as they need to be read back."""
+    label = f"{escaped_symbol(symbol)}/{escaped_text(output)}"
+    try:
+        is_read = pairs_of_label(label) == ((symbol, output),) and not ends_like_certainty(label)
+    except ValueError:
+        is_read = False
+    return label if is_read else f"{_all_escaped(symbol)}/{_all_escaped(output)}"
+
+
+def escaped_text(text: str) -> str:
+    r"""Return a text as part of a quoted label.
+
+    Raises:
+        ValueError: it has line breaks or other characters that are not printed.
+    """
+    if not text.isprintable():
+        raise ValueError(f"expected symbols and answers that can be printed, got {text!r}; rename it")
+    special = '"\\{}|<>/' + " " * (text.strip() != text) + "&" * (ENTITY.search(text) is not None)
+    return "".join(f"\\{character}" if character in special else character for character in text)
+
+
+def _all_escaped(text: str) -> str:
+    r"""Return a text with a ``\`` before each character but letters that would mean something else behind one."""
+    return "".join(letter if letter in f"nlr{SUBSTITUTED}" else f"\\{letter}" for letter in text)

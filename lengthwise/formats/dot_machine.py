@@ -1,0 +1,325 @@
+"""The machine of a graph in DOT: which nodes are states, and which labels are outputs."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.formats.arcs import Arc, machine_of_arcs
+from lengthwise.formats.dot_edges import (
+    edge_label,
+    ends_like_certainty,
+    has_output,
+    pairs_of_edge,
+    pairs_on_two_lines,
+    symbols_of_edge,
+)
+from lengthwise.formats.dot_labels import label_lines, plain_text, quoted, record_fields, split_once
+from lengthwise.formats.dot_syntax import Attributes, Edge, Graph
+from lengthwise.formats.draft import Draft
+
+_INVISIBLE = ("none", "point", "plaintext", "plain")
+"""Shapes of nodes that are not states: an edge without a label leads from them to an initial state."""
+
+_APPEARANCE = ("shape", "style", "color", "fillcolor", "bgcolor", "fontcolor", "fontname", "penwidth", "class")
+"""Attributes by which drawings tell accepting states from others, next to a second line around them."""
+
+_PLAIN = {("shape", "circle"), ("shape", "ellipse"), ("shape", "oval"), ("style", "solid")}
+"""What states look like that are drawn in no special way."""
+
+
+def machine_of_graph(graph: Graph) -> LabeledMachine:
+    """Return the machine of a graph.
+
+    Raises:
+        ValueError: the graph is not a machine, or could be one of two; the sentence names what was seen.
+    """
+    states = {name: attributes for name, attributes in graph.nodes.items() if not _marks_start(name, attributes)}
+    drawing = _Drawing(graph, states)
+    drawing.check_texts()
+    starts, edges, accepting = drawing.starts(), drawing.edges(), drawing.accepting()
+    if not starts and (bold := drawing.initial_of_openfst()) is not None:
+        return _openfst_machine(drawing, bold, edges, accepting)
+    draft = Draft()
+    for name in drawing.known_states():
+        draft.add_state(name)
+    for edge in edges:
+        draft.check_state(edge.source)
+        draft.check_state(edge.target)
+    outputs = _state_outputs(drawing, are_states_marked=bool(accepting))
+    if any(has_output(edge_label(edge)) for edge in edges):
+        _check_outputs_on_edges_alone(drawing, outputs, accepting)
+        return _mealy(edges, _pairs_of_edges(edges), starts, draft)
+    if outputs and accepting:
+        drawing.reject(accepting[0], "accepting states or outputs in states", "both: this one accepts", "use one kind")
+    if not outputs and not accepting:
+        if (pairs := pairs_on_two_lines(edges)) is not None:
+            return _mealy(edges, [[pair] for pair in pairs], starts, draft)
+        _check_accepts_nothing(drawing, edges)
+    elif accepting:
+        _check_shapes(drawing, accepting)
+    for edge in edges:
+        for symbol in symbols_of_edge(edge):
+            if symbol:
+                draft.add_edge(edge.source, symbol, edge.target)
+            else:
+                draft.add_empty_edge(edge.source, edge.target)
+    if not outputs:
+        draft.set_starts(starts)
+        return draft.automaton(accepting)
+    for name in starts:
+        draft.set_start(name)
+    return draft.moore(outputs)
+
+
+class _Drawing(NamedTuple):
+    """A graph, and its nodes that are states."""
+
+    graph: Graph
+    states: Mapping[str, Attributes]
+
+    def reject(self, name: str, expected: str, got: str, way_out: str) -> None:
+        """Raise a ValueError about a node, with its line."""
+        line = self.graph.lines[name]
+        raise ValueError(f"line {line}: expected {expected}, got {got} ({quoted(name)}); {way_out}")
+
+    def label(self, name: str) -> str:
+        r"""The label of a state, in which ``\N`` is its name."""
+        label = self.graph.nodes[name].get("label", "")
+        return re.sub(r"\\(.)", lambda pair: name if pair[1] == "N" else pair[0], label) if "\\" in label else label
+
+    def attribute(self, name: str, key: str) -> str:
+        """An attribute of a node in small letters, empty if it is not set."""
+        return self.graph.nodes[name].get(key, "").lower()
+
+    def edges(self) -> list[Edge]:
+        """The edges between states, but for those that are invisible and only move nodes."""
+        edges = []
+        for edge in self.graph.edges:
+            is_invisible = "invis" in edge.attributes.get("style", "").lower()
+            if is_invisible and edge_label(edge):
+                raise ValueError(f"line {edge.line}: expected edges that can be seen, got a label on an invisible one")
+            if edge.source not in self.states:
+                continue
+            if edge.target not in self.states and not is_invisible:
+                raise ValueError(
+                    f"line {edge.line}: expected edges between states, got one to {edge.target!r}, which marks the "
+                    "initial state"
+                )
+            if not is_invisible:
+                edges.append(edge)
+        return edges
+
+    def starts(self) -> list[str]:
+        """The initial states: edges from nodes that are not states lead to them."""
+        starts: dict[str, None] = {}
+        for edge in self.graph.edges:
+            if edge.source in self.states:
+                continue
+            if edge.target not in self.states:
+                raise ValueError(
+                    f"line {edge.line}: expected edges between states, got one to {edge.target!r}, which marks the "
+                    "initial state"
+                )
+            if edge_label(edge):
+                raise ValueError(
+                    f"line {edge.line}: expected no label on the edge from {edge.source!r}, which marks the initial "
+                    "state, got one"
+                )
+            starts[edge.target] = None
+        return list(starts)
+
+    def check_texts(self) -> None:
+        """Raise a ValueError at a text of its own, such as a legend, which may say what accepts."""
+        markers = {edge.source for edge in self.graph.edges}
+        for name, attributes in self.graph.nodes.items():
+            is_text = name not in self.states and self.attribute(name, "shape") in ("none", "plaintext", "plain")
+            text = attributes.get("label", "" if name.startswith("__start") else name)
+            if is_text and text.strip() and name not in markers and "invis" not in self.attribute(name, "style"):
+                self.reject(name, "states and marks of initial states", "a text without an edge", "remove it")
+
+    def accepting(self) -> list[str]:
+        """The states with two lines around them."""
+        accepting = []
+        for name in self.states:
+            shape, lines = self.attribute(name, "shape"), self.attribute(name, "peripheries")
+            is_double = shape in ("doublecircle", "doubleoctagon")
+            if lines not in ("", "0", "1", "2") or shape == "tripleoctagon" or (is_double and lines not in ("", "2")):
+                got = f"shape={shape[:20]} with peripheries={lines[:20]}"
+                self.reject(name, "states with one line around them, or two if they accept", got, "use doublecircle")
+            if is_double or lines == "2":
+                accepting.append(name)
+        return accepting
+
+    def known_states(self) -> Iterable[str]:
+        """The states that are declared, or all if accepting ones are declared and defaults give the others a shape.
+
+        All states are also known if no state is declared.
+        """
+        declared = [name for name in self.graph.declared if name in self.states]
+        accepting = set(self.accepting())
+        are_others_drawn = all(
+            "shape" in attributes and name not in accepting
+            for name, attributes in self.states.items()
+            if name not in self.graph.declared
+        )
+        return self.states if not declared or (are_others_drawn and accepting.issuperset(declared)) else declared
+
+    def initial_of_openfst(self) -> str | None:
+        """The initial state in a drawing of ``fstdraw``: the one bold state of graph FST, or among solid ones."""
+        styles = [self.attribute(name, "style") for name in self.states]
+        are_solid = len(styles) > 1 and styles.count("solid") == len(styles) - 1
+        if styles.count("bold") != 1 or not (self.graph.name == "FST" or are_solid):
+            return None
+        return list(self.states)[styles.index("bold")]
+
+
+def _marks_start(name: str, attributes: Mapping[str, str]) -> bool:
+    """Whether a node is not a state."""
+    return (
+        name.startswith("__start")
+        or attributes.get("shape", "").lower() in _INVISIBLE
+        or "invis" in attributes.get("style", "").lower()
+    )
+
+
+def _openfst_machine(drawing: _Drawing, start: str, edges: Sequence[Edge], accepting: Iterable[str]) -> LabeledMachine:
+    """The machine of a drawing of ``fstdraw``, whose arcs have a single ``symbol`` or ``symbol:output``."""
+    for name in drawing.states:
+        if split_once(drawing.label(name), "/") is not None:
+            got = f"the label {quoted(drawing.label(name))}"
+            drawing.reject(name, "final states without weights", got, "remove the weight")
+    arcs = []
+    for edge in edges:
+        label = edge_label(edge)
+        symbol, output = split_once(label, ":") or (label, "")
+        is_pair = bool(symbol.strip()) and bool(output.strip())
+        if (is_pair and ":" in output) or has_output(label):
+            raise ValueError(
+                f"line {edge.line}: expected symbol or symbol:output, got {quoted(label)}, which may have a weight; "
+                "remove weights, and rename symbols with : or /"
+            )
+        if is_pair:
+            arcs.append(Arc(edge.source, edge.target, plain_text(symbol), plain_text(output), edge.line))
+        else:
+            arcs.append(Arc(edge.source, edge.target, plain_text(label), None, edge.line))
+    if len({arc.output is None for arc in arcs}) > 1:
+        line = next(arc.line for arc in arcs if arc.output is None)
+        raise ValueError(f"line {line}: expected symbol:output on each arc or on none, got both; write them alike")
+    return machine_of_arcs(start, arcs, dict.fromkeys(accepting))
+
+
+def _mealy(
+    edges: Sequence[Edge], pairs: Sequence[Sequence[tuple[str, str]]], starts: Sequence[str], draft: Draft
+) -> LabeledMachine:
+    for edge, of_edge in zip(edges, pairs, strict=True):
+        for symbol, output in of_edge:
+            draft.add_edge(edge.source, symbol, edge.target, output)
+    for name in starts:
+        draft.set_start(name)
+    return draft.mealy()
+
+
+def _pairs_of_edges(edges: Sequence[Edge]) -> list[Sequence[tuple[str, str]]]:
+    """The symbols of each edge with their outputs."""
+    for edge in edges:
+        if not has_output(edge_label(edge)):
+            raise ValueError(
+                f"line {edge.line}: expected an output on each edge of a Mealy machine, got none on "
+                f"{edge_label(edge)!r} from state {edge.source!r}; add it, or write \\/ for a symbol's /"
+            )
+    pairs: list[Sequence[tuple[str, str]]] = [pairs_of_edge(edge) for edge in edges]
+    if all(ends_like_certainty(edge_label(edge)) for edge in edges):
+        label = quoted(edge_label(edges[0]))
+        raise ValueError(f"line {edges[0].line}: expected outputs, got probabilities as in {label}; remove them")
+    return pairs
+
+
+def _check_outputs_on_edges_alone(drawing: _Drawing, outputs: Mapping[str, str], accepting: Sequence[str]) -> None:
+    """Raise a ValueError if states of a Mealy machine accept, or have labels that may be outputs."""
+    expected = "outputs on edges alone"
+    if accepting:
+        way_out = "use shape circle, or write \\/ on edges if it is part of symbols"
+        drawing.reject(accepting[0], expected, "also an accepting state", way_out)
+    seen: set[str] = set()
+    for name in drawing.states:
+        label = drawing.label(name)
+        if name in outputs or split_once(label, "/") is not None or len(label_lines(label)) > 1:
+            drawing.reject(name, expected, f"also the label {quoted(label)} of a state", "remove outputs of one kind")
+        if label.strip() and label in seen:
+            got = f"{quoted(label)} of several states, which may be an output"
+            drawing.reject(name, "labels that name states next to outputs on edges", got, "rename it")
+        seen.add(label)
+
+
+def _state_outputs(drawing: _Drawing, *, are_states_marked: bool) -> dict[str, str]:
+    """The outputs in the labels of states; empty if they have none.
+
+    Outputs are the second field of a record, or follow the state's name behind a ``/`` or on a second line. A
+    label with these marks that does not begin with the name is a name of two parts only if accepting states are marked.
+    """
+    outputs: dict[str, str] = {}
+    without = unclear = None
+    is_record = any("record" in drawing.attribute(name, "shape") for name in drawing.states)
+    for name in drawing.states:
+        label = drawing.label(name)
+        parts: Sequence[str] = record_fields(label) if is_record else split_once(label, "/") or label_lines(label)
+        if is_record and len(parts) != 2:
+            raise ValueError(
+                f"line {drawing.graph.lines[name]}: expected a label {{state|answer}} of each state, got none of state "
+                f"{name!r}; add it"
+            )
+        if len(parts) == 2 and (is_record or _names_state(parts[0], name) or " / " in label):
+            outputs[name] = plain_text(parts[1])
+        elif len(parts) > 1:
+            unclear = unclear or name
+        else:
+            without = without or name
+    if outputs and len(outputs) < len(drawing.states):
+        name = without or unclear or ""
+        drawing.reject(name, "an output of each state or of none", "a label without one", "add it")
+    if unclear is not None and not are_states_marked:
+        got = f"the label {quoted(drawing.label(unclear))}"
+        way_out = "write state/output with the node's name, or draw accepting states as doublecircle"
+        drawing.reject(unclear, "a label with the name of the node, or with this and an output", got, way_out)
+    return outputs
+
+
+def _names_state(text: str, name: str) -> bool:
+    """Whether a text is the name of a node, or has the same number behind letters, as 0 of s0."""
+    text, name = (re.sub(r"^[a-z_]+(?=[0-9]+$)", "", word.strip().lower()) for word in (text, name))
+    return text == name
+
+
+def _check_accepts_nothing(drawing: _Drawing, edges: Sequence[Edge]) -> None:
+    """Raise a ValueError if states may accept in a way that is not known, or edges may have outputs.
+
+    Without accepting states, a label of a state, a color, or a second part of an edge's label may be what is missing.
+    """
+    expected = "accepting states (shape doublecircle) or outputs (a/x on edges, {state|output} in states of a record)"
+    for name in drawing.states:
+        label = drawing.label(name)
+        if label.strip() not in ("", name):
+            drawing.reject(name, expected, f"none, but the label {quoted(label)}", "mark what it means, or remove it")
+        for key in _APPEARANCE:
+            value = drawing.attribute(name, key)
+            if value and (key, value) not in _PLAIN:
+                got = f"none, but {key}={value[:20]}"
+                drawing.reject(name, expected, got, "mark what it means, or remove it")
+    for edge in edges:
+        if len(symbols_of_edge(edge)) > 1:
+            raise ValueError(
+                f"line {edge.line}: expected {expected}, got none, but the label {quoted(edge_label(edge))} of several "
+                "parts; write a/x if one is an output, or an edge for each symbol"
+            )
+
+
+def _check_shapes(drawing: _Drawing, accepting: Sequence[str]) -> None:
+    """Raise a ValueError if rejecting states have several shapes, of which one may mean something."""
+    first, kept = "", set(accepting)
+    for name in drawing.states:
+        shape = drawing.attribute(name, "shape")
+        shape = "circle" if shape in ("", "ellipse", "oval") else shape
+        if name not in kept and shape != (first := first or shape):
+            got = f"the shapes {first[:20]} and {shape[:20]}"
+            drawing.reject(name, "rejecting states that look alike", got, "use one shape, and doublecircle to accept")

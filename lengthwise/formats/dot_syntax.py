@@ -1,0 +1,372 @@
+"""The syntax of DOT: nodes and edges with their attributes."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from lengthwise.formats.dot_attributes import DRAWING, check_attribute
+from lengthwise.formats.dot_labels import html_label
+from lengthwise.formats.draft import MAX_EDGES
+
+MAX_LABEL = 100_000
+"""The longest name or label, in characters."""
+
+MAX_NODES = 250_000
+"""The largest number of nodes. There are at most `MAX_EDGES` edges, and an edge of groups counts as many."""
+
+MAX_DEPTH = 100
+"""The deepest nesting of subgraphs."""
+
+_TOKEN = re.compile(
+    r"""(?:\s++|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/|\#[^\n]*+)*+
+    (?:(?P<quoted>"(?:[^"\\]++|\\.)*+")
+    |(?P<word>-?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)|[A-Za-z_\u0080-\U0010ffff][0-9A-Za-z_\u0080-\U0010ffff]*+)
+    |(?P<mark>->|--|[{}\[\];,=:+])
+    |(?P<html><)
+    |(?P<end>\Z))""",
+    re.VERBOSE | re.DOTALL,
+)
+_USUAL_EDGE = re.compile(
+    r"""([A-Za-z_]\w{0,63}+)[ ]*+->[ ]*+([A-Za-z_]\w{0,63}+)[ ]*+"""
+    r"""\[[ ]*+label[ ]*+=[ ]*+"([^"\\\r\n]{1,64}+)"[ ]*+\][ ]*+;""",
+    re.ASCII,
+)
+"""An edge as most tools write it, on one line, with a label and no other attribute."""
+
+_RAW_BREAK = re.compile(r"\r\n|\n|\r")
+_KEYWORDS = frozenset({"graph", "node", "edge", "subgraph"})
+
+_COMPASS = frozenset({"n", "ne", "e", "se", "s", "sw", "w", "nw", "c", "_"})
+"""Ports that name the side of a node where an edge ends; any other port is part of a label."""
+
+Attributes = dict[str, str]
+
+
+class Edge(NamedTuple):
+    """An edge with its attributes, and the line of the text where it is."""
+
+    source: str
+    target: str
+    attributes: Attributes
+    line: int
+
+
+@dataclass
+class Graph:
+    """Nodes and edges of a text, in its order.
+
+    `declared`: the nodes that have a statement of their own. `lines`: where each node is declared, or
+    comes first.
+    """
+
+    name: str = ""
+    nodes: dict[str, Attributes] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+    declared: dict[str, None] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+
+
+def parse_dot(text: str) -> Graph:
+    """Return nodes and edges of a directed graph and its subgraphs.
+
+    Attributes that only draw are read; all others of Graphviz, and of other tools, are rejected.
+
+    Raises:
+        ValueError: the text is not a directed graph, or has an attribute that is not known, or is larger than
+            `MAX_NODES`, `MAX_EDGES`, `MAX_LABEL` or `MAX_DEPTH`; the sentence names the line.
+
+    Example:
+        >>> graph = parse_dot('digraph { node [shape=circle]; a -> b [label="x"] /* one edge */ }')
+        >>> graph.nodes["b"], graph.edges
+        ({'shape': 'circle'}, [Edge(source='a', target='b', attributes={'label': 'x'}, line=1)])
+    """
+    return _Parser(text).parse()
+
+
+class _Group(NamedTuple):
+    """The nodes at one end of an edge, and those that a group in braces declares by naming them alone."""
+
+    nodes: Iterable[str]
+    named: Iterable[str] = ()
+
+
+class _Parser:
+    """Statement by statement; stacks hold the defaults of nodes and edges, and the nodes, of each subgraph.
+
+    `named`: nodes that a statement of their own declares by their name alone.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.source = text
+        self.graph = Graph()
+        self.defaults: list[dict[str, Attributes]] = [{"node": {}, "edge": {}}]
+        self.members: list[dict[str, None]] = [{}]
+        self.is_strict = False
+        self.pairs: dict[tuple[str, str], str] = {}
+        self.named: list[str] = []
+        self.index = self.begin = 0
+        self.line, self.counted = 1, 0
+        self.kind, self.text = "", ""
+        self._next()
+
+    def parse(self) -> Graph:
+        self.is_strict = self._is_word("strict")
+        if self.is_strict:
+            self._next()
+        if not self._is_word("digraph"):
+            self._reject("a directed graph, which begins with digraph")
+        self._next()
+        if self._is_name():
+            self.graph.name = self._name()
+        self._take("{")
+        while not self._is_mark("}"):
+            self._statement()
+        self._next()
+        if self.kind != "end":
+            self._reject("the end")
+        return self.graph
+
+    def _statement(self) -> None:
+        if self._is_mark(";"):
+            self._next()
+        elif self._is_mark("{") or self._is_word("subgraph"):
+            self._edges(self._subgraph())
+        elif self._is_usual_edge():
+            return
+        elif not self._is_name():
+            self._reject("a statement")
+        elif self.kind == "word" and self.text.lower() in _KEYWORDS:
+            kind = self.text.lower()
+            self._next()
+            self.defaults[-1].setdefault(kind, {}).update(self._attributes(kind))
+        else:
+            self._node_or_edges()
+
+    def _subgraph(self) -> _Group:
+        """The nodes of a subgraph, whose statements are read."""
+        if self._is_word("subgraph"):
+            self._next()
+            if self._is_name():
+                self._name()
+        if len(self.defaults) > MAX_DEPTH:
+            self._reject(f"at most {MAX_DEPTH} subgraphs inside one another")
+        self._take("{")
+        self.defaults.append({kind: dict(values) for kind, values in self.defaults[-1].items()})
+        self.members.append({})
+        num_named = len(self.named)
+        while not self._is_mark("}"):
+            self._statement()
+        self._next()
+        self.defaults.pop()
+        nodes = self.members.pop()
+        self.members[-1].update(nodes)
+        return _Group(nodes, self.named[num_named:])
+
+    def _node_or_edges(self) -> None:
+        """A node with its attributes, a chain of edges, or an attribute of the graph."""
+        line, name = self._line(), self._name()
+        if self._is_mark("="):
+            self._next()
+            self._check_attribute("graph", name.lower(), self._is_blank_value(), line)
+            self._name()
+        elif self._port_and_arrow(name):
+            self._add_node(name, line)
+            self._edges(_Group((name,)))
+        else:
+            self._add_node(name, line)
+            attributes = self._attributes("node")
+            self.graph.nodes[name].update(attributes)
+            if not attributes and name not in self.graph.declared:
+                self.named.append(name)
+            self.graph.declared[name] = None
+            self.graph.lines[name] = line
+
+    def _is_usual_edge(self) -> bool:
+        """Read a whole edge at once if it is a usual one: what `_node_or_edges` does, in half the time of a file."""
+        match = _USUAL_EDGE.match(self.source, self.begin)
+        if match is None or match[1].lower() in _KEYWORDS or match[2].lower() in _KEYWORDS:
+            return False
+        source, target, label = match.groups()
+        line = self._line()
+        self._add_node(source, line)
+        self._add_node(target, line)
+        self._add_edge(Edge(source, target, {**self.defaults[-1]["edge"], "label": label}, line))
+        self.index = match.end()
+        self._next()
+        return True
+
+    def _port_and_arrow(self, name: str) -> bool:
+        """Whether an edge begins at the node, behind its port."""
+        self._port(name)
+        return self._is_mark("->")
+
+    def _port(self, name: str) -> None:
+        while self._is_mark(":"):
+            self._next()
+            line, port = self._line(), self._name()
+            if port not in _COMPASS:
+                raise ValueError(
+                    f"line {line}: expected a point of the compass as port of node {name!r}, got {port!r}; remove it, "
+                    'or write "..." around a name with a colon'
+                )
+
+    def _edges(self, first: _Group) -> None:
+        """A chain of edges after its first node or group, if there is one."""
+        if not self._is_mark("->"):
+            return
+        line, chain = self._line(), [first]
+        while self._is_mark("->"):
+            self._next()
+            if self._is_mark("{") or self._is_word("subgraph"):
+                chain.append(self._subgraph())
+            else:
+                node_line, name = self._line(), self._name()
+                self._port(name)
+                self._add_node(name, node_line)
+                chain.append(_Group((name,)))
+        for group in chain:  # naming a node in a group at an edge declares it no more than naming it at the edge
+            for name in group.named:
+                self.graph.declared.pop(name, None)
+        attributes = {**self.defaults[-1]["edge"], **self._attributes("edge")}
+        for sources, targets in pairwise(chain):
+            for source in sources.nodes:
+                for target in targets.nodes:
+                    self._add_edge(Edge(source, target, attributes, line))
+
+    def _add_node(self, name: str, line: int) -> None:
+        if name not in self.graph.nodes:
+            if len(self.graph.nodes) == MAX_NODES:
+                raise ValueError(f"line {line}: expected at most {MAX_NODES:,} nodes, got more; minimize the machine")
+            self.graph.nodes[name] = dict(self.defaults[-1]["node"])
+            self.graph.lines[name] = line
+        self.members[-1][name] = None
+
+    def _add_edge(self, edge: Edge) -> None:
+        label = edge.attributes.get("label", "")
+        if self.is_strict and self.pairs.setdefault((edge.source, edge.target), label) != label:
+            raise ValueError(
+                f"line {edge.line}: expected one edge from {edge.source!r} to {edge.target!r} in a strict graph, got "
+                "two; remove the word strict"
+            )
+        if len(self.graph.edges) == MAX_EDGES:
+            raise ValueError(f"line {edge.line}: expected at most {MAX_EDGES:,} edges, got more; minimize the machine")
+        self.graph.edges.append(edge)
+
+    def _attributes(self, kind: str) -> Attributes:
+        """The attributes in brackets, as far as others than those for drawing an edge or a graph."""
+        attributes: Attributes = {}
+        while self._is_mark("["):
+            self._next()
+            while self._is_name():
+                line, key = self._line(), self._name().lower()
+                self._take("=")
+                is_blank, is_label = self._is_blank_value(), key == "label" and kind != "graph"
+                attributes[key] = self._name(is_label=is_label)
+                self._check_attribute(kind, key, is_blank, line, attributes[key])
+                if self._is_mark(",") or self._is_mark(";"):
+                    self._next()
+            self._take("]")
+        return attributes
+
+    def _is_blank_value(self) -> bool:
+        return self.text in ('""', '" "')
+
+    def _check_attribute(self, kind: str, key: str, is_blank: bool, line: int, value: str = "") -> None:
+        """Raise a ValueError at an attribute whose meaning is not known, unless its value is empty."""
+        if key in DRAWING or is_blank:
+            return
+        if kind == "graph" and key == "label" and len(self.defaults) > 1:
+            raise ValueError(f"line {line}: expected no label of a group of states, got one; remove it")
+        check_attribute(kind, key, value, line)
+
+    def _name(self, *, is_label: bool = False) -> str:
+        """A name or value; quoted texts may be joined by a +."""
+        kind, text = self.kind, self.text
+        if kind == "word":
+            self._next()
+            return text
+        if kind == "html":
+            line = self._line()
+            self._next()
+            try:
+                return html_label(text) if is_label else text
+            except ValueError as problem:
+                raise ValueError(f"line {line}: {problem}") from None
+        if kind != "quoted":
+            self._reject("a name")
+        self._next()
+        text = _unquoted(text)
+        while self._is_mark("+"):
+            self._next()
+            if self.kind != "quoted":
+                self._reject("a text in quotes")
+            text += _unquoted(self.text)
+            self._next()
+        if len(text) > MAX_LABEL:
+            self._reject_length()
+        return _RAW_BREAK.sub(r"\\n", text) if is_label else text
+
+    def _next(self) -> None:
+        """Go to the next token."""
+        match = _TOKEN.match(self.source, self.index)
+        if match is None:
+            begin = re.compile(r"(?:\s++|//[^\n]*+|\#[^\n]*+)*+").match(self.source, self.index)
+            self.begin = begin.end() if begin else self.index
+            got = self.source[self.begin]
+            raise ValueError(f"line {self._line()}: expected names, quoted texts and marks of DOT, got {got!r}")
+        self.kind, self.text, self.index = match.lastgroup or "", match[match.lastindex or 0], match.end()
+        self.begin = self.index - len(self.text)
+        if self.kind == "html":
+            self.index = self._end_of_html()
+            self.text = self.source[self.begin + 1 : self.index - 1]
+        if self.index - self.begin > MAX_LABEL:
+            self._reject_length()
+
+    def _end_of_html(self) -> int:
+        depth = 0
+        for bracket in re.finditer("[<>]", self.source[self.begin : self.begin + MAX_LABEL + 2]):
+            depth += 1 if bracket[0] == "<" else -1
+            if not depth:
+                return self.begin + bracket.end()
+        if len(self.source) - self.begin > MAX_LABEL:
+            self._reject_length()
+        raise ValueError(f"line {self._line()}: expected names, quoted texts and marks of DOT, got a label in HTML")
+
+    def _line(self) -> int:
+        """The line of the current token, counted on from the last one that was needed."""
+        self.line += self.source.count("\n", self.counted, self.begin)
+        self.counted = self.begin
+        return self.line
+
+    def _is_name(self) -> bool:
+        return self.kind in ("word", "quoted", "html")
+
+    def _is_word(self, word: str) -> bool:
+        return self.kind == "word" and self.text.lower() == word
+
+    def _is_mark(self, mark: str) -> bool:
+        return self.text == mark and self.kind == "mark"
+
+    def _take(self, mark: str) -> None:
+        if not self._is_mark(mark):
+            self._reject(repr(mark))
+        self._next()
+
+    def _reject(self, expected: str) -> None:
+        raise ValueError(f"line {self._line()}: expected {expected}, got {self.text[:40] or 'the end'}")
+
+    def _reject_length(self) -> None:
+        raise ValueError(
+            f"line {self._line()}: expected names and labels of at most {MAX_LABEL:,} characters, got a longer one; "
+            "shorten it"
+        )
+
+
+def _unquoted(text: str) -> str:
+    r"""Return the text of a name in quotes: ``\"`` is a quote, other escapes stay, as in Graphviz."""
+    text = text[1:-1]
+    if "\\" not in text:
+        return text
+    return re.sub(r"\\(.)", lambda pair: {'"': '"', "\n": ""}.get(pair[1], pair[0]), text, flags=re.DOTALL)

@@ -1,0 +1,121 @@
+"""The JSON of FlexFringe, which learns automata from labeled traces."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+from lengthwise.formats.limits import check_table
+
+_ENTRIES = ("types", "alphabet", "nodes", "edges")
+_OF_NODE = ("id", "source", "label", "size", "level", "style", "isred", "issink", "isblue", "trace", "data")
+_OF_DATA = ("final_counts", "path_counts", "total_final", "total_paths")
+_OF_EDGE = ("id", "source", "target", "name", "appearances")
+
+
+def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
+    """Return the machine that FlexFringe learned from counts of types.
+
+    A state answers the type that most training strings had which ended there, and of several such types the first, as
+    FlexFringe does. A state in which no string ended has no answer. An edge that is missing, or that leads to a state
+    which FlexFringe did not print, leads to a state without an answer. The initial state is the one whose source is -1.
+
+    Raises:
+        ValueError: there are other entries, such as the probabilities of other heuristics; an edge is there twice.
+
+    Example:
+        >>> node = {"id": 0, "source": -1, "data": {"final_counts": {"0": 1, "1": 3}}}
+        >>> edge = {"source": "0", "target": "0", "name": "a"}
+        >>> content = {"types": ["in", "out"], "alphabet": ["a"], "nodes": [node], "edges": [edge]}
+        >>> flexfringe_machine(content).answer_names()
+        ['out', '']
+
+    Source: Verwer and Hammerschmidt, "FlexFringe: a passive automaton learning package" (2017); its `print_json`.
+    """
+    _check_entries(content, _ENTRIES, _ENTRIES, "entries")
+    types, alphabet = (_names(content[entry], entry) for entry in ("types", "alphabet"))
+    nodes, numbers, start, outputs = _list(content["nodes"], "nodes"), dict[str, int](), [], []
+    for node in nodes:
+        _check_entries(node, _OF_NODE, ("id", "source", "data"), "entries of a node")
+        name = _number(node["id"])
+        if name in numbers:
+            raise ValueError(f"nodes: expected each id once, got {name} twice; keep one")
+        if _number(node["source"]) == "-1":
+            start.append(len(numbers))
+        numbers[name] = len(numbers)
+        outputs.append(_answer(node["data"], len(types)))
+    if len(start) != 1:
+        raise ValueError(f"nodes: expected one with the source -1, got {len(start)}; mark the initial state so")
+    check_table(len(nodes) + 1, len(alphabet))
+    sink = len(nodes)
+    table = np.full((sink + 1, len(alphabet)), sink)
+    columns, given = {symbol: v for v, symbol in enumerate(alphabet)}, set()
+    for edge in _list(content["edges"], "edges"):
+        _check_entries(edge, _OF_EDGE, ("source", "target", "name"), "entries of an edge")
+        source, target, symbol = _number(edge["source"]), _number(edge["target"]), edge["name"]
+        if symbol not in columns or source not in numbers:
+            unknown = f"source {source}" if symbol in columns else f"name {str(symbol)[:60]!r}"
+            raise ValueError(f"edges: expected nodes and symbols that the file declares, got {unknown}; declare it")
+        if (source, symbol) in given:
+            raise ValueError(
+                f"edges: expected one edge of each symbol, got two of {symbol!r} from node {source}; edges with guards "
+                "are not supported"
+            )
+        given.add((source, symbol))
+        table[numbers[source], columns[symbol]] = numbers.get(target, sink)
+    machine = Transducer(Semiautomaton(table, tuple(alphabet)), start[0], np.array([*outputs, IGNORE]))
+    return LabeledMachine(machine, tuple(types))
+
+
+def _answer(data: Any, num_types: int) -> int:
+    """The first of the most frequent types of strings that ended in a state."""
+    _check_entries(data, _OF_DATA, ("final_counts",), "data of a node")
+    counts = [0] * num_types
+    for key, count in (data["final_counts"] or {}).items():
+        if key == "-1":  # strings of unknown type
+            continue
+        if not (key.isascii() and key.isdigit() and len(key) < 10 and int(key) < num_types) or type(count) is not int:
+            raise ValueError(
+                f"final_counts: expected whole numbers by the number of a type below {num_types}, got "
+                f"{str({key: count})[:60]}; write the model again"
+            )
+        counts[int(key)] = count
+    return counts.index(max(counts)) if max(counts, default=0) > 0 else IGNORE
+
+
+def _check_entries(content: Any, known: Collection[str], needed: Collection[str], what: str) -> None:
+    got = type(content).__name__
+    if isinstance(content, Mapping):
+        unknown, missing = set(content) - set(known), set(needed) - set(content)
+        if not unknown and not missing:
+            return
+        got = f"{min(unknown)[:80]!r}" if unknown else f"no {min(missing)}"
+    raise ValueError(
+        f"expected the {what} of FlexFringe's models of type counts ({', '.join(known)}), got {got}; learn with a "
+        "heuristic that counts types, such as evidence_driven"
+    )
+
+
+def _names(content: Any, what: str) -> list[str]:
+    names = _list(content, what)
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"{what}: expected names that differ from one another, got {str(names)[:60]}; name each once")
+    return list(names)
+
+
+def _list(content: Any, what: str) -> Sequence[Any]:
+    if not isinstance(content, list):
+        raise ValueError(f"{what}: expected a list, got {type(content).__name__}; write the model again")
+    return content
+
+
+def _number(value: Any) -> str:
+    """The number of a node, which FlexFringe writes as a number in nodes and as a text in edges."""
+    text = str(value)
+    if isinstance(value, bool) or not (text.removeprefix("-").isascii() and text.removeprefix("-").isdigit()):
+        raise ValueError(f"expected the number of a node, got {text[:60]!r}; write the model again")
+    return text

@@ -1,0 +1,68 @@
+"""DOT for pictures by Graphviz: one arrow for each pair of states, from left to right, without sinks."""
+
+from collections.abc import Sequence
+
+from lengthwise.automata.drawing import find_sinks, label_rows, note_on_sinks, transitions
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.formats.base import FORMATS
+from lengthwise.formats.dot import DOT, escaped_symbol, escaped_text
+
+
+@FORMATS.register("gv")
+class GV(DOT):
+    r"""DOT for pictures; it is read as `DOT` is.
+
+    Symbols that lead from one state to the same other one share an edge, whose label is wrapped. States are named q0,
+    q1, ..., so that they are not confused with answers that are numbers. An automaton's rejecting sinks are left out,
+    and the graph's label says so; readers of DOT add them again.
+
+    Example:
+        >>> from lengthwise.automata.labeled import labeled_dfa
+        >>> from lengthwise.automata.regex import dfa_from_regex
+        >>> print("\n".join(GV.write(labeled_dfa(dfa_from_regex("(a|b)*c"))).splitlines()[4:8]))
+            q0 [label="q0", shape=circle];
+            q1 [label="q1", shape=doublecircle];
+            q0 -> q0 [label="a, b"];
+            q0 -> q1 [label="c"];
+    """
+
+    suffixes = (".gv",)
+
+    @staticmethod
+    def write(machine: LabeledMachine) -> str:
+        """Return a graph, a line for each state and each pair of states with symbols between them."""
+        answers = machine.answer_names()
+        # Readers complete an automaton with a sink that rejects; they cannot know the answer of another one.
+        sinks = find_sinks(machine.machine, machine.classes) if machine.is_automaton else []
+        lines = ["digraph machine {", "    rankdir=LR;"]
+        if sinks:
+            lines += [f'    label="{escaped_text(note_on_sinks(sinks, answers))}";', "    labelloc=b;"]
+        for state, answer in enumerate(answers):
+            if machine.is_automaton and state not in sinks:
+                accepts = machine.machine.outputs[state] == machine.accepting_class
+                lines.append(f'    q{state} [label="q{state}", shape={"doublecircle" if accepts else "circle"}];')
+            elif state not in sinks:
+                lines.append(
+                    f'    q{state} [label="{{q{state}|{escaped_text(answer)}}}", shape=record, style=rounded];'
+                )
+        # Without accepting states or outputs, a reader cannot tell a list of symbols from a symbol and its output.
+        has_marks = not machine.is_automaton or bool((machine.machine.outputs == machine.accepting_class).any())
+        for (state, target), symbols in transitions(machine.machine, sinks).items():
+            labels = _labels(symbols) if has_marks else map(escaped_symbol, symbols)
+            lines += [f'    q{state} -> q{target} [label="{label}"];' for label in labels]
+        lines += ['    __start0 [label="", shape=none];', f"    __start0 -> q{machine.machine.start};", "}"]
+        return "\n".join(lines) + "\n"
+
+
+def _labels(symbols: Sequence[str]) -> list[str]:
+    """Return one label for all symbols, in lines; one for each symbol if the reader would not tell them apart."""
+    separate = [escaped_symbol(symbol) for symbol in symbols]
+    if len(separate) == 1:
+        return separate
+    joined = r"\n".join(", ".join(map(escaped_symbol, row)) for row in label_rows(symbols))
+    loop = f'digraph {{ __start0 [shape=none]; __start0 -> q; q [shape=doublecircle]; q -> q [label="{joined}"]; }}'
+    try:
+        is_read = set(DOT.read(loop).symbols) == set(symbols)
+    except ValueError:
+        is_read = False
+    return [joined] if is_read else separate

@@ -1,0 +1,217 @@
+"""The XML of JFLAP, which Automatarium and other tools for teaching read, too."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.formats.base import FORMATS, ReadableFormat
+from lengthwise.formats.draft import Draft
+from lengthwise.formats.json import set_initial_states
+from lengthwise.formats.limits import MAX_NAME, check_names, check_table, check_text
+
+SPACING = 120
+COLUMNS = 6
+"""States are laid out in rows."""
+
+EMPTY_SIGNS = ("λ", "ε")
+"""What JFLAP shows for the empty string, by its setting; a symbol of this name cannot be written."""
+
+_OF_STATE = {"fa": ("final",), "moore": ("output",), "mealy": ()}
+"""Parts of a state that mark its answer, by type."""
+
+_ATTRIBUTES = {"state": {"id", "name"}}
+"""Known attributes of each part; a name is only shown."""
+
+_DECORATIONS = ("x", "y", "label", "note", "controlx", "controly")
+"""Positions and comments, which do not change the machine."""
+
+
+@FORMATS.register("jflap")
+class JFLAP(ReadableFormat):
+    """JFLAP: type fa for automata, moore for other machines; mealy is read, too.
+
+    Symbols are single characters. An edge of an automaton that reads several is split into edges of one, and one may
+    read nothing, λ or ε; in other machines both are rejected. An automaton may have several initial states. Parts of
+    the file that are not known are rejected, and so is a document type.
+
+    Example:
+        >>> edge = "<transition><from>0</from><to>0</to><read>ab</read></transition>"
+        >>> file = f'<structure><type>fa</type><state id="0"><initial/><final/></state>{edge}</structure>'
+        >>> JFLAP.read(file).machine.minimize().num_states
+        3
+
+    Source: JFLAP 7, www.jflap.org.
+    """
+
+    suffixes = (".jff",)
+
+    @staticmethod
+    def write(machine: LabeledMachine) -> str:
+        """An automaton or a Moore machine, its states in rows."""
+        structure = ElementTree.Element("structure")
+        _add(structure, "type", "fa" if machine.is_automaton else "moore")
+        automaton = ElementTree.SubElement(structure, "automaton")
+        for state, answer in enumerate(machine.answer_names()):
+            node = ElementTree.SubElement(automaton, "state", id=str(state), name=f"q{state}")
+            _add(node, "x", f"{SPACING * (1 + state % COLUMNS)}.0")
+            _add(node, "y", f"{SPACING * (1 + state // COLUMNS)}.0")
+            if state == machine.machine.start:
+                _add(node, "initial")
+            if not machine.is_automaton:
+                _add(node, "output", _printable(answer))
+            elif machine.machine.outputs[state] == machine.accepting_class:
+                _add(node, "final")
+        for state, row in enumerate(machine.machine.semiautomaton.table.tolist()):
+            for symbol, target in zip(machine.symbols, row, strict=True):
+                if len(symbol) != 1 or symbol in EMPTY_SIGNS:
+                    what = "that is the empty string there" if symbol in EMPTY_SIGNS else "rename it"
+                    raise ValueError(f"expected symbols of one character, got {symbol!r}; {what}")
+                edge = ElementTree.SubElement(automaton, "transition")
+                for name, text in (("from", state), ("to", target), ("read", _printable(symbol))):
+                    _add(edge, name, str(text))
+        ElementTree.indent(structure)
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(structure, encoding="unicode")}\n'
+
+    @staticmethod
+    def read(text: str) -> LabeledMachine:
+        """The machine of a structure."""
+        check_text(text)
+        structure = _structure(text)
+        _check_parts(structure, ("type", "automaton", "state", "transition", *_DECORATIONS), once=("type", "automaton"))
+        kind = _text(structure, "type").lower()
+        if kind not in ("fa", "moore", "mealy"):
+            raise ValueError(f"expected type fa, moore or mealy, got {kind[:80]!r}; convert it in JFLAP")
+        nested = structure.findall("automaton")
+        for part in nested:
+            _check_parts(part, ("state", "transition", *_DECORATIONS), once=())
+        states, transitions = (
+            [element for part in (structure, *nested) for element in part.findall(name)]
+            for name in ("state", "transition")
+        )
+        draft = Draft()
+        names = _names(states)
+        for name in names:
+            draft.add_state(name)
+        for source, symbol, target, output in _edges(transitions, draft, len(names), is_split=kind == "fa"):
+            if symbol or kind != "fa":
+                draft.add_edge(source, symbol, target, output)
+            else:
+                draft.add_empty_edge(source, target)
+        for state in states:
+            _check_parts(state, ("initial", *_OF_STATE[kind], *_DECORATIONS))
+        initial = [name for name, state in zip(names, states, strict=True) if state.find("initial") is not None]
+        if kind == "fa" and len(initial) > 1:
+            set_initial_states(draft, initial, names)
+        else:
+            for name in initial:
+                draft.set_start(name)
+        if kind == "mealy":
+            return draft.mealy()
+        if kind == "moore":
+            return draft.moore({name: _text(state, "output") for name, state in zip(names, states, strict=True)})
+        return draft.automaton(
+            [name for name, state in zip(names, states, strict=True) if state.find("final") is not None]
+        )
+
+
+def _structure(text: str) -> ElementTree.Element:
+    """The XML tree, of a text without a document type: entities that it defines can be larger than any memory."""
+    builder, parser = ElementTree.TreeBuilder(), expat.ParserCreate()
+
+    def reject_document_type(*_: object) -> None:
+        raise ValueError("expected XML without a document type, got <!DOCTYPE; leave it out, with its entities")
+
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = reject_document_type
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+    try:
+        parser.Parse(text, True)
+    except (expat.ExpatError, UnicodeEncodeError) as problem:
+        raise ValueError(f"expected XML, got something else ({problem})") from None
+    return builder.close()
+
+
+def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Sequence[str] | None = None) -> None:
+    """Raise a ValueError if an element has text, an unknown part, or twice a part of `once` (by default any part)."""
+    names = [part.tag for part in element]
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(
+            f"expected <{element.tag}> with the parts {', '.join(known)}, got <{unknown[0][:80]}>; leave it out if it "
+            "says nothing of the machine"
+        )
+    counts = Counter(names)
+    if repeated := [name for name in (known if once is None else once) if counts[name] > 1]:
+        raise ValueError(f"expected one <{repeated[0]}> in <{element.tag}>, got {counts[repeated[0]]}; keep one")
+    if others := set(element.keys()) - _ATTRIBUTES.get(element.tag, set()):
+        raise ValueError(f"expected <{element.tag}> without the attribute {min(others)[:60]!r}; write it as a part")
+    marks = [part.text for part in element if part.tag in ("initial", "final")]
+    if text := "".join(filter(None, [element.text, *(part.tail for part in element), *marks])).strip():
+        raise ValueError(f"expected parts alone in <{element.tag}>, got the text {text[:60]!r}; leave it out")
+    containers = ("automaton", "state", "transition", *_DECORATIONS)
+    if nested := [(part.tag, part[0].tag) for part in element if len(part) and part.tag not in containers]:
+        raise ValueError(f"expected <{nested[0][0]}> without parts, got <{nested[0][1]}>; leave it out")
+
+
+def _names(states: Iterable[ElementTree.Element]) -> list[str]:
+    """The ids of the states, in their order."""
+    names: dict[str, None] = {}
+    for state in states:
+        name = state.get("id", "")
+        if not name.isprintable() or not name or len(name) > MAX_NAME or name in names:
+            raise ValueError(f"expected states with ids that differ from one another, got {name[:60]!r}; number them")
+        names[name] = None
+    return list(names)
+
+
+def _edges(
+    transitions: Sequence[ElementTree.Element], draft: Draft, num_states: int, *, is_split: bool
+) -> Iterator[tuple[str, str, str, str]]:
+    """Source, symbol, target and output of each edge; one of several symbols passes through states of its own."""
+    prefixes: dict[tuple[str, str], str] = {}
+    symbols: set[str] = set()
+    for edge in transitions:
+        _check_parts(edge, ("from", "to", "read", *(() if is_split else ("transout",)), *_DECORATIONS))
+        source, read, target = (_text(edge, name) for name in ("from", "read", "to"))
+        if not read and len(edge.findtext("read", "  ").splitlines()) == 1:  # blanks, or no such part
+            raise ValueError(f"expected a symbol on each edge, or <read/>, got blanks from state {source!r}; write one")
+        draft.check_state(source)
+        draft.check_state(target)
+        if read in EMPTY_SIGNS:
+            read = ""
+        if empty := [sign for sign in EMPTY_SIGNS if sign in read]:
+            raise ValueError(
+                f"expected {empty[0]}, the empty string, alone on an edge, got {read[:60]!r} from state {source!r}; "
+                "leave it out"
+            )
+        if len(read) > 1 and not is_split:
+            raise ValueError(f"expected edges of one character, got {read[:60]!r} from state {source!r}; split it")
+        check_names([read])
+        symbols.update(read)
+        before = source
+        for symbol in read[:-1]:
+            # Edges that begin alike share these states, whose names are short, however much was read.
+            after = prefixes.setdefault((before, symbol), f"\n{len(prefixes)}")
+            yield before, symbol, after, ""
+            before = after
+        check_table(num_states + len(prefixes) + 1, len(symbols))  # and a sink
+        yield before, read[-1:], target, "" if is_split else _text(edge, "transout")
+
+
+def _text(element: ElementTree.Element, name: str) -> str:
+    """The text of a part, without spaces around it unless it is a single one."""
+    text = element.findtext(name) or ""
+    return text if len(text) == 1 and text.isprintable() else text.strip()
+
+
+def _add(parent: ElementTree.Element, name: str, text: str | None = None) -> None:
+    ElementTree.SubElement(parent, name).text = text
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable() or (len(text) > 1 and text.strip() != text):
+        raise ValueError(f"expected symbols and answers that can be printed, got {text!r}; rename it")
+    return text

@@ -1,0 +1,209 @@
+"""JSON: this package's own, and the entries that other tools write."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lengthwise.automata.dfa import DFA
+from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+from lengthwise.files import strict_json_loads
+from lengthwise.formats.base import FORMATS, ReadableFormat
+from lengthwise.formats.draft import Draft
+from lengthwise.formats.flexfringe import flexfringe_machine
+from lengthwise.formats.limits import check_names, check_table, check_text
+from lengthwise.formats.notes import Notes
+
+_NOTES = ("about", "tests")
+
+_DECORATIONS = (*_NOTES, "name", "description", "comment")
+"""Entries that do not change an automaton's language."""
+
+MAX_UNNAMED = 10_000
+"""Answers that are numbered up to the largest number among them, where the file has no names."""
+
+_OTHER_NAMES = {
+    "states": ("states",),
+    "initial": ("initial", "initial_state", "initial_states", "start", "start_state"),
+    "accepting": ("accepting", "accepting_states", "final_states", "finals", "final"),
+    "alphabet": ("alphabet", "input_symbols", "symbols"),
+}
+"""What other tools call the initial state, the accepting ones and the symbols."""
+
+
+@FORMATS.register("json")
+class JSON(ReadableFormat):
+    """JSON: `Transducer.to_json` with the names of the answers, in `classes`; exact.
+
+    Notes are in `about` and `tests`, which are not read.
+
+    Also read: `DFA.to_json`, and `states`, `alphabet`, `initial`, `accepting` and `transitions`, these as triples
+    (state, symbol, state) or by state and symbol, as PySimpleAutomata and automata-lib name them; the symbol of an edge
+    that reads nothing is empty. What FlexFringe writes is read as `flexfringe_machine` describes. An object that
+    repeats a key or has other entries is rejected.
+
+    Example:
+        >>> JSON.read('{"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [1], "start": 0}').classes
+        ('reject', 'accept')
+    """
+
+    suffixes = (".json",)
+
+    @staticmethod
+    def write(machine: LabeledMachine) -> str:
+        """An object on one line."""
+        return json.dumps({"classes": list(machine.classes), **machine.machine.to_json()}) + "\n"
+
+    @classmethod
+    def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
+        """An object on one line, with notes in entries of their own."""
+        tests = [{"string": list(string), "answer": answer or None} for string, answer in notes.tests]
+        return json.dumps({**json.loads(cls.write(machine)), "about": list(notes.about), "tests": tests}) + "\n"
+
+    @staticmethod
+    def read(text: str) -> LabeledMachine:
+        """The machine of an object."""
+        check_text(text)
+        content = strict_json_loads(text)
+        if not isinstance(content, dict):
+            raise ValueError(f"expected an object, got {type(content).__name__}; give the entries of a machine")
+        try:
+            machine = _machine(content)
+        except (TypeError, AttributeError, OverflowError) as problem:
+            raise ValueError(f"expected the entries of a machine, got others ({problem})") from None
+        check_names(machine.symbols + machine.classes)
+        return machine
+
+
+def _machine(content: Mapping[str, Any]) -> LabeledMachine:
+    if "table" in content:
+        return _transducer(content)
+    if "nodes" in content:
+        return flexfringe_machine(content)
+    if "states" not in content and _is_table(content.get("transitions")):
+        alphabet = [str(symbol) for symbol in content.get("alphabet", ())]
+        return labeled_dfa(DFA.from_json({**content, "alphabet": alphabet}))
+    if "transitions" in content:
+        return _named(content)
+    raise ValueError(f"expected a machine with a table or transitions, got the entries {_listed(content)}")
+
+
+def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
+    entries = ("symbols", "start", "table", "outputs")
+    if set(content) - {"classes", *_NOTES} != set(entries):
+        raise ValueError(f"expected the entries {', '.join(entries)} and classes, got {_listed(content)}")
+    symbols, table, outputs = _names(content["symbols"], "symbols"), content["table"], content["outputs"]
+    if not _is_table(table) or {len(row) for row in table} != {len(symbols)}:
+        raise ValueError(f"table: expected rows of {len(symbols)} numbers of states, got others; give one row a state")
+    if not _are_numbers([content["start"]]) or not _are_numbers(outputs):
+        raise ValueError("outputs: expected numbers of answers, and start that of a state, got others")
+    if not content.get("classes") and max([0, *outputs]) >= MAX_UNNAMED:
+        raise ValueError(f"outputs: expected numbers below {MAX_UNNAMED:,} without classes, got {max(outputs)}")
+    machine = Transducer.from_json({**content, "symbols": symbols})
+    named = content.get("classes") or [str(number) for number in range(max([0, *outputs]) + 1)]
+    return LabeledMachine(machine, tuple(_names(named, "classes")))
+
+
+def _named(content: Mapping[str, Any]) -> LabeledMachine:
+    """The automaton of states with names."""
+    known = {"transitions", *_DECORATIONS, *(name for names in _OTHER_NAMES.values() for name in names)}
+    if unknown := [name for name in content if name not in known]:
+        raise ValueError(
+            f"expected states, alphabet, initial, accepting and transitions, got {unknown[0][:80]!r}; leave it out if "
+            "it does not change which strings are accepted"
+        )
+    draft = Draft()
+    declared = _names_of_all(content, "states")
+    for state in declared:
+        draft.add_state(state)
+    alphabet = _names_of_all(content, "alphabet")
+    for symbol in alphabet:
+        draft.add_symbol(symbol)
+    check_table(len(declared) + 1, len(alphabet))
+    known_symbols = set(alphabet)
+    for source, symbol, target in _edges(content["transitions"]):
+        draft.check_state(source)
+        draft.check_state(target)
+        if not symbol:
+            draft.add_empty_edge(source, target)
+            continue
+        if symbol not in known_symbols:
+            raise ValueError(f"alphabet: expected the symbols of all edges, got no {symbol!r}; add it")
+        draft.add_edge(source, symbol, target)
+    initial = _names_of_states(_entry(content, "initial"))
+    if not initial:
+        raise ValueError("initial: expected a state to begin in, got none; name one")
+    set_initial_states(draft, initial, declared)
+    return draft.automaton(set(_names_of_all(content, "accepting")))
+
+
+def set_initial_states(draft: Draft, initial: Sequence[str], declared: Sequence[str]) -> None:
+    """Let an automaton begin in one state, or in a new one from which edges that read nothing lead to several."""
+    if len(initial) == 1:
+        draft.set_start(initial[0])
+        return
+    first, known = "start", set(declared)
+    while first in known:
+        first += "'"
+    for state in initial:
+        draft.check_state(state)
+        draft.add_empty_edge(first, state)
+    draft.set_start(first)
+
+
+def _edges(transitions: Any) -> Iterable[tuple[str, str, str]]:
+    if isinstance(transitions, Mapping):
+        for source, row in transitions.items():
+            for symbol, targets in row.items():
+                for target in _names_of_states(targets):
+                    yield str(source), str(symbol), target
+        return
+    for edge in transitions:
+        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 3:
+            raise ValueError(f"transitions: expected state, symbol and next state, got {str(edge)[:60]}; give these")
+        for target in _names_of_states(edge[2]):
+            yield str(edge[0]), str(edge[1]), target
+
+
+def _names_of_states(states: Any) -> list[str]:
+    """The names of states, of which there may be one, without a list."""
+    return [str(state) for state in (states if isinstance(states, list) else [states])]
+
+
+def _names_of_all(content: Mapping[str, Any], entry: str) -> list[str]:
+    """The names in a list of states or symbols; 1 and "1" would be two of one name."""
+    names, what = _entry(content, entry), "symbols" if entry == "alphabet" else "states"
+    if not isinstance(names, list) or len(set(map(str, names))) < len(set(map(repr, names))):
+        raise ValueError(f"{entry}: expected a list of {what} that have names of their own, got {str(names)[:60]}")
+    return [str(name) for name in names]
+
+
+def _entry(content: Mapping[str, Any], name: str) -> Any:
+    given = [other for other in _OTHER_NAMES[name] if other in content]
+    if not given:
+        raise ValueError(f"expected the entry {name}, got {_listed(content)}; add it")
+    if len(given) > 1:
+        raise ValueError(f"expected the entry {name} once, got {given[0]} and {given[1]}; keep one of them")
+    return content[given[0]]
+
+
+def _listed(content: Mapping[str, Any]) -> str:
+    return ", ".join(content)[:80]
+
+
+def _is_table(content: Any) -> bool:
+    """Whether it is a list of lists of whole numbers."""
+    return isinstance(content, list) and bool(content) and all(_are_numbers(row) for row in content)
+
+
+def _are_numbers(row: Any) -> bool:
+    if not isinstance(row, list):
+        return False
+    return all(type(number) is int and IGNORE <= number < 2**31 for number in row)
+
+
+def _names(content: Any, what: str) -> list[str]:
+    if not isinstance(content, list) or not all(isinstance(name, str) for name in content):
+        raise ValueError(f"{what}: expected a list of names, got {str(content)[:60]}; write them as texts")
+    return content

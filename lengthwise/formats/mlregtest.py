@@ -1,0 +1,74 @@
+"""The automata of MLRegTest's languages, from files that the user has."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lengthwise.automata.dfa import DFA
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.files import UnreadableFile, read_file
+from lengthwise.formats.att import ATT, att_rows
+
+
+def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
+    r"""The smallest automaton of a language of MLRegTest, as its repository has it in `src/fstlib/att_format`.
+
+    The files are AT&T's text of acceptors that OpenFst keeps as transducers: ``source target symbol symbol`` for each
+    edge, the second symbol the same as the first, and final states alone on their lines. Edges that are missing lead to
+    a sink that rejects. Symbols are those of the edges, sorted; an `alphabet` names them where a language forbids one
+    everywhere, so that no edge has it. The classes of complements, of which there are no files, are ``.complement()``.
+
+    ``make_task("dfa", **read_mlregtest(path).to_json())`` is the task. The data sets of MLRegTest are not read: strings
+    are drawn as for every recognition task, with near misses, at any length.
+
+    Raises:
+        ValueError: the file is missing, not UTF-8, or holds no such automaton; the alphabet lacks a symbol of it.
+
+    Source: MLRegTest (JMLR 25(283), 2024), the automata of its repository.
+    """
+    path = Path(path)
+    try:
+        return parse_mlregtest(read_file(path).decode("utf-8-sig"), alphabet)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: expected text in UTF-8, got others; convert it") from None
+    except FileNotFoundError:
+        raise ValueError(f"{path}: expected a file of MLRegTest, got no such file; check its name") from None
+    except UnreadableFile:
+        raise
+    except ValueError as problem:
+        raise ValueError(f"{path}: {problem}") from None
+
+
+def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
+    r"""`read_mlregtest` of the text of a file.
+
+    Raises:
+        ValueError: as `read_mlregtest`.
+
+    Example:
+        >>> parse_mlregtest("0 1 a a\n1 0 b b\n0\n", "abc").to_json()["transitions"]
+        [[1, 2, 2], [2, 0, 2], [2, 2, 2]]
+    """
+    alphabet = tuple(alphabet)
+    for number, words in att_rows(text):
+        if len(words) > 3 and words[2] != words[3]:
+            raise ValueError(
+                f"line {number}: expected an edge that writes the symbol it reads, got {words[2]!r} and {words[3]!r}; "
+                "read transducers with task machine"
+            )
+    given = ATT.read(text).dfa()
+    missing = [symbol for symbol in given.symbols if alphabet and symbol not in alphabet]
+    if missing:
+        raise ValueError(f"alphabet: expected every symbol of the edges, got none for {missing[0]!r}; add it")
+    return _over(given, alphabet or tuple(sorted(given.symbols))).minimize()
+
+
+def _over(language: DFA, symbols: tuple[str, ...]) -> DFA:
+    """The same language over these symbols, in this order; new ones lead to a sink that rejects."""
+    sink = language.num_states
+    table = np.full((sink + 1, len(symbols)), sink)
+    for column, symbol in enumerate(symbols):
+        if symbol in language.symbols:
+            table[:sink, column] = language.semiautomaton.table[:, language.symbols.index(symbol)]
+    return DFA(Semiautomaton(table, symbols), language.start, np.append(language.accepting, False))

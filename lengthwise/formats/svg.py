@@ -1,0 +1,17 @@
+"""Pictures of small machines."""
+
+from lengthwise.automata.drawing import machine_svg
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.formats.base import FORMATS, Format
+
+
+@FORMATS.register("svg")
+class SVG(Format):
+    """A picture by `machine_svg`, of up to 40 states; written only."""
+
+    suffixes = (".svg",)
+
+    @staticmethod
+    def write(machine: LabeledMachine) -> str:
+        """Circles for states, arcs for transitions."""
+        return machine_svg(machine.machine, machine.classes)

@@ -1,0 +1,186 @@
+"""JSON of this package and of others, and faults in it."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from automaton_strategies import checked_strategies, dfas, moore_machines, oracle
+from hypothesis import given, settings
+
+from lengthwise.automata import DFA
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.formats.json import JSON
+
+pytestmark = [checked_strategies, pytest.mark.unchecked]
+
+
+@given(moore_machines())
+def test_what_is_written_is_exact(machine: LabeledMachine) -> None:
+    again = JSON.read(JSON.write(machine))
+    assert again.classes == machine.classes
+    assert again.machine.to_json() == machine.machine.to_json()
+
+
+@given(dfas())
+def test_automata_are_read(dfa: DFA) -> None:
+    again = JSON.read(json.dumps(dfa.to_json()))
+    assert again.dfa().to_json() == dfa.to_json()
+
+
+@given(dfas())
+@settings(max_examples=50)
+def test_the_entries_of_automata_lib_are_read(dfa: DFA) -> None:
+    machine = oracle(dfa)
+    content = {
+        "states": sorted(machine.states),
+        "input_symbols": sorted(machine.input_symbols),
+        "transitions": {state: dict(row) for state, row in machine.transitions.items()},
+        "initial_state": machine.initial_state,
+        "final_states": sorted(machine.final_states),
+    }
+    assert JSON.read(json.dumps(content)).dfa().equivalent(dfa)
+
+
+TRIPLES: dict[str, Any] = {
+    "alphabet": ["5c", "10c"],
+    "states": ["s0", "s1"],
+    "initial_state": "s0",
+    "accepting_states": ["s1"],
+    "transitions": [["s0", "5c", "s1"], ["s1", "5c", "s0"], ["s0", "10c", "s0"]],
+}
+
+
+def test_the_entries_of_pysimpleautomata_are_read_and_completed() -> None:
+    machine = JSON.read(json.dumps(TRIPLES))
+    assert machine.symbols == ("5c", "10c")
+    assert machine.machine.semiautomaton.table.tolist() == [[1, 0], [0, 2], [2, 2]]
+    lists = {**TRIPLES, "initial": ["s0"]}
+    del lists["initial_state"]
+    assert JSON.read(json.dumps(lists)).machine.to_json() == machine.machine.to_json()
+
+
+def test_answers_without_names_are_numbers() -> None:
+    machine = JSON.read('{"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [2, -100]}')
+    assert machine.classes == ("0", "1", "2")
+    assert machine.answer_names() == ["2", ""]
+
+
+OURS: dict[str, Any] = {
+    "symbols": ["a"],
+    "start": 0,
+    "table": [[1], [0]],
+    "outputs": [0, 1],
+    "classes": ["no", "yes"],
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([], r"^expected an object, got list; give the entries of a machine$"),
+        ({"a": 1}, r"^expected a machine with a table or transitions, got the entries a$"),
+        ({**OURS, "more": 1}, r"^expected the entries symbols, start, table, outputs and classes, got "),
+        ({**OURS, "table": [[1], [0, 1]]}, r"^table: expected rows of 1 numbers of states, got others"),
+        ({**OURS, "table": [[1], [0.5]]}, r"^table: expected rows of 1 numbers of states, got others"),
+        ({**OURS, "table": [[1], [2]]}, r"^table: expected next states in 0\.\.1, got 2"),
+        ({**OURS, "outputs": [0]}, r"^outputs: expected one entry for each of the 2 states, got shape \(1,\)"),
+        ({**OURS, "outputs": [0, 2]}, r"^outputs: expected numbers of the 2 answers or -100, got \[0, 2\]; name"),
+        ({**OURS, "start": True}, r"^outputs: expected numbers of answers, and start that of a state, got others"),
+        ({**OURS, "start": 7}, r"^start: expected a state in 0\.\.1, got 7"),
+        ({**OURS, "symbols": [1]}, r"^symbols: expected a list of names, got \[1\]; write them as texts$"),
+        ({**OURS, "classes": ["no", "no"]}, r"^classes: expected names that differ from one another, got"),
+        ({**TRIPLES, "initial_state": ["s0", "s7"]}, r"^state 's7' is used and nowhere declared; declare it$"),
+        ({**TRIPLES, "initial_state": []}, r"^initial: expected a state to begin in, got none; name one$"),
+        ({**TRIPLES, "initial_state": "s7"}, r"^state 's7' is used and nowhere declared; declare it$"),
+        ({**TRIPLES, "accepting_states": ["s7"]}, r"^state 's7' is used and nowhere declared; declare it$"),
+        ({**TRIPLES, "alphabet": ["5c"]}, r"^alphabet: expected the symbols of all edges, got no '10c'; add it$"),
+        ({**TRIPLES, "transitions": [["s0", "5c"]]}, r"^transitions: expected state, symbol and next state, got"),
+        ({**TRIPLES, "transitions": 7}, r"^expected the entries of a machine, got others \("),
+        ({**TRIPLES, "initial": "s0"}, r"^expected the entry initial once, got initial and initial_state; keep one of"),
+        (
+            {**TRIPLES, "outputs": {"s0": "x"}},
+            r"^expected states, alphabet, initial, .*, got 'outputs'; leave it out if",
+        ),
+        ({**TRIPLES, "alphabet": ["5c", "10c", 1, "1"]}, r"^alphabet: expected a list of symbols that have names of"),
+        ({**TRIPLES, "alphabet": {"5c": 1, "10c": 2}}, r"^alphabet: expected a list of symbols that have names of"),
+        ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry states, got alphabet, "),
+        (
+            {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [True, False], "start": 0},
+            r"^accepting: expected numbers of states, got True; a mask is no list of states$",
+        ),
+        ({"alphabet": "ab", "transitions": [[0]], "accepting": [], "start": 0}, r"^transitions: expected a next state"),
+    ],
+)
+def test_faults_are_named(content: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        JSON.read(json.dumps(content))
+
+
+def test_a_state_without_a_name_is_one_like_the_others() -> None:
+    for name in ("", "start"):
+        content = {"states": [name, "q", "r"], "alphabet": ["a"], "initial": ["q", "r"], "accepting": ["q"]}
+        machine = JSON.read(json.dumps(content | {"transitions": [[name, "a", "q"]]})).machine
+        assert machine.run(np.array([[0]])).tolist() == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (
+            {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [1], "start": 0.0},
+            "start: expected a state in 0",
+        ),
+        ({"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [0.5], "start": 0}, "accepting: expected a state"),
+        (
+            {"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [3_000_000]},
+            "outputs: expected numbers below 10,0",
+        ),
+    ],
+)
+def test_numbers_that_are_none_of_a_state_are_named(content: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        JSON.read(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"), [("states", "ab"), ("states", [1, "1", 2]), ("accepting", "23"), ("accepting", {"2": True})]
+)
+def test_texts_are_no_lists_of_states(entry: str, value: object) -> None:
+    content = {
+        "states": ["2", "3"],
+        "alphabet": ["a"],
+        "initial": "2",
+        "accepting": ["3"],
+        "transitions": [["2", "a", "3"]],
+    }
+    with pytest.raises(ValueError, match=f"{entry}: expected a list of states that have names of their own"):
+        JSON.read(json.dumps({**content, entry: value}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"states": ["q0", "q1", "q2"], "alphabet": ["a"], "initial": "q0", "accepting": ["q1"], '
+        '"transitions": {"q0": {"a": "q1", "a": "q2"}}}',
+        '{"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [1], "start": 0, "start": 1}',
+        '{"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [0, 1], "table": [[0], [0]]}',
+    ],
+)
+def test_a_key_that_is_repeated_is_named(text: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"^expected each key of an object once, got '(a|start|table)' twice; keep one"
+    ):
+        JSON.read(text)
+
+
+def test_sets_of_next_states_are_read() -> None:
+    """As a list; a text in braces is a name, which an automaton of sets gives its states."""
+    content: dict[str, Any] = {"states": ["0", "3", "{3}"], "alphabet": ["a"], "initial": ["0", "3"], "accepting": []}
+    lists = {**content, "accepting": ["3"], "transitions": {"0": {"a": ["3", "0"]}}}
+    assert JSON.read(json.dumps(lists)).dfa().equivalent(dfa_from_regex("a*"))
+    text = {**content, "initial": "0", "accepting": ["{3}"], "transitions": {"0": {"a": "{3}"}}}
+    assert JSON.read(json.dumps(text)).dfa().equivalent(dfa_from_regex("a"))
+    with pytest.raises(ValueError, match=r"^state '\{0, 3\}' is used and nowhere declared"):
+        JSON.read(json.dumps({**text, "transitions": {"0": {"a": "{0, 3}"}}}))

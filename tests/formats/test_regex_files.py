@@ -1,0 +1,54 @@
+"""Regular expressions in files: a line, and the symbols where it does not name them."""
+
+import pytest
+
+from lengthwise.formats.json import JSON
+from lengthwise.formats.regex import Regex
+
+
+@pytest.mark.parametrize(
+    ("text", "symbols", "rewritten"),
+    [
+        ("(a|b)*abb", "ab", "(b*a)+bb\n"),
+        ("a*\nalphabet: ba\n", "ba", "a*\nalphabet: ba\n"),
+        ("\nalphabet: a", "a", "\nalphabet: a\n"),
+        ("[^ab]", "ab", "[^ab]\nalphabet: ab\n"),
+        (" *\r\n", " ", " *\n"),
+    ],
+)
+def test_symbols_are_kept(text: str, symbols: str, rewritten: str) -> None:
+    machine = Regex.read(text)
+    assert machine.symbols == tuple(symbols)
+    assert Regex.write(machine) == rewritten
+    assert Regex.read(rewritten).dfa().equivalent(machine.dfa())
+
+
+def test_states_without_an_answer_reject() -> None:
+    machine = JSON.read(
+        '{"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [-100, 0], "classes": ["yes", "no"]}'
+    )
+    assert Regex.write(machine) == "a(aa)*\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\nb\n", r"^expected a regular expression and, if at all, a second line alphabet: abc, got more lines$"),
+        ("a\nalphabet: a\n\n", r"got more lines$"),
+        ("(a", r"^pattern: expected a closing \) at position 3 of '\(a', got the end; close the group$"),
+        ("", r"^alphabet: expected at least one symbol, and '' names none; give the alphabet$"),
+        ("a\nalphabet: b", r"^alphabet: 'a' names 'a', which 'b' lacks; add them$"),
+    ],
+)
+def test_faults_are_named(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Regex.read(text)
+
+
+def test_other_answers_are_refused() -> None:
+    machine = JSON.read('{"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [0], "classes": ["x", "y"]}')
+    with pytest.raises(
+        ValueError,
+        match=r"^classes: expected two answers such as reject and accept, got x, y; name the one that accepts",
+    ):
+        Regex.write(machine)
