@@ -232,3 +232,15 @@ def test_a_joint_sum_holds_what_float32_makes_of_it_in_another_order() -> None:
     low, high = bounds.ends
     values = (sums - large[:, 0]).double().numpy()
     assert bool(((low <= values) & (values <= high)).all())
+
+
+@pytest.mark.parametrize("digits", [0.0, 3.0, 24.0])
+def test_sums_of_multiples_are_exact_up_to_24_binary_digits(digits: float) -> None:
+    """Every multiple of 2^-digits up to 2^(24 - digits) is a float32; the next one is not."""
+    largest = 2.0 ** (24 - digits)
+    next_one = largest + 2.0**-digits
+    assert float(np.float32(largest)) == largest
+    assert float(np.float32(next_one)) != next_one
+    for size, is_exact in ((largest, True), (next_one, False)):
+        form = checker.Form(np.array([size]), np.zeros((0, 1)), np.zeros(1)).rounded(np.array([size]), 1, digits)
+        assert (form.rest == 0).all() == is_exact
