@@ -244,3 +244,20 @@ def test_sums_of_multiples_are_exact_up_to_24_binary_digits(digits: float) -> No
     for size, is_exact in ((largest, True), (next_one, False)):
         form = checker.Form(np.array([size]), np.zeros((0, 1)), np.zeros(1)).rounded(np.array([size]), 1, digits)
         assert (form.rest == 0).all() == is_exact
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_sum_has_the_digits_of_both_terms(sign: int) -> None:
+    """2^22 + 1/8 is rounded, though one of its terms is a whole number and the sum is below 2^24."""
+    terms = (2.0**22, 0.125)
+    for one, other in (terms, terms[::-1]):
+        bound = Form(*known(one)).plus(Form(*known(other)), sign)
+        rounded = np.float32(one) + np.float32(sign * other)
+        assert abs(float(rounded) - (one + sign * other)) <= bound.radius[0]
+        assert bound.radius[0] > 0
+    assert Form(*known(2.0**22)).plus(Form(*known(1.0)), sign).radius[0] == 0
+
+
+def known(number: float) -> tuple[checker.Array, checker.Array, checker.Array]:
+    """The center, slope and rest of a number that is known exactly."""
+    return np.array([number]), np.zeros((0, 1)), np.zeros(1)
