@@ -11,8 +11,7 @@ import time
 from pathlib import Path
 from statistics import fmean
 
-from lengthwise.experiments import EXPERIMENTS, Scale
-from lengthwise.experiments.base import parse_scale
+from lengthwise.experiment import EXPERIMENTS, Scale, parse_scale
 from lengthwise.runs.records import read_records
 from lengthwise.runs.spec import RunSpec
 from lengthwise.threads import one_thread

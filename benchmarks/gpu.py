@@ -22,13 +22,13 @@ from language import KEY, write_file
 from speed_page import ROOT, environment, parse_options, provenance, write_files
 
 from lengthwise.devices import Precision, describe_device, find_device
-from lengthwise.experiments.looped_language import LOOPS
-from lengthwise.experiments.text import GPT2_VOCAB_SIZE
 from lengthwise.models.base import SequenceModel
 from lengthwise.ops.tree import num_levels
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.runs.folder import versions
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
+from lengthwise.studies.text import GPT2_VOCAB_SIZE
+from lengthwise.studies.xu2024.experiments.language import LOOPS
 from lengthwise.tasks.text.corpus import FOLDER
 from lengthwise.training.loop import TrainingState, training_steps
 

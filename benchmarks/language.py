@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from speed_page import ROOT, environment, parse_options, write_files
 
-from lengthwise.experiments.regular_gpt_language import COLUMNS, STEPS
-from lengthwise.experiments.text import VOCAB_SIZE, training
 from lengthwise.randomness import generator_for
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.runs.spec import RunSpec, make_spec, merge
+from lengthwise.studies.chi2023.experiments.language import COLUMNS, STEPS
+from lengthwise.studies.text import VOCAB_SIZE, training
 from lengthwise.tasks.text.corpus import FOLDER
 from lengthwise.tasks.text.token_file import read_tokens, write_tokens
 from lengthwise.tasks.text.tokenizer import BYTE_NAMES, Tokenizer

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from speed_page import ROOT, environment, parse_options, provenance, write_files
 
 from lengthwise import make_task
-from lengthwise.experiments.languages import LANGUAGES, Language
 from lengthwise.report.tables.markdown import folded, markdown_table
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.runs.spec import merge
+from lengthwise.studies.languages import LANGUAGES, Language
 from lengthwise.tasks.regular.recognition import RecognitionTask
 
 UNPUBLISHED = [(f"Tomita {index}", "chi2023") for index in (1, 2, 7)]

@@ -17,7 +17,7 @@ _HOME = {
     "TASKS": "lengthwise.tasks.base",
     "MODELS": "lengthwise.models.base",
     "CONSTRUCTIONS": "lengthwise.constructions",
-    "EXPERIMENTS": "lengthwise.experiments",
+    "EXPERIMENTS": "lengthwise.experiment",
     "PRESETS": "lengthwise.presets.base",
     "make_task": "lengthwise.tasks.base",
     "make_model": "lengthwise.models.base",
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from lengthwise.constructions import construct as construct
     from lengthwise.evaluation.error_curve import error_curve as error_curve
     from lengthwise.evaluation.length_curve import length_curve as length_curve
-    from lengthwise.experiments import EXPERIMENTS as EXPERIMENTS
+    from lengthwise.experiment import EXPERIMENTS as EXPERIMENTS
     from lengthwise.learning.learned import learn as learn
     from lengthwise.models.base import MODELS as MODELS
     from lengthwise.models.base import RecurrentModel as RecurrentModel

@@ -27,9 +27,18 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 def discover(package: str) -> None:
-    """Import every module below `package`, so that each registers what it defines."""
-    root = importlib.import_module(package)
-    for module in pkgutil.walk_packages(root.__path__, prefix=f"{package}."):
+    """Import a package and every module below it, so that each registers what it defines.
+
+    A ``*`` in the name stands for each package there: ``lengthwise.studies.*.pages`` means the pages of all studies.
+    """
+    above, star, below = package.partition(".*")
+    root = importlib.import_module(above)
+    if star:
+        for folder in pkgutil.iter_modules(root.__path__, prefix=f"{above}."):
+            if folder.ispkg and importlib.util.find_spec(folder.name + below):
+                discover(folder.name + below)
+        return
+    for module in pkgutil.walk_packages(getattr(root, "__path__", ()), prefix=f"{package}."):
         importlib.import_module(module.name)
 
 
@@ -124,11 +133,19 @@ class Registry(Mapping[str, Member], Generic[Member]):
         'Parity'
     """
 
-    def __init__(self, kind: str, package: str, base: type | None = None, *, names_folders: bool = False) -> None:
-        """`base`: the class that members inherit, where they are classes. `names_folders`: names are parts of those."""
+    def __init__(self, kind: str, *packages: str, base: type | None = None, names_folders: bool = False) -> None:
+        """Make an empty registry.
+
+        Args:
+            kind: what a member is, in messages.
+            packages: where its members are, by the names that `discover` takes.
+            base: the class that members inherit, if they are classes.
+            names_folders: names of members are parts of names of folders.
+        """
         self.kind, self._base = kind, base
         self._pattern, self._signs = (r"\w[\w.-]*", "- _") if names_folders else (r"[\w./-]+", "- _ /")
-        self._package = package
+        self._packages = packages
+        self._own = re.compile("|".join(re.escape(name).replace(r"\*", r"\w+") for name in packages))
         self._members: dict[str, Member] = {}
         self._discovered = False
 
@@ -147,7 +164,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
             )
 
         def decorate(member: Registered) -> Registered:
-            if not member.__module__.startswith(self._package):
+            if not self._own.match(member.__module__):
                 self._discover()  # so that a name of the package cannot be taken before it is known
             if self._base is not None and not (isinstance(member, type) and issubclass(member, self._base)):
                 raise ValueError(
@@ -169,7 +186,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
         if not self._discovered:
             self._discovered = True  # while modules of the package are imported, they may look up each other's members
             try:
-                discover(self._package)
+                for package in self._packages:
+                    discover(package)
                 load_extensions()
             except BaseException:
                 self._discovered = False

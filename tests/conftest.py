@@ -20,9 +20,8 @@ from one_renderer import OneRenderer
 
 import lengthwise.report.charts.pictures as pictures_module
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments import EXPERIMENTS
-from lengthwise.experiments.base import Experiment, Scale
-from lengthwise.experiments.text import FOLDER
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.studies.text import FOLDER
 
 torch.set_num_threads(1)
 disable_debug_mode()  # a chart is checked when it becomes a specification, and not each of its parts before, too

@@ -9,9 +9,9 @@ PACKAGE = Path(__file__).parent.parent / "lengthwise"
 
 FLOORS = [
     {"cli", "__main__"},
-    {"report", "playground", "tracking"},
-    {"experiments"},
-    {"learning", "export"},
+    {"studies"},
+    {"report", "playground", "tracking", "export"},
+    {"experiment", "learning"},
     {"runs"},
     {"constructions", "certification", "analysis"},
     {"training", "presets"},

@@ -7,7 +7,7 @@ import torch
 
 from lengthwise.certification.certify import certify
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments import EXPERIMENTS
+from lengthwise.experiment import EXPERIMENTS
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.runs.execute import execute
 from lengthwise.runs.spec import RunSpec, make_spec

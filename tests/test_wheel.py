@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from command import exit_code
 
-from lengthwise.experiments import leaderboard
-from lengthwise.report.claims.base import CLAIMS, Stated
 from lengthwise.runs import records
 from lengthwise.runs.records import records_file, shipped_docs
+from lengthwise.studies.claims.claim import CLAIMS, Stated
+from lengthwise.studies.leaderboard.experiments import leaderboard
 
 ROOT = Path(__file__).parents[1]
 
@@ -76,9 +76,9 @@ def test_recorded_runs_are_those_of_the_package(installed: Path, capsys: pytest.
 def test_claims_read_the_package_where_the_folder_has_no_records(installed: Path, monkeypatch) -> None:
     read = []
     monkeypatch.setattr(
-        "lengthwise.report.claims.ledger.ledger_lines", lambda docs, *others: read.append(docs) or {"a": None}
+        "lengthwise.studies.claims.ledger.ledger_lines", lambda docs, *others: read.append(docs) or {"a": None}
     )
-    monkeypatch.setattr("lengthwise.report.claims.page.claims_page", lambda *given: "")
+    monkeypatch.setattr("lengthwise.studies.claims.page.claims_page", lambda *given: "")
     assert exit_code("claims", "--write", "claims.md") == 0
     Path("docs/results/records").mkdir(parents=True)
     assert exit_code("claims", "--write", "claims.md") == 0

@@ -11,7 +11,7 @@ from lengthwise.cli.options import Device, Root, Workers, folder
 from lengthwise.cli.streams import Output
 
 if TYPE_CHECKING:
-    from lengthwise.experiments.base import Experiment
+    from lengthwise.experiment import Experiment
     from lengthwise.runs.folder import RunResult
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.pools.outcome import Outcome
@@ -26,7 +26,7 @@ def demo(
     """Train nets on six tasks at lengths up to 40 until they are proved, and measure them up to length 100,000."""
     from lengthwise.cli.progress import run_all
     from lengthwise.cli.reporting import report
-    from lengthwise.experiments.base import EXPERIMENTS, parse_scale
+    from lengthwise.experiment import EXPERIMENTS, parse_scale
     from lengthwise.report.pages.terminal import print_failures, print_results
     from lengthwise.report.tables.settings import task_of
     from lengthwise.runs.pools.base import PoolOptions
@@ -82,7 +82,7 @@ def reproduce(
     quarter of an hour also while runs run. Results are kept next to it, in records/, with those that stood there.
     """
     from lengthwise.cli.progress import now_and_then, run_all
-    from lengthwise.experiments.base import EXPERIMENTS, parse_scale
+    from lengthwise.experiment import EXPERIMENTS, parse_scale
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.pools.outcome import finished

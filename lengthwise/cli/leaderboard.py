@@ -14,10 +14,10 @@ from lengthwise.cli.streams import Output
 from lengthwise.registry import EXTENSIONS, file_of, load_extensions
 
 if TYPE_CHECKING:
-    from lengthwise.experiments.base import Experiment, Scale
-    from lengthwise.experiments.leaderboard import Entrant
+    from lengthwise.experiment import Experiment, Scale
     from lengthwise.runs.folder import RunResult
     from lengthwise.runs.pools.base import PoolOptions
+    from lengthwise.studies.leaderboard.experiments.leaderboard import Entrant
 
 
 def leaderboard(
@@ -43,11 +43,11 @@ def leaderboard(
     `leaderboard/rates` has. Its file is loaded for this command; for others, name it in the environment variable
     LENGTHWISE_EXTENSIONS. The page is written again, with your column last, also when you stop the command.
     """
-    from lengthwise.experiments.base import parse_scale
-    from lengthwise.experiments.leaderboard import ENTRANTS, RATES, Entrant, leaderboard_of
+    from lengthwise.experiment import parse_scale
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.records import read_diverged, read_records, records_file, restore, restore_diverged
+    from lengthwise.studies.leaderboard.experiments.leaderboard import ENTRANTS, RATES, Entrant, leaderboard_of
 
     _check_given(scale, pages)
     records = records_file(pages, file_stem("leaderboard", scale))
@@ -159,8 +159,8 @@ def _models_of(text: str) -> list[str]:
 def _with_rate(name: str, scale: "Scale", runs: Path, console: Output, options: "PoolOptions") -> "Entrant":
     """The model with the learning rate whose net has the lowest training loss on the task that is held out."""
     from lengthwise.cli.progress import run_all
-    from lengthwise.experiments.leaderboard import RATES, Entrant, rates_of
     from lengthwise.report.tables.cells import best_by_loss
+    from lengthwise.studies.leaderboard.experiments.leaderboard import RATES, Entrant, rates_of
 
     search = rates_of([Entrant(name, name, {}, RATES[0])], scale)
     outcomes = run_all(search.specs, search.plans, runs, console, options)

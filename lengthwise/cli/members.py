@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from lengthwise.cli.index import INDEX, SETTINGS, FamilyIndex, Line, Member, Paragraph, index_text
 from lengthwise.constructions import CONSTRUCTIONS
-from lengthwise.experiments import EXPERIMENTS
+from lengthwise.experiment import EXPERIMENTS
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import MODELS, ModelConfig
 from lengthwise.presets.base import PRESETS, Preset

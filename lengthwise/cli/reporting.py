@@ -39,11 +39,11 @@ def claims(
     Numbers are looked up in the recorded results, which the package comes with.
     """
     from lengthwise.files import write_by_rename
-    from lengthwise.report.claims.base import CLAIMS
-    from lengthwise.report.claims.ledger import ledger_lines
-    from lengthwise.report.claims.page import claims_page, claims_table, verdict_sentence
     from lengthwise.report.pages.terminal import print_table
     from lengthwise.runs.records import has_records, shipped_docs
+    from lengthwise.studies.claims.claim import CLAIMS
+    from lengthwise.studies.claims.ledger import ledger_lines
+    from lengthwise.studies.claims.page import claims_page, claims_table, verdict_sentence
 
     if write is not None and paper is not None:
         raise ValueError(

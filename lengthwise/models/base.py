@@ -246,7 +246,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     model.to(dtype).load_state_dict(weights)
 
 
-MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models", SequenceModel, names_folders=True)
+MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models", base=SequenceModel, names_folders=True)
 
 
 @runtime_checkable

@@ -34,7 +34,7 @@ class Preset:
     until: ClassVar[Mapping[str, Pursuit]] = MappingProxyType({})
 
 
-PRESETS: Registry[type[Preset]] = Registry("preset", "lengthwise.presets", Preset)
+PRESETS: Registry[type[Preset]] = Registry("preset", "lengthwise.presets", "lengthwise.studies.*.presets", base=Preset)
 
 
 UNAUGMENTED: Settings = MappingProxyType(

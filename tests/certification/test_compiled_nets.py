@@ -4,7 +4,7 @@ import pytest
 
 from lengthwise.certification.certify import certify
 from lengthwise.constructions import CONSTRUCTIONS, construct
-from lengthwise.experiments.languages import LANGUAGES
+from lengthwise.studies.languages import LANGUAGES
 from lengthwise.tasks import make_task
 
 TOO_LARGE = {("regular-gpt", "Modular Arithmetic")}

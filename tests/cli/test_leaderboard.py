@@ -13,11 +13,11 @@ import pytest
 from command import exit_code
 
 from lengthwise.cli import progress
-from lengthwise.experiments import leaderboard
 from lengthwise.models.base import MODELS
 from lengthwise.registry import EXTENSIONS, load_extensions
 from lengthwise.runs.execute import Interrupted
 from lengthwise.runs.records import read_records
+from lengthwise.studies.leaderboard.experiments import leaderboard
 
 MINE = '''
 from lengthwise import MODELS

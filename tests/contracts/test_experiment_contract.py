@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import exit_code
 
-from lengthwise.experiments import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
 from lengthwise.registry import UnknownName
 from lengthwise.report.pages.results import write_page
 from lengthwise.report.pages.study import STUDY_PAGES

@@ -8,7 +8,7 @@ import pytest
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import TEST_STRINGS, best_of_guesses, fresh_accuracy, length_of_tests, probe_accuracy
-from lengthwise.experiments.base import SMOKE_PLAN
+from lengthwise.experiment import SMOKE_PLAN
 from lengthwise.models import make_model
 from lengthwise.runs.execute import execute
 from lengthwise.runs.spec import make_spec

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lengthwise.constructions import CONSTRUCTIONS
-from lengthwise.experiments import EXPERIMENTS
+from lengthwise.experiment import EXPERIMENTS
 from lengthwise.files import json_text
 from lengthwise.models import MODELS
 from lengthwise.presets import PRESETS

@@ -11,7 +11,7 @@ import pytest
 from command import Command
 from safetensors.torch import load_file
 
-from lengthwise.experiments import EXPERIMENTS
+from lengthwise.experiment import EXPERIMENTS
 from lengthwise.runs.folder import RunFolder
 
 RUN = [

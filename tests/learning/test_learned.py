@@ -19,7 +19,6 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
 from lengthwise.conventions import IGNORE
-from lengthwise.experiments.learning import CLASSES, Pairs, Recovery, Size, examples_of, random_machine, same_machine
 from lengthwise.formats.files import read_machine
 from lengthwise.learning import held_out as held_out_module
 from lengthwise.learning import learned as learned_module
@@ -34,8 +33,17 @@ from lengthwise.learning.baselines import (
 )
 from lengthwise.learning.search import Attempt, SearchResult, count_errors, message_length, search
 from lengthwise.learning.separators import likely_separator
-from lengthwise.report.pages.learning import recovery_chart
 from lengthwise.runs.machines import given_machines
+from lengthwise.studies.ours.experiments.learning import (
+    CLASSES,
+    Pairs,
+    Recovery,
+    Size,
+    examples_of,
+    random_machine,
+    same_machine,
+)
+from lengthwise.studies.ours.pages.learning import recovery_chart
 from lengthwise.tasks.given.examples import Examples
 from lengthwise.tasks.given.reading import read_examples
 

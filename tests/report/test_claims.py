@@ -12,8 +12,10 @@ import pytest
 from command import exit_code
 
 from lengthwise.cli.reporting import REPRODUCE, WRITE_CLAIMS
-from lengthwise.experiments import EXPERIMENTS
-from lengthwise.report.claims.base import (
+from lengthwise.experiment import EXPERIMENTS
+from lengthwise.report.tables.numbers import percent
+from lengthwise.runs.records import read_records, write_records
+from lengthwise.studies.claims.claim import (
     CLAIMS,
     RULES,
     Claim,
@@ -28,12 +30,10 @@ from lengthwise.report.claims.base import (
     TableNumber,
     Verdict,
 )
-from lengthwise.report.claims.decide import contrast_verdict, effect_verdict, entry_verdict, printed_range
-from lengthwise.report.claims.ledger import Ledger, LedgerLine, ledger_lines
-from lengthwise.report.claims.page import claims_page
-from lengthwise.report.claims.pages import number_in, phrase_in
-from lengthwise.report.tables.numbers import percent
-from lengthwise.runs.records import read_records, write_records
+from lengthwise.studies.claims.decide import contrast_verdict, effect_verdict, entry_verdict, printed_range
+from lengthwise.studies.claims.ledger import Ledger, LedgerLine, ledger_lines
+from lengthwise.studies.claims.numbers import number_in, phrase_in
+from lengthwise.studies.claims.page import claims_page
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -340,7 +340,7 @@ def test_the_command_prints_one_paper_and_writes_all(docs: Path, monkeypatch: py
     assert "memorization: " in printed
     assert " contradicted, " in printed
     assert "chi2023" not in printed
-    monkeypatch.setattr("lengthwise.report.claims.ledger.ledger_lines", lambda docs, reproduce, papers: evaluated())
+    monkeypatch.setattr("lengthwise.studies.claims.ledger.ledger_lines", lambda docs, reproduce, papers: evaluated())
     assert exit_code("claims", "--docs", str(DOCS), "--write", str(docs / "claims.md")) == 0
     assert (docs / "claims.md").read_text() == (DOCS / "claims.md").read_text()
 

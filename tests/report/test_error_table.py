@@ -20,8 +20,7 @@ from lengthwise.evaluation.interval import (
 )
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments import Experiment
-from lengthwise.experiments.base import Cell
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.pages.results import markdown_page
 from lengthwise.report.pages.run import MeasuredRun, write_report
 from lengthwise.report.pages.terminal import print_results

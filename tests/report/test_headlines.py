@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lengthwise.experiments import EXPERIMENTS
+from lengthwise.experiment import EXPERIMENTS
 from lengthwise.report.pages.results import file_stem
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"

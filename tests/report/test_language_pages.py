@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lengthwise.report.claims.base import TableNumber
-from lengthwise.report.claims.pages import number_in
+from lengthwise.studies.claims.claim import TableNumber
+from lengthwise.studies.claims.numbers import number_in
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 

@@ -7,16 +7,16 @@ import pytest
 
 from lengthwise.evaluation.error_curve import ErrorCurve, ErrorPoint
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
-from lengthwise.experiments import EXPERIMENTS
-from lengthwise.experiments.looped_figure_5 import TrainTest, accuracies
-from lengthwise.experiments.looped_moduli import SIZES, Moduli
-from lengthwise.experiments.looped_moduli import Study as ModuliStudy
-from lengthwise.experiments.looped_moduli import study as moduli_study
-from lengthwise.experiments.looped_trees import TreeErrors
-from lengthwise.report.pages.looped_figure_5 import accuracy_chart, figure_5_page
-from lengthwise.report.pages.looped_moduli import moduli_page, moduli_panels
-from lengthwise.report.pages.looped_trees import error_chart, trees_page
+from lengthwise.experiment import EXPERIMENTS
 from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
+from lengthwise.studies.xu2024.experiments.figure_5 import TrainTest, accuracies
+from lengthwise.studies.xu2024.experiments.moduli import SIZES, Moduli
+from lengthwise.studies.xu2024.experiments.moduli import Study as ModuliStudy
+from lengthwise.studies.xu2024.experiments.moduli import study as moduli_study
+from lengthwise.studies.xu2024.experiments.trees import TreeErrors
+from lengthwise.studies.xu2024.pages.figure_5 import accuracy_chart, figure_5_page
+from lengthwise.studies.xu2024.pages.moduli import moduli_page, moduli_panels
+from lengthwise.studies.xu2024.pages.trees import error_chart, trees_page
 
 POINTS = [
     TrainTest("4 problems", "timestep", 2, 0, 0.5, 0.25, 4),

@@ -7,8 +7,7 @@ import pytest
 from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.certification.certificate import Certificate, Counterexample, Level
-from lengthwise.experiments import Experiment
-from lengthwise.experiments.base import Cell, Printed
+from lengthwise.experiment import Cell, Experiment, Printed
 from lengthwise.report.charts.heat_map import heat_map
 from lengthwise.report.pages.matrix import matrix_page
 from lengthwise.report.tables.matrix import column_tables, cost_table, entries_of, matrix_csv, missing, printed_tables

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from lengthwise.experiments import EXPERIMENTS
-from lengthwise.experiments.rnn_standard import KINDS
-from lengthwise.report.claims.base import TableNumber
-from lengthwise.report.claims.pages import number_in
+from lengthwise.experiment import EXPERIMENTS
+from lengthwise.studies.claims.claim import TableNumber
+from lengthwise.studies.claims.numbers import number_in
+from lengthwise.studies.memorization.experiments.standard import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "rnn-memorization-standard.md"
 

@@ -2,7 +2,7 @@
 
 from lengthwise.evaluation.perplexity import PerplexityCurve, PerplexityPoint
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.perplexities import chunk_means, curve_table, paired_columns, perplexity_table
 from lengthwise.runs.folder import RunResult, RunStatus
 from lengthwise.runs.pools.outcome import Outcome

@@ -3,7 +3,7 @@
 import pytest
 from synthetic_runs import PLAN, synthetic_run
 
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.experiment import cell_table
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import make_spec

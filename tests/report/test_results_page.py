@@ -8,8 +8,7 @@ from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
-from lengthwise.experiments import Experiment
-from lengthwise.experiments.base import Cell
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.pages.results import markdown_page, write_page
 from lengthwise.report.tables.experiment import cell_table, detail_table, main_table
 from lengthwise.report.tables.levels import LEVELS

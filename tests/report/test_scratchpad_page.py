@@ -1,7 +1,7 @@
 """The page about scratchpads, from made-up measurements."""
 
-from lengthwise.experiments.scratchpad import Cost, Measured, Remedies, Size, Windows
-from lengthwise.report.pages.scratchpad import scratchpad_page
+from lengthwise.studies.chi2023.experiments.scratchpad import Cost, Measured, Remedies, Size, Windows
+from lengthwise.studies.chi2023.pages.scratchpad import scratchpad_page
 
 SIZE = Size(lengths=(2, 4), num_strings=8, max_read_again=2)
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from synthetic_runs import PLAN, all_right, synthetic_run
 
-from lengthwise.experiments import EXPERIMENTS, Experiment
-from lengthwise.experiments.base import Cell
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment
 from lengthwise.report.pages.results import markdown_page
 from lengthwise.report.tables.cells import best_by_loss
 from lengthwise.report.tables.experiment import cell_table, main_table

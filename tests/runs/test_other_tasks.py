@@ -8,8 +8,7 @@ from command import exit_code
 
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments import EXPERIMENTS
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored
 from lengthwise.runs.execute import execute
 from lengthwise.runs.folder import RunFolder, load_run

@@ -7,7 +7,7 @@ import torch
 
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import at_smoke_scale
+from lengthwise.experiment import at_smoke_scale
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.execute import Interrupted, execute
 from lengthwise.runs.folder import RunFolder

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lengthwise.constructions.memorization.lifetime import fastest_formula, predicted_lifetime
 from lengthwise.constructions.memorization.memorize import memorize
 from lengthwise.constructions.memorization.networks import as_linear_rnn
-from lengthwise.experiments.rnn_memorization import (
+from lengthwise.studies.memorization.experiments.memorization import (
     LOW,
     SIZES,
     frequencies_of,
@@ -17,11 +17,11 @@ from lengthwise.experiments.rnn_memorization import (
     size_at,
     trained_words,
 )
-from lengthwise.experiments.rnn_standard import KINDS as STANDARD_KINDS
-from lengthwise.experiments.rnn_standard import SIZES as STANDARD
-from lengthwise.experiments.rnn_standard import Standard
-from lengthwise.experiments.rnn_standard import study as standard_study
-from lengthwise.report.pages.rnn_standard import standard_page
+from lengthwise.studies.memorization.experiments.standard import KINDS as STANDARD_KINDS
+from lengthwise.studies.memorization.experiments.standard import SIZES as STANDARD
+from lengthwise.studies.memorization.experiments.standard import Standard
+from lengthwise.studies.memorization.experiments.standard import study as standard_study
+from lengthwise.studies.memorization.pages.standard import standard_page
 from lengthwise.training.memorization import (
     Descent,
     Stack,

@@ -93,5 +93,5 @@ class PositionEncoding(nn.Module, ABC):
 
 
 POSITIONS: Registry[type[PositionEncoding]] = Registry(
-    "position encoding", "lengthwise.layers.positions", PositionEncoding
+    "position encoding", "lengthwise.layers.positions", base=PositionEncoding
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from lengthwise.experiments.base import Experiment
+from lengthwise.experiment import Experiment
 from lengthwise.report.tables.matrix import Entry
 
 STEP_X, STEP_Y = 23, 17

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lengthwise.experiments.base import Experiment
+from lengthwise.experiment import Experiment
 from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
 from lengthwise.report.tables.levels import independently_checked

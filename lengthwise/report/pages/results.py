@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from lengthwise.display import literal
-from lengthwise.experiments.base import Experiment
+from lengthwise.experiment import Experiment
 from lengthwise.files import write_by_rename
 from lengthwise.report.charts.pictures import pictures
 from lengthwise.report.pages.matrix import matrix_page

@@ -16,5 +16,5 @@ class StudyPage(NamedTuple):
     files: Mapping[str, str] = MappingProxyType({})
 
 
-STUDY_PAGES: Registry[Callable[[Any, str], StudyPage]] = Registry("page of a study", "lengthwise.report.pages")
+STUDY_PAGES: Registry[Callable[[Any, str], StudyPage]] = Registry("page of a study", "lengthwise.studies.*.pages")
 """By the name of the experiment: functions of what its study returns and of the stem of the page's file name."""

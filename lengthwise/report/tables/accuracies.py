@@ -6,7 +6,7 @@ from statistics import fmean
 from lengthwise.evaluation.interval import are_equal, mean_interval, wilson_interval
 from lengthwise.evaluation.length_curve import LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, fit_text, results_of, runs_text
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, span
 from lengthwise.report.tables.runs import run_rows

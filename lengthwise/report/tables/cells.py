@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome

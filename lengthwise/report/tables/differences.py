@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from lengthwise.evaluation.interval import difference_from_zero, holm, mean_interval, without_rounding
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, last_error, results_of
 from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, span

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from lengthwise.evaluation.interval import mean_interval
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.cells import last_error, results_of, runs_text
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.settings import model_of, task_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lengthwise.experiments.base import Experiment
+from lengthwise.experiment import Experiment
 from lengthwise.report.tables.accuracies import about_accuracies, accuracy_table, main_columns
 from lengthwise.report.tables.errors import COLUMNS as ERROR_COLUMNS
 from lengthwise.report.tables.errors import MAIN_COLUMNS as MAIN_ERROR_COLUMNS

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from lengthwise.certification.certificate import FORMAT, Certificate
-from lengthwise.experiments.base import Experiment
+from lengthwise.experiment import Experiment
 from lengthwise.report.tables.cells import results_of
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.table import Table

@@ -8,7 +8,7 @@ from statistics import fmean, median_low
 from typing import NamedTuple
 
 from lengthwise.display import csv_text
-from lengthwise.experiments.base import Cell, Experiment, Printed
+from lengthwise.experiment import Cell, Experiment, Printed
 from lengthwise.report.tables.cells import accuracies_scored, long_accuracies, results_of
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.numbers import NOTHING, percent, span

@@ -9,7 +9,7 @@ from typing import Any
 from lengthwise.display import csv_text
 from lengthwise.evaluation.interval import mean_interval
 from lengthwise.evaluation.perplexity import PerplexityCurve, paired_ratio
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.cells import results_of, runs_text
 from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, span

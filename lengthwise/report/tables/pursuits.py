@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.cells import results_of, runs_text
 from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.table import Table

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, best_by_loss, fit_text, results_of, runs_text
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.settings import variations_of

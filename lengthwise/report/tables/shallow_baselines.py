@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from lengthwise.evaluation.interval import accuracy_interval
-from lengthwise.experiments.base import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, results_of
 from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span

@@ -10,7 +10,7 @@ import pytest
 from command import exit_code
 
 from lengthwise.cli import progress
-from lengthwise.experiments.base import EXPERIMENTS
+from lengthwise.experiment import EXPERIMENTS
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.pools.outcome import Outcome
 

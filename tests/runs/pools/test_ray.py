@@ -12,7 +12,7 @@ from command import exit_code
 from lost_node import execute_job_and_lose_node
 from lost_sweep import check_lost_node_costs_nothing
 
-from lengthwise.experiments.base import EXPERIMENTS
+from lengthwise.experiment import EXPERIMENTS
 from lengthwise.runs.pools.base import POOLS, PoolOptions
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

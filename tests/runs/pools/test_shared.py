@@ -12,7 +12,7 @@ from command import exit_code, free_port
 
 from lengthwise.cli import progress
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiments.base import EXPERIMENTS
+from lengthwise.experiment import EXPERIMENTS
 from lengthwise.files import HOST, write_by_rename
 from lengthwise.runs import execute as execution
 from lengthwise.runs.folder import RunFolder

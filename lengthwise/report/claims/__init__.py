@@ -1,1 +1,0 @@
-"""What papers claim, next to what the results of this package say of it."""

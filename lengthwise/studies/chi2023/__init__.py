@@ -1,0 +1,1 @@
+"""Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning."""

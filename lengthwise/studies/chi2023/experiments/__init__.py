@@ -1,0 +1,1 @@
+"""Experiments of Chi et al. (2023)."""

@@ -1,0 +1,173 @@
+"""Language modeling beyond the training length: RegularGPT and transformers, as in Table 3 of Chi et al. (2023)."""
+
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.runs.spec import Settings
+from lengthwise.studies.text import (
+    AS_GPT2,
+    TRAINED_AT,
+    VOCAB_SIZE,
+    TextColumn,
+    about_text,
+    chunk_plan,
+    given_text,
+    headline_of,
+    lacking,
+    preset_cells,
+    text_cells,
+)
+
+STEPS = 2_000
+PAPER_LENGTHS = (512, 1_024, 2_048, 4_096, 8_192)
+
+
+def _transformer(name: str, positions: str, published: str = "") -> TextColumn:
+    """Six of GPT-2's layers with this encoding."""
+    settings = {**AS_GPT2, "d_model": 192, "num_heads": 6, "num_layers": 6, "positions": positions}
+    return TextColumn(name, "transformer", settings, published)
+
+
+def _regular_gpt(
+    chunk_size: int, thickness: int, published: str = "", levels: int | None = None, *, as_published: bool = False
+) -> TextColumn:
+    """RegularGPT with this chunk size and thickness, and, if given, a limit of levels, or the paper's depth."""
+    changes: Settings = {} if levels is None else {"max_levels": levels}
+    changes |= {"depth": "input"} if as_published else {}
+    settings = {"d_model": 192, "num_heads": 6, "chunk_size": chunk_size, "thickness": thickness, **changes}
+    note = f", at most {levels} levels" if levels else ", depth of the input" if as_published else ""
+    return TextColumn(f"{chunk_size}/{thickness}{note}", "regular-gpt-lm", settings, published)
+
+
+PUBLISHED = {
+    "KERPLE": "24.71 / 24.42 / 24.21 / 24.53 / 24.74",
+    "T5": "24.50 / 24.38 / 25.01 / 28.91 / 39.08",
+    "ALiBi": "24.53 / 24.90 / 25.08 / 25.08 / 25.08",
+    "32/6": "32.06 / 32.03 / 791.74 / 812.00 / 818.49",
+    "64/6": "30.17 / 30.30 / 30.56 / 30.80 / 1175.91",
+    "128/6": "28.80 / 28.94 / 29.14 / 29.25 / 29.41",
+    "128/12": "26.37 / 26.91 / 27.08 / 27.28 / 27.39",
+    "256/6": "27.90 / 34.38 / 34.85 / 35.11 / 35.42",
+}
+"""The paper's perplexities at 512, 1,024, ..., 8,192 tokens; C/K is RegularGPT's chunk size and thickness."""
+
+ENCODINGS = {"KERPLE": "kerple-log", "T5": "t5", "ALiBi": "alibi"}
+
+
+def _like(name: str) -> str:
+    """A paper's entry with its C and K, for a column that has others."""
+    return f"{name}: {PUBLISHED[name]}"
+
+
+COLUMNS = (
+    *(_transformer(name, positions, PUBLISHED[name]) for name, positions in ENCODINGS.items()),
+    _transformer("rotary", "rotary"),
+    _regular_gpt(16, 3, _like("32/6")),
+    _regular_gpt(16, 3, levels=2),
+    _regular_gpt(16, 3, _like("32/6"), as_published=True),
+    _regular_gpt(32, 3, _like("64/6")),
+    _regular_gpt(32, 3, _like("64/6"), as_published=True),
+    _regular_gpt(32, 6, _like("128/12")),
+    _regular_gpt(64, 3, _like("256/6")),
+)
+
+COMPARED = (
+    *(("T5", "ALiBi"), ("KERPLE", "ALiBi"), ("rotary", "ALiBi"), ("32/6", "ALiBi")),
+    *(("16/3", "16/3, at most 2 levels"), ("32/6", "32/3"), ("64/3", "32/3")),
+    *((f"{name}, depth of the input", name) for name in ("16/3", "32/3")),
+)
+
+
+_HEADLINE = (
+    "ALiBi is as perplexed at 16 times the training length as at it (0.997 times), T5 more so (1.52 times), as in the "
+    "paper. RegularGPT gets worse at the very lengths at which a third level is first needed, which training never "
+    "has: by 5 % with C=16 and 2 % with C=32, by 7 % and 8 % with the paper's depth, where the paper's nets are "
+    "perplexed 25 and 38 times as much; held at two levels C=16 does not. Unlike in the paper KERPLE gets worse (1.12 "
+    "times); that C=64 does at twice the training length is not decided (0.8 %; C=256 in the paper: 23 %), and K=6 is "
+    "no better than K=3 after 2,000 steps."
+)
+"""What scale `small` gave on the novels; a test compares it with the records."""
+
+
+@EXPERIMENTS.register("regular-gpt/table-3")
+def table_3(scale: Scale = "small") -> Experiment:
+    """Perplexity of language models up to 16 times their training length, on a text that is given."""
+    if scale == "paper":
+        return _at_the_papers_size()
+    task, plan = given_text(scale), chunk_plan(scale)
+    return Experiment(
+        title="RegularGPT: Table 3 of Chi et al., language, at a small size",
+        headline=headline_of(task, _HEADLINE),
+        about=(
+            f"Language models of 1.7 to 3.1 million parameters, trained on windows of {TRAINED_AT} tokens and measured "
+            f"on {plan.num_chunks:,} chunks of up to {max(plan.chunk_lengths):,}, by the perplexity of the last "
+            "tokens. Columns C/K: RegularGPT with that chunk size and thickness; the others are transformers of six "
+            "layers with that position encoding."
+        ),
+        notes=(
+            f"The text: {about_text(task)}",
+            f"Ours: D=192, 6 heads, byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 "
+            "windows, one seed. The paper: D=768, 12 heads, 512 tokens, 50,000 steps of 32 "
+            "windows of OpenWebText2, three seeds. Perplexities of different texts and tokenizers do not compare; what "
+            "compares is how they change with the length.",
+            "*paper*: its perplexities at 512, 1,024, 2,048, 4,096 and 8,192, which are 1 to 16 times its training "
+            "length. Its C and K stand in front where they are others: the two levels of training suffice for C^2 = "
+            "1,024 tokens with 32 of 512, as for 256 with our 16 of 128; with 64 for 8 times the training length, as "
+            "with our 32; of 256, training sees two chunks, as of our 64. 128/12 never needs a third level in the "
+            "paper's table; our 32/6 does at 2,048.",
+            "The first length with a third level, which training never has: 512 for C=16, 2,048 for C=32, none for "
+            "C=64. *At most 2 levels* leaves it out.",
+            "*Depth of the input*, as in the paper: all positions of a window are read after both levels. In the other "
+            "columns of RegularGPT the first C positions are read after one level, so that training reads its layers "
+            "at two depths.",
+            "Weights decay in all parameters, norms and biases included, which nanoGPT leaves out.",
+        ),
+        cells=text_cells(scale, task, COLUMNS, steps=STEPS),
+        plan=plan,
+        scored="perplexity",
+        compared=COMPARED,
+        lacks=lacking(scale),
+    )
+
+
+def papers_needs(num_nets: int) -> str:
+    """What this number of nets of the paper's size takes."""
+    return (
+        f"These are {num_nets} nets, each of which reads 0.82 billion tokens in about 0.6 (K=12: 1.0) times 10^18 "
+        "operations: months of a CPU core, one to two hours of a GPU such as the H200 with bfloat16, and room for a "
+        "step, whose logits alone are 0.8 billion numbers. They want a text of a few GB (the paper: OpenWebText2)."
+    )
+
+
+def _at_the_papers_size() -> Experiment:
+    """The paper's eight nets, three seeds each."""
+    task, plan = given_text("paper"), chunk_plan("paper", PAPER_LENGTHS)
+    columns = [TextColumn(name, "transformer", {"positions": ENCODINGS[name]}, PUBLISHED[name]) for name in ENCODINGS]
+    for name in list(PUBLISHED)[len(ENCODINGS) :]:
+        chunk_size, thickness = map(int, name.split("/"))
+        sizes: Settings = {"chunk_size": chunk_size, "thickness": thickness}
+        columns.append(TextColumn(name, "regular-gpt-lm", sizes, PUBLISHED[name]))
+    return Experiment(
+        title="RegularGPT: Table 3 of Chi et al., language",
+        about=(
+            "Language models of 81 and 123 million parameters, trained on windows of 512 tokens and measured on "
+            f"{plan.num_chunks:,} chunks of up to {max(PAPER_LENGTHS):,}, by the perplexity of the last tokens. "
+            "Columns C/K: RegularGPT with that chunk size and thickness; the others are transformers of twelve layers."
+        ),
+        notes=(
+            f"The text: {about_text(task)}",
+            "Preset `chi2023-language`: D=768, 12 heads, 50,000 steps of 32 windows, three seeds; what the paper "
+            "leaves open is nanoGPT's. Byte-level BPE of as many tokens as GPT-2 has, but learned from the text "
+            "that is given. Perplexities compare with the paper's, which are at the same lengths, on its text alone: "
+            "OpenWebText2.",
+            "The first length with a third level, which training never has: 2,048 for C=32, 8,192 for C=64.",
+            "Weights decay in all parameters, norms and biases included, which nanoGPT leaves out.",
+        ),
+        cells=preset_cells(task, columns, "chi2023-language", seeds=(0, 1, 2)),
+        plan=plan,
+        scored="perplexity",
+        compared=(
+            *(("T5", "ALiBi"), ("KERPLE", "ALiBi"), ("128/12", "ALiBi")),
+            *(("128/12", "128/6"), ("256/6", "128/6")),
+        ),
+        needs=papers_needs(3 * len(columns)),
+        lacks=lacking("paper"),
+    )

@@ -1,0 +1,1 @@
+"""Sections of pages of Chi et al. (2023)."""

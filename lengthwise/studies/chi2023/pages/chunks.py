@@ -1,0 +1,102 @@
+"""The page about chunk sizes: how deep trees are, and what short pilots choose."""
+
+from statistics import fmean
+
+import altair as alt
+
+from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.studies.chi2023.experiments.chunks import DEPTHS_AT, SIZES, Choice, Chunks
+
+
+@STUDY_PAGES.register("regular-gpt/chunks")
+def chunks_page(study: Chunks, stem: str) -> StudyPage:
+    """Levels by length; the pilots' losses, the sizes that they choose, and what that gave and cost."""
+    file = f"{stem}.svg"
+    sections = [
+        "## How deep the trees are",
+        markdown_table(
+            ["column", *(f"levels at {length:,}" for length in DEPTHS_AT)],
+            [[column, *(f"{depths[length]}" for length in DEPTHS_AT)] for column, depths in study.depths.items()],
+        ),
+        "## The size that pilots choose",
+        f"![Training loss of pilots against chunk size]({file})\n\n*The chosen size is filled.*",
+        markdown_table(
+            [
+                "task",
+                "seed",
+                *(f"loss, C={size}" for size in SIZES),
+                "chosen",
+                "mean",
+                "best of all",
+                "CPU s",
+                "pilots",
+            ],
+            map(_line, study.choices),
+        ),
+        "*Loss*: of the final weights of each pilot, at the lengths of training. *Mean*: the accuracy at 41-500 of the "
+        "net of the chosen size. *Best of all*: that of the best of the three nets, which only a test can tell. *CPU "
+        "s*: of training the chosen net. *Pilots*: CPU seconds of the three pilots.",
+        *_summary(study.choices),
+    ]
+    return StudyPage(sections, {file: _chart(study.choices).to_dict()})
+
+
+def _line(choice: Choice) -> list[str]:
+    size, accuracies = choice.size, choice.accuracies
+    return [
+        choice.row,
+        f"{choice.seed}",
+        *(f"{choice.losses[size]:.2g}" if size in choice.losses else NOTHING for size in SIZES),
+        f"C={size}",
+        percent(accuracies[size]) if size in accuracies else NOTHING,
+        percent(max(accuracies.values())) if accuracies else NOTHING,
+        f"{choice.seconds[size]:.0f}" if size in choice.seconds else NOTHING,
+        f"{choice.pilot_seconds:.0f}",
+    ]
+
+
+def _summary(choices: tuple[Choice, ...]) -> list[str]:
+    """Means over all tasks and seeds that have all nets, of the chosen size and of each fixed one."""
+    complete = [choice for choice in choices if set(choice.accuracies) == set(SIZES)]
+    if not complete:
+        return []
+    fixed = ", ".join(
+        f"{percent(fmean(choice.accuracies[size] for choice in complete))} with C={size}" for size in SIZES
+    )
+    chosen = percent(fmean(choice.accuracies[choice.size] for choice in complete))
+    pilots, nets = (
+        sum(choice.pilot_seconds for choice in complete),
+        sum(choice.seconds[choice.size] for choice in complete),
+    )
+    return [
+        f"Over the {len(complete)} nets of each column the mean accuracy is {chosen} with the size that pilots choose, "
+        f"{fixed}. Pilots add {pilots:.0f} CPU seconds to the {nets:.0f} of the chosen nets."
+    ]
+
+
+def _chart(choices: tuple[Choice, ...]) -> alt.HConcatChart:
+    """A panel for each task: the pilots' losses, a line for each seed, the chosen size filled."""
+    panels = []
+    for row in dict.fromkeys(choice.row for choice in choices):
+        values = [
+            {"C": size, "loss": loss, "seed": f"{choice.seed}", "chosen": size == choice.size}
+            for choice in choices
+            if choice.row == row
+            for size, loss in choice.losses.items()
+        ]
+        x, y = (
+            alt.X("C:O", title="chunk size", axis=alt.Axis(labelAngle=0)),
+            alt.Y("loss:Q", title="training loss", scale=alt.Scale(type="log")),
+        )
+        color = alt.Color("seed:N", title="seed", scale=alt.Scale(range=PALETTE))
+        data = alt.Chart(alt.InlineData(values=values))
+        chosen = data.mark_point(filled=True, size=90).transform_filter("datum.chosen")
+        layers = [
+            data.mark_line(point={"filled": False}).encode(x=x, y=y, color=color),
+            chosen.encode(x=x, y=y, color=color),
+        ]
+        panels.append(alt.LayerChart(layer=layers, width=160, height=180, title=row))
+    return alt.HConcatChart(hconcat=panels, config=alt.Config(background="white"))

@@ -1,0 +1,74 @@
+"""The page about the inside of trained nets: Figures 3 and 4a of Chi et al. (2023)."""
+
+from lengthwise.analysis.receptive_field import receptive_window
+from lengthwise.report.charts.pictures import Chart
+from lengthwise.report.pages.analysis import analysis_charts, level_table, reach_table, summary
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.studies.chi2023.experiments.inside import OURS, Inside, Net
+
+CAPTIONS = {
+    "elements": "Figure 3: outputs of the blocks of all levels along the first two principal axes of all of them, "
+    "colored by the element of the task's monoid that the block's window is",
+    "clusters": "Clusters of each level against the distance that joins states",
+    "field": "Figure 4a: share of the answer's gradient that lies at a position or later",
+    "flips": "How often the answer changes when the symbol at a position is replaced",
+}
+
+HEADER = (
+    *("task", "layer", "right at 500", "levels whose clusters are elements", "symbols with 99 % of gradient"),
+    *("changed", "should change"),
+)
+
+
+@STUDY_PAGES.register("regular-gpt/inside")
+def inside_page(inside: Inside, stem: str) -> StudyPage:
+    """A table of all nets; then for each a section, with four pictures of ours and two of those with other layers."""
+    sections = [
+        "## All nets",
+        markdown_table(HEADER, map(_line, inside.nets)),
+        "A level's clusters are the elements where at some distance every element has all of its states in one "
+        "cluster, and none of another. *Changed*: how often the answer changed when one symbol was replaced, and how "
+        "often it should have.",
+    ]
+    pictures: dict[str, Chart] = {}
+    for net in inside.nets:
+        files = _files(net, stem)
+        charts = analysis_charts(net.analysis)
+        pictures |= {file: charts[name].to_dict() for name, file in files.items()}
+        sections += _section(net, files)
+    return StudyPage(sections, pictures)
+
+
+def _files(net: Net, stem: str) -> dict[str, str]:
+    """The files of a net's pictures, by the names of its charts."""
+    is_ours = net.column == OURS
+    names = CAPTIONS if is_ours else ("elements", "field")
+    suffix = "" if is_ours else f"-{net.run.spec.model_config.model_dump()['variant']}"
+    return {name: f"{stem}-{net.run.spec.task.name}{suffix}-{name}.png" for name in names}
+
+
+def _line(net: Net) -> list[str]:
+    analysis, flips = net.analysis, net.analysis.flips
+    pairs = sum(point.num_strings for point in flips)
+    counts = [sum(point.num_changed for point in flips), sum(point.num_expected for point in flips)]
+    return [
+        net.row,
+        net.column,
+        percent(analysis.num_right / analysis.num_graded),
+        f"{sum(level.are_elements for level in analysis.levels)} of {len(analysis.levels)}",
+        f"{float(receptive_window(analysis.cumulative).double().mean()):,.0f}",
+        *(percent(count / pairs) if pairs else NOTHING for count in counts),
+    ]
+
+
+def _section(net: Net, files: dict[str, str]) -> list[str]:
+    figures = {name: f"![{CAPTIONS[name]}]({file})\n\n*{CAPTIONS[name]}.*" for name, file in files.items()}
+    levels, reach = (
+        markdown_table(table.header, table.lines) for table in (level_table(net.analysis), reach_table(net.analysis))
+    )
+    states = [figures[name] for name in ("elements", "clusters") if name in figures]
+    reaches = [figures[name] for name in ("field", "flips") if name in figures]
+    title = f"## {net.row}, layer: {net.column}"
+    return [title, summary(net.run, net.analysis), *states, levels, *reaches, reach]

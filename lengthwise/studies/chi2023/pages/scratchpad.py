@@ -1,0 +1,122 @@
+"""The page about scratchpads and recency biases: accuracy with own answers, why one alone fails, what it costs."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+import altair as alt
+
+from lengthwise.report.charts.colors import GRAY, PALETTE
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.studies.chi2023.experiments.scratchpad import TRAINED_TO, WINDOW, Cost, Measured, Remedies
+
+
+@STUDY_PAGES.register("regular-gpt/scratchpad")
+def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
+    """Own answers with the chart, the right ones, windows, and costs."""
+    lengths = study.size.lengths
+    file = f"{stem}.svg"
+    sections = [
+        "## With the net's own answers",
+        f"![Accuracy against length]({file})",
+        _accuracies(study, own=True),
+        f"Entries: mean over nets, and (after the stroke) the lowest, of {study.size.num_strings} strings of each "
+        "length, the same for all nets; lengths count the symbols of the task. Intermediate answers are the net's own. "
+        "A length that nets would need too long for, reading everything again for each answer, is left out (-).",
+        "## Told the right answers",
+        _accuracies(study, own=False),
+        "The same nets and lengths, with the right intermediate answers in the string.",
+        "## Why recency alone fails",
+        _about_windows(study.nets),
+        _windows(study.nets),
+        "## What it costs",
+        markdown_table(["symbols", "window", "everything", "RegularGPT", "passes", "levels"], map(_cost, study.costs)),
+        f"CPU seconds of {study.size.num_strings} strings on one core, the least of three calls: the final answer by "
+        f"own answers of a net that sees a window of {WINDOW} in both layers and reads only what it needs, of one that "
+        "reads everything again for each answer (up to the lengths at which nets are measured), and by RegularGPT. "
+        "*Passes* follow one another (2T symbols, two at a time), where RegularGPT has log2 T *levels* (rounded up).",
+    ]
+    return StudyPage(sections, {file: _chart(study, lengths).to_dict()})
+
+
+def _accuracies(study: Remedies, *, own: bool) -> str:
+    lines = []
+    for row, chance in study.chance.items():
+        for column in dict.fromkeys(net.column for net in study.nets if net.row == row):
+            parts = [net.own if own else net.told for net in study.nets if (net.row, net.column) == (row, column)]
+            if any(parts):
+                lines.append([row, column, *(_entry(parts, length) for length in study.size.lengths)])
+        lines.append([row, "chance", *(percent(chance[length]) for length in study.size.lengths)])
+    return markdown_table(["task", "net", *(f"{length:,}" for length in study.size.lengths)], lines)
+
+
+def _entry(parts: Sequence[Mapping[int, float]], length: int) -> str:
+    accuracies = [part[length] for part in parts if length in part]
+    return f"{percent(fmean(accuracies))} / {percent(min(accuracies))}" if accuracies else NOTHING
+
+
+def _about_windows(nets: Sequence[Measured]) -> str:
+    field = next(net.windows.receptive_field for net in nets if net.windows is not None)
+    return (
+        f"With a window of {WINDOW}, L = 2 layers see the last L (w - 1) + 1 = {field} symbols, and an answer depends "
+        "on nothing else: strings that end alike are answered alike, whatever came before, and a larger window moves "
+        "the limit, no more. The same holds of the scratchpad with a window; but there the last symbols hold an answer "
+        "to all that came before. Either net is a finite machine, whose states are the windows: each window was run "
+        "once, and the machine compared with the task's at all lengths."
+    )
+
+
+def _windows(nets: Sequence[Measured]) -> str:
+    lines = []
+    seen = [net for net in nets if net.windows is not None]
+    for row, column in dict.fromkeys((net.row, net.column) for net in seen):
+        group = [net.windows for net in seen if (net.row, net.column) == (row, column)]
+        known = [windows for windows in group if windows is not None]
+        errors = [windows.error for windows in known if windows.error is not None]
+        lines.append(
+            [
+                row,
+                column,
+                f"{known[0].num_windows}",
+                f"{sum(windows.error is None for windows in known)} of {len(known)}",
+                ", ".join(dict.fromkeys(errors)) or NOTHING,
+                f"{min(windows.margin for windows in known):.2g}",
+            ]
+        )
+    header = ["task", "net", "windows", "right at every length", "shortest strings answered wrongly", "least margin"]
+    about = (
+        "*Least margin*: between the largest logit and the next, over all windows and nets; the float32 logits of one "
+        "window differ between batches by rounding alone, which is far less."
+    )
+    return f"{markdown_table(header, lines)}\n\n{about}"
+
+
+def _cost(cost: Cost) -> list[str]:
+    times = (cost.window, cost.read_again, cost.regular_gpt)
+    texts = [NOTHING if seconds is None else f"{seconds:.3f}" for seconds in times]
+    return [f"{cost.length:,}", *texts, f"{cost.length:,}", f"{cost.levels}"]
+
+
+def _chart(study: Remedies, lengths: Sequence[int]) -> alt.HConcatChart:
+    """A panel for each task: own answers, means over nets, and chance."""
+    columns = list(dict.fromkeys(net.column for net in study.nets))
+    panels = []
+    for row, chance in study.chance.items():
+        nets = [net for net in study.nets if net.row == row]
+        values = [
+            {"length": length, "accuracy": fmean(accuracies), "net": column}
+            for column in columns
+            for length in lengths
+            if (accuracies := [net.own[length] for net in nets if net.column == column and length in net.own])
+        ]
+        x = alt.X("length:Q", title="length", scale=alt.Scale(type="log"), axis=alt.Axis(values=[*lengths]))
+        y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
+        color = alt.Color("net:N", title="", scale=alt.Scale(domain=columns, range=PALETTE), sort=columns)
+        by_chance = [{"length": length, "accuracy": chance[length]} for length in lengths]
+        dashed = alt.Chart(alt.InlineData(values=by_chance)).mark_line(color=GRAY, strokeDash=[4, 3])
+        marked = alt.Chart(alt.InlineData(values=values)).mark_line(point=True, strokeWidth=1.5)
+        rule = alt.Chart(alt.InlineData(values=[{"length": TRAINED_TO}])).mark_rule(color=GRAY)
+        layers = [dashed.encode(x=x, y=y), marked.encode(x=x, y=y, color=color), rule.encode(x=x)]
+        panels.append(alt.LayerChart(layer=layers, width=220, height=220, title=row))
+    return alt.HConcatChart(hconcat=panels, config=alt.Config(background="white"))

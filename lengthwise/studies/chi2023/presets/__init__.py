@@ -1,0 +1,1 @@
+"""Presets of Chi et al. (2023)."""

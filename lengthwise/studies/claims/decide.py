@@ -1,0 +1,87 @@
+"""The rules by which numbers decide a claim."""
+
+import math
+from collections.abc import Sequence
+
+from lengthwise.report.tables.differences import LEVEL
+from lengthwise.studies.claims.claim import Verdict
+
+FITS = 0.99
+"""The accuracy from which on a net is said to have learned its training length."""
+
+MIN_RUNS = 4
+"""On each side, where ranges of runs are compared."""
+
+
+def printed_range(published: str) -> tuple[float, float]:
+    """The lowest mean and the highest maximum that round to an entry, as shares: "max / mean", a mean, or an error.
+
+    Numbers above 1 are percentages.
+
+    Example:
+        >>> [[round(limit, 4) for limit in printed_range(entry)] for entry in ("100.0 / 89.3", "0.27")]
+        [[0.8925, 1.0], [0.265, 0.275]]
+    """
+    highest, *rest = published.split(" / ")
+    mean = rest[0] if rest else highest
+    return _share(mean) - _half_unit(mean), min(1.0, _share(highest) + _half_unit(highest))
+
+
+def entry_verdict(
+    ours: float, limits: tuple[float, float], *, smaller: bool, fails: bool = False, fit: float | None = None
+) -> Verdict:
+    """Of a score, of which more is better: `limits` as in `printed_range`, `fit` the score at the training length.
+
+    Example:
+        >>> entry_verdict(0.9879, printed_range("100.0 / 89.3"), smaller=True)
+        'reproduced'
+        >>> entry_verdict(0.7, printed_range("100.0 / 89.3"), smaller=True)
+        'not decided'
+        >>> entry_verdict(0.2, printed_range("0.27"), smaller=True, fails=True, fit=0.21)
+        'not decided'
+    """
+    low, high = limits
+    outside: Verdict = "not decided" if smaller else "contradicted"
+    if not fails:
+        return "reproduced" if ours >= low else outside
+    if ours > high:
+        return outside
+    fitted = not smaller if fit is None else fit >= FITS
+    return "reproduced" if fitted else "not decided"
+
+
+def effect_verdict(difference: float, corrected: float, *, sign: int, smaller: bool) -> Verdict:
+    """Of a difference with its corrected p; `sign` is the paper's."""
+    if math.isnan(corrected) or corrected > LEVEL:
+        return "not decided"
+    if difference * sign > 0:
+        return "reproduced"
+    return "not decided" if smaller else "contradicted"
+
+
+def contrast_verdict(higher: Sequence[float], lower: Sequence[float], *, chance: float, smaller: bool) -> Verdict:
+    """Of the runs of two columns, the first higher by the paper: disjoint ranges decide, the upper above chance.
+
+    Ranges of fewer than `MIN_RUNS` on a side decide nothing: of equal columns, two against two are disjoint in a third
+    of all cases, four against four in one of 35.
+    """
+    if min(len(higher), len(lower)) < MIN_RUNS:
+        return "not decided"
+    if min(higher) > max(lower) and min(higher) > chance:
+        return "reproduced"
+    if max(higher) < min(lower) and min(lower) > chance:
+        return "not decided" if smaller else "contradicted"
+    return "not decided"
+
+
+def _share(text: str) -> float:
+    number = float(text)
+    return number / 100 if number > 1 else number
+
+
+def _half_unit(text: str) -> float:
+    """Half of the last printed digit, on the scale of `_share`."""
+    mantissa, _, exponent = text.partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    half: float = 0.5 * 10.0 ** (int(exponent or 0) - decimals)
+    return half / 100 if float(text) > 1 else half

@@ -1,0 +1,68 @@
+"""Numbers in the tables of written pages."""
+
+import re
+from collections.abc import Iterator
+
+from lengthwise.studies.claims.claim import Phrase, TableNumber
+
+
+def number_in(text: str, lookup: TableNumber) -> str:
+    """The cell of the only table of a page that has the column and the line, without a number in brackets behind it.
+
+    Raises:
+        ValueError: none has them, or the cells differ between tables.
+
+    Example:
+        >>> page = "## Speed\\n\\n| form | T=40, ms |\\n|---|---|\\n| scan | 318.4 |\\n"
+        >>> number_in(page, TableNumber("speed.md", "T=40, ms", ("scan",), "Speed"))
+        '318.4'
+    """
+    page, column, line, heading = lookup
+    cells = set()
+    for section, header, rows in _tables(text):
+        if column in header and (not heading or section == heading):
+            index = header.index(column)
+            cells |= {row[index] for row in rows if tuple(row[: len(line)]) == line}
+    if len(cells) != 1:
+        raise ValueError(
+            f"{page}: expected one table with a column {column!r} and a line that begins with {line}"
+            f"{f' below {heading!r}' if heading else ''}, got {len(cells)} different cells; name others"
+        )
+    return re.sub(r" \([\d.,]+\)$", "", cells.pop())
+
+
+def phrase_in(text: str, lookup: Phrase) -> str:
+    """The group of the only match on a page.
+
+    Raises:
+        ValueError: there is none, or several differ.
+
+    Example:
+        >>> phrase_in("51 of 140 at d_min, 701 of 840 above it", Phrase("page.md", r"(\\d+ of \\d+) above"))
+        '701 of 840'
+    """
+    matches = set(re.findall(lookup.pattern, text.replace("\N{NO-BREAK SPACE}", " ")))
+    if len(matches) != 1:
+        raise ValueError(
+            f"{lookup.page}: expected one number that matches {lookup.pattern!r}, got {len(matches)}; write another"
+        )
+    (match,) = matches
+    return str(match)
+
+
+def _tables(text: str) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """Section, header and lines of each table of a page in Markdown."""
+    section, lines = "", list[list[str]]()
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("|"):
+            lines.append(_cells(line))
+            continue
+        if len(lines) > 2:
+            yield section, lines[0], lines[2:]
+        lines = []
+        if line.startswith("#"):
+            section = line.lstrip("#").strip()
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip().replace("\N{NO-BREAK SPACE}", " ") for cell in line.strip("|").split("|")]

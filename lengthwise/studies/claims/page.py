@@ -1,0 +1,74 @@
+"""The ledger of claims as a page, and as tables for a terminal."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lengthwise.report.tables.markdown import definitions, markdown_table
+from lengthwise.report.tables.table import Table
+from lengthwise.studies.claims.claim import RULES, Paper
+from lengthwise.studies.claims.ledger import LedgerLine, count_verdicts
+
+Evaluations = Mapping[str, tuple[Paper, Sequence[LedgerLine]]]
+"""Papers and the lines of their claims, by name."""
+
+
+def claims_page(evaluations: Evaluations, command: str) -> str:
+    """The page: how many claims have which verdict, the rules, and a table of claims for each paper.
+
+    `command` is what the page says makes it.
+    """
+    lines = [line for _, of_paper in evaluations.values() for line in of_paper]
+    counts = count_verdicts(lines)
+    decided = [line for line in lines if line.verdict in ("reproduced", "contradicted")]
+    tested = sum("pytest" in line.command for line in decided)
+    parts = [
+        "# The claims of the papers",
+        f"Of {len(lines)} claims of {len(evaluations)} papers {counts['reproduced']} are reproduced, "
+        f"{counts['contradicted']} contradicted, {counts['not decided']} not decided and {counts['not run']} not run. "
+        f"{tested} of those that are decided are definitions, theorems and constructions, which a test holds. Where "
+        "nets are trained, ours are mostly smaller than the papers', which decides little against them.",
+        markdown_table(*_counts(evaluations)),
+        f"```console\n{command}\n```",
+        "Numbers are looked up in the recorded results, or in tables that benchmarks wrote, whenever this page is "
+        "made; a test fails when the page is not what they say.",
+        definitions(RULES.items()),
+        "Scores on D_n and Tomita languages are of the published strings: what lies below [shallow "
+        "features](results/shallow-features.md) there shows no language learned, here and in the paper.",
+    ]
+    for name, (paper, of_paper) in evaluations.items():
+        smaller = [
+            f"Ours in {' and '.join(f'`{name}`' for name, size in paper.smaller.items() if size == text)}: {text}."
+            for text in dict.fromkeys(paper.smaller.values())
+        ]
+        note = [paper.note] if paper.note else []
+        parts += [f"## {name}", f"{paper.title}.", *smaller, *note, markdown_table(_HEADER, map(_cells, of_paper))]
+    return "\n\n".join(parts) + "\n"
+
+
+def claims_table(lines: Sequence[LedgerLine]) -> Table:
+    """What a terminal shows of the claims of a paper."""
+    header = ("section", "claim", "verdict", "ours", "paper")
+    return Table(header, tuple((line.section, line.claim, line.verdict, line.ours, line.published) for line in lines))
+
+
+def verdict_sentence(lines: Iterable[LedgerLine]) -> str:
+    """How many claims have each verdict."""
+    counts = count_verdicts(lines)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in RULES)
+
+
+_HEADER = ("section", "claim", "verdict", "ours", "paper", "page", "command")
+
+
+def _cells(line: LedgerLine) -> tuple[str, ...]:
+    name = line.page.rpartition("/")[2].removesuffix(".md")
+    page, command = f"[{name}]({line.page})" if line.page else "", f"`{line.command}`" if line.command else ""
+    return line.section, line.claim, line.verdict, line.ours, line.published, page, command
+
+
+def _counts(evaluations: Evaluations) -> tuple[Sequence[str], list[list[str]]]:
+    """Header and lines of the table of verdicts by paper."""
+    rows = []
+    for name, (_, lines) in evaluations.items():
+        counts = count_verdicts(lines)
+        rows.append([f"[{name}](#{name})", *(str(counts[verdict]) for verdict in RULES), str(len(lines))])
+    return ("paper", *RULES, "all"), rows

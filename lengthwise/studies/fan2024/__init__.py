@@ -1,0 +1,1 @@
+"""Fan et al. (2024), Advancing Regular Language Reasoning in Linear Recurrent Neural Networks."""

@@ -1,0 +1,1 @@
+"""Experiments of Fan et al. (2024)."""

@@ -1,0 +1,1 @@
+"""Sections of pages of Fan et al. (2024)."""

@@ -1,0 +1,78 @@
+"""The page about drifting states: by how much answers are off, and what became of the harmonics of mean states."""
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from lengthwise.analysis.drift import DriftPoint
+from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.numbers import percent
+from lengthwise.studies.fan2024.experiments.drift import REFERENCE, NetDrift
+
+NUM_LENGTHS = 5
+"""Lengths in the tables, for each net."""
+
+
+@STUDY_PAGES.register("linear-rnn/drift")
+def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
+    """The chart, how often answers are off by how much, and harmonics."""
+    names = [f"{net.column}, seed {net.seed}" for net in nets]
+    off = [
+        [name, str(point.length), *map(percent, point.shifts)]
+        for name, net in zip(names, nets, strict=True)
+        for point in _evenly_apart(net)
+    ]
+    waves = [
+        [
+            name,
+            str(point.length),
+            *(f"{kept:.2g}, {turn:+.2f}" for kept, turn in zip(point.kept, point.turns, strict=True)),
+        ]
+        for name, net in zip(names, nets, strict=True)
+        for point in _evenly_apart(net)
+    ]
+    first = nets[0].points[0]
+    sections = [
+        f"## By how much answers are off\n\n![Answers by length]({stem}.svg)",
+        markdown_table(["net", "symbols", *(f"+{shift}" for shift in range(len(first.shifts)))], off),
+        "The fraction of strings to which a net answers the remainder plus so much; *+0* is right.",
+        "## What became of the states",
+        markdown_table(["net", "symbols", *(f"harmonic {k + 1}" for k in range(len(first.kept)))], waves),
+        "The mean states of strings by remainder, as a sum of harmonics: how much of each is left of its norm at "
+        f"{REFERENCE} symbols, and how far it has turned since, in remainders (a whole turn is as many as there are "
+        "remainders, divided by the number of the harmonic). A net that kept the sum would have 1 and 0 "
+        "everywhere. From about half a remainder on, answers are the neighbor's. Angles of harmonics that are nearly "
+        "gone are noise.",
+    ]
+    return StudyPage(sections, {f"{stem}.svg": drift_chart(nets).to_dict()})
+
+
+def _evenly_apart(net: NetDrift) -> list[DriftPoint]:
+    """Points at lengths that are evenly apart, the last one among them."""
+    step = max(1, len(net.points) // NUM_LENGTHS)
+    return net.points[::-1][::step][::-1]
+
+
+def drift_chart(nets: Sequence[NetDrift]) -> alt.ConcatChart:
+    """A panel for each net: the fraction of answers that are off by each number, against the length."""
+    panels = []
+    for net in nets:
+        values = [
+            {"symbols": point.length, "fraction": fraction, "answer": f"+{shift}"}
+            for point in net.points
+            for shift, fraction in enumerate(point.shifts)
+        ]
+        scale = alt.Scale(domain=[f"+{shift}" for shift in range(len(net.points[0].shifts))], range=list(PALETTE))
+        chart = alt.Chart(
+            alt.InlineData(values=values), width=190, height=150, title=f"{net.column}, seed {net.seed}"
+        ).mark_line(strokeWidth=1.5)
+        panels.append(
+            chart.encode(
+                x=alt.X("symbols:Q"),
+                y=alt.Y("fraction:Q", title="fraction of answers", scale=alt.Scale(domain=[0, 1])),
+                color=alt.Color("answer:N", title="off by", scale=scale),
+            )
+        )
+    return alt.ConcatChart(concat=panels, columns=3, config=alt.Config(background="white"))

@@ -1,0 +1,1 @@
+"""Presets of Fan et al. (2024)."""

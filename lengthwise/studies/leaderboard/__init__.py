@@ -1,0 +1,1 @@
+"""The leaderboard: many models on many tasks, by one protocol."""

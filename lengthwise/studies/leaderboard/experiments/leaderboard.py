@@ -1,0 +1,211 @@
+"""Every model on every regular task, by one protocol: what it learns from short strings, and what is proved of it."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.models.base import MODELS
+from lengthwise.registry import is_of_package
+from lengthwise.runs.spec import RunSpec, Settings
+from lengthwise.studies.languages import LANGUAGES, Language
+from lengthwise.studies.leaderboard.experiments.published import EQUALS, LEADING_PLUS, NOTES, PUBLISHED
+from lengthwise.studies.leaderboard.experiments.random_languages import NUM_STATES, NUM_SYMBOLS, about_monoids
+
+STEPS, BATCH_SIZE, SEEDS = 1_000, 64, (0, 1, 2)
+RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+"""The learning rates of which each model has one, the same on all tasks."""
+
+MEAN_LENGTH = 20
+"""Of a training string: lengths are short ones at first and long ones in the end."""
+
+LAST = "last answer"
+SUPERVISIONS: Mapping[str, str] = {LAST: "last", "all prefixes": "prefix"}
+
+
+class Entrant(NamedTuple):
+    """A column: a model with its settings, and the learning rate that `leaderboard/rates` chose for it."""
+
+    column: str
+    model: str
+    settings: Settings
+    rate: float
+
+
+_ONE_BLOCK: Settings = {"d_model": 64, "block_dim": 64, "hidden": 0}
+
+ENTRANTS = (
+    Entrant("RNN", "rnn", {}, 3e-2),
+    Entrant("GRU", "gru", {}, 1e-2),
+    Entrant("LSTM", "lstm", {}, 3e-2),
+    Entrant("sLSTM", "xlstm", {"cells": "s"}, 1e-2),
+    Entrant("mLSTM", "xlstm", {"cells": "m"}, 1e-2),
+    Entrant("Transformer", "transformer", {}, 3e-3),
+    Entrant("Transformer, rotary", "transformer", {"positions": "rotary"}, 3e-3),
+    Entrant("Mamba [0, 1]", "mamba", {"eigenvalues": "positive"}, 1e-2),
+    Entrant("Mamba [-1, 1]", "mamba", {"eigenvalues": "signed"}, 1e-2),
+    Entrant("DeltaNet [0, 1]", "delta-net", {"eigenvalues": "positive"}, 1e-2),
+    Entrant("DeltaNet [-1, 1]", "delta-net", {"eigenvalues": "signed"}, 3e-3),
+    Entrant("DeltaProduct, 2", "delta-net", {"eigenvalues": "signed", "householders": 2}, 3e-3),
+    Entrant("diagonal", "diagonal-linear-rnn", {"transitions": "input-dependent"}, 1e-2),
+    Entrant("linear CDE", "linear-cde", {}, 3e-2),
+    Entrant("linear CDE, low rank", "linear-cde", {"structure": "low-rank"}, 3e-2),
+    Entrant("PD-SSM", "pd-ssm", {}, 3e-2),
+    Entrant("PD-SSM, machine", "pd-ssm", {"diagonal": "none", "driven": False}, 3e-2),
+    Entrant(
+        "SD-SSM",
+        "block-linear-rnn",
+        {**_ONE_BLOCK, "columns": "unit", "input_map": "linear", "first_state": "zero", "read": "last"},
+        3e-2,
+    ),
+    Entrant("RegularGPT", "regular-gpt", {}, 3e-3),
+    Entrant("LDRU", "ldru", {}, 3e-3),
+    Entrant("block-diagonal", "block-linear-rnn", {}, 3e-2),
+    Entrant("finite machine", "block-linear-rnn", {**_ONE_BLOCK, "read": "mixture"}, 1e-1),
+)
+
+EVERY = 9
+"""How far apart the lengths are that are measured."""
+
+LENGTHS_NOTE = (
+    "Where strings of every length exist those of 41, 50, 59, ... symbols are measured, all of which leave 2 when "
+    "divided by 3: a net that counted the 1s of Tomita 6 modulo 3, and no 0s, would make no error there."
+)
+
+NUM_RANDOM = 10
+"""Random languages, of the size of those in `linear-rnn/random-languages`."""
+
+ROWS = (
+    *LANGUAGES,
+    Language(LEADING_PLUS, "modular-arithmetic", {"leading_plus": True}),
+    Language(EQUALS, "modular-arithmetic-equals", {}),
+    Language("Arithmetic, left to right", "left-to-right-arithmetic", {}),
+    *(Language(f"{group[0]}_{group[1:]}", "word-problem", {"group": group}) for group in ("S4", "A5", "S5")),
+    *(
+        Language(
+            f"random {seed}", "random-language", {"num_states": NUM_STATES, "num_symbols": NUM_SYMBOLS, "seed": seed}
+        )
+        for seed in range(NUM_RANDOM)
+    ),
+)
+
+HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
+"""The task that chooses learning rates; the leaderboard itself does not have it."""
+
+_ABOUT_RUNS = (
+    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols, which is drawn, short ones "
+    f"more often at first and long ones in the end (about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million "
+    "symbols), a cosine schedule after 200 steps of warm-up, no weight decay, no augmentation, width 64 and one layer "
+    "(transformers: two) where a model does not say otherwise"
+)
+
+
+def entrant_cell(entrant: Entrant, language: Language, part: str, scale: Scale) -> Cell:
+    """One cell: a model's runs on a task, by one supervision."""
+    return Cell(
+        language.row,
+        entrant.column,
+        specs_of(entrant, language, SUPERVISIONS[part], scale, SEEDS),
+        part=part,
+        printed=PUBLISHED.get((language.row, entrant.column), ()) if part == LAST else (),
+    )
+
+
+def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
+    """The leaderboard of these models."""
+    at_end = [entrant.column for entrant in entrants if entrant.rate in (RATES[0], RATES[-1])]
+    others = [entrant.column for entrant in entrants if not is_of_package(MODELS[entrant.model])]
+    plan = EvaluationPlan(
+        dense_every=EVERY, dense_strings=64, long=((10_000, 16),), structured=((500, 16),), certificate=True
+    )
+    return Experiment(
+        title="Leaderboard: regular tasks by one protocol",
+        about=(
+            "Every model on every task, once with only the answer to the whole string and once with the answers to all "
+            "prefixes, three seeds, final weights: nothing is selected, and no setting depends on the task. What is "
+            "known beyond tests, a certificate or a string that is answered wrongly, stands with each net."
+        ),
+        notes=(
+            f"Budget, the same for all: {_ABOUT_RUNS}.",
+            "Learning rate: one for each model, by `leaderboard/rates`: of "
+            f"{', '.join(f'{rate:g}' for rate in RATES)} the one with the lowest final training loss on "
+            f"{HELD_OUT.row}, which is not in the table."
+            + (f" At an end of these, so that another rate may do better: {', '.join(at_end)}." if at_end else ""),
+            f"Of those that do not fit {HELD_OUT.row} at any rate, as Mamba, mLSTM and DeltaNet with one reflection, "
+            "the rate is that of the lowest of high losses.",
+            "Published numbers of these models come from 200 to 4,000 times as many symbols, and are often the best of "
+            "several checkpoints, rates or seeds.",
+            "Published definitions of modular arithmetic differ: with precedence and odd lengths (the first row; "
+            "Delétang et al., Fan et al.), with a + in front (Chi et al.), with an = at the end (Grazzi et al., "
+            "PD-SSM, SLiCE), from left to right (Butoi et al., LDRU).",
+            *NOTES,
+            *([f"Not of this package: {', '.join(others)}, last in all tables."] if others else []),
+            "D_n and Tomita n draw near misses, and count at lengths at which both answers occur.",
+            LENGTHS_NOTE,
+            "Nets are measured in float32, in which they were trained. RNNs have ReLU, and states that may grow "
+            "without end: answers to strings on which they overflow are wrong here, whatever the same net says in "
+            "float64.",
+            f"Random languages have {NUM_STATES} states and {NUM_SYMBOLS} symbols. {about_monoids(NUM_RANDOM)}",
+        ),
+        cells=[
+            entrant_cell(entrant, language, part, scale)
+            for part in SUPERVISIONS
+            for language in ROWS
+            for entrant in entrants
+        ],
+        plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
+        is_matrix=True,
+    )
+
+
+@EXPERIMENTS.register("leaderboard")
+def leaderboard(scale: Scale = "small") -> Experiment:
+    """All models by one protocol: regular tasks, last answers and all prefixes, three seeds, with certificates."""
+    return leaderboard_of(ENTRANTS, scale)
+
+
+def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
+    """The search for the learning rates of these models."""
+    return Experiment(
+        title="Learning rates of the leaderboard",
+        about=(
+            f"Each model on {HELD_OUT.row}, answers to all prefixes, one seed, at learning rates of "
+            f"{', '.join(f'{rate:g}' for rate in RATES)}, in this order. The lowest loss at the end of training "
+            "chooses; nothing measured beyond the training lengths does."
+        ),
+        notes=(f"As in `leaderboard`: {_ABOUT_RUNS}.",),
+        cells=[
+            Cell(
+                HELD_OUT.row,
+                entrant.column,
+                tuple(
+                    spec
+                    for rate in RATES
+                    for spec in specs_of(entrant._replace(rate=rate), HELD_OUT, "prefix", scale, SEEDS[:1])
+                ),
+            )
+            for entrant in entrants
+        ],
+        plan=SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_every=EVERY, dense_strings=64, long=((40, 256),)),
+        scored="search",
+        fit=(64, 0.99) if scale == "smoke" else (40, 0.99),
+    )
+
+
+@EXPERIMENTS.register("leaderboard/rates")
+def leaderboard_rates(scale: Scale = "small") -> Experiment:
+    """The learning rate of each model of the leaderboard, chosen on a task that the leaderboard does not have."""
+    return rates_of(ENTRANTS, scale)
+
+
+def specs_of(
+    entrant: Entrant, language: Language, supervision: str, scale: Scale, seeds: Sequence[int]
+) -> tuple[RunSpec, ...]:
+    """A cell's runs, by the budget that all have."""
+    optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
+    # The strings of smoke runs are too short for all elements of S_5.
+    kind = "legal" if scale == "smoke" else "mostly-balanced"
+    lengths: Settings = {"min_length": 1, "lengths": kind, "length_sampling": "short-first"}
+    train: Settings = {"steps": STEPS, "batch_size": BATCH_SIZE, "supervision": supervision, "optimizer": optimizer}
+    given: Settings = {"task": language.fields, "model": entrant.settings, "train": {**lengths, **train}}
+    return ScaledSpecs(scale, seeds, entrant.model)(language.task, given, preset="recurrent")

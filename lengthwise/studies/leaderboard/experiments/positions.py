@@ -1,0 +1,50 @@
+"""Transformers with position encodings on every regular task: what they learn, and how long it holds."""
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.layers.positions.base import POSITIONS
+from lengthwise.runs.spec import Settings
+from lengthwise.studies.languages import LANGUAGES
+from lengthwise.studies.leaderboard.experiments.leaderboard import EVERY, LENGTHS_NOTE
+
+MAX_LENGTH = 512
+"""Of the strings that are measured, and so the size of the table of learned positions."""
+
+
+def _model(positions: str) -> Settings:
+    """A transformer with this encoding."""
+    table = {"learned_positions": MAX_LENGTH} if positions == "learned" else {}
+    return {"positions": positions, **table}
+
+
+@EXPERIMENTS.register("transformers/positions")
+def positions(scale: Scale = "small") -> Experiment:
+    """Seventeen regular tasks by transformers of two layers, each position encoding but `local`, three seeds."""
+    specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="transformer")
+    settings: Settings = {"train": {"steps": 1_000, "batch_size": 64}}
+    plan = EvaluationPlan(dense_every=EVERY, dense_strings=32, long=((500, 128),), structured=((500, 32),))
+    return Experiment(
+        title="Transformers by position encoding, our protocol",
+        about=(
+            "Causal transformers of two layers (D=64), preset `plain`: 1,000 steps on final answers of strings of at "
+            "most 40 symbols, three seeds, final weights. Nothing reads a machine off a transformer, so that no "
+            "certificate is higher than *tested*."
+        ),
+        notes=(
+            "Of most tasks 1,000 steps do not teach these nets the strings that they are trained on: what an encoding "
+            "does for longer ones is how many runs of those that fit are solved.",
+            "Learned positions: a table of 512; its rows beyond 40 are never trained. Randomized positions: drawn from "
+            "2,048 in training, the first ones in evaluation. *Local* is left out: beyond its window a net knows "
+            "nothing, which `regular-gpt/scratchpad` shows.",
+            "Recognition tasks draw near misses, as in `regular-gpt/ours`.",
+            LENGTHS_NOTE,
+        ),
+        cells=[
+            Cell(language.row, name, specs(language.task, {"task": language.fields, "model": _model(name), **settings}))
+            for language in LANGUAGES
+            for name in POSITIONS
+            if name != "local"
+        ],
+        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+        is_matrix=True,
+    )

@@ -1,0 +1,1 @@
+"""Memorizing words with linear RNNs (2023), a note."""

@@ -1,0 +1,59 @@
+"""The smallest linear RNNs that read their own answers: all binary words of short period, by search and by proof.
+
+A study without runs, as `rnn-memorization`.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lengthwise.constructions.memorization.contracting import FeedbackBounds, contracting_dimension
+from lengthwise.constructions.memorization.feedback import digits
+from lengthwise.constructions.memorization.memorize import memorize
+from lengthwise.constructions.memorization.words import binary_words
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+
+PERIODS: Mapping[str, range] = {"small": range(2, 9), "smoke": range(2, 5)}
+
+
+class Smallest(NamedTuple):
+    """The smallest dimensions of a word: without feedback, with it, and with a W_h that contracts."""
+
+    word: str
+    without: int
+    anyhow: int
+    contracting: FeedbackBounds
+
+
+@EXPERIMENTS.register("rnn-memorization/feedback")
+def feedback(scale: Scale = "small") -> Experiment:
+    """The smallest linear RNNs with feedback, W_h expanding or contracting, of all binary words up to period 8."""
+    if scale == "paper":
+        raise ValueError("scale: the note has no such search; use small, the real thing, or smoke")
+    return Experiment(
+        title="The smallest linear RNNs that read their own answers",
+        headline=(
+            "One dimension is enough for each of the 37 words, and none says nothing but one symbol: search and bound "
+            "meet. But that W_h expands, and the first error ends the word. If errors are to be forgotten, 11 words "
+            "take one dimension, 25 take two and one takes three, `00011011`: there too search and proof meet."
+        ),
+        about=(
+            "The note leaves W_x, by which a net reads what it has said, at 0. Here is what it is worth: the smallest "
+            "dimension of a linear RNN that says a word indefinitely, for all binary words up to period 8, up to "
+            "rotation and exchange of the symbols."
+        ),
+        cells=(),
+        plan=EvaluationPlan(),
+        study=lambda root: study(PERIODS[scale]),
+    )
+
+
+def study(periods: range) -> list[Smallest]:
+    """All words of these periods; a net with feedback is made to say its word before it counts."""
+    rows = []
+    for word in (word for period in periods for word in binary_words(period)):
+        net = digits(word)
+        if net.generate(4 * word.period) != 4 * word.text:
+            raise AssertionError(f"word: the digits of {word.text} do not say it")
+        rows.append(Smallest(word.text, memorize(word.text).upper, net.dimension, contracting_dimension(word)))
+    return rows

@@ -1,0 +1,305 @@
+"""Memorizing words with linear RNNs (2023): whether training finds what is there, and for how long it lasts.
+
+A study without runs: nets of a few numbers are trained hundreds at a time.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from lengthwise.constructions.memorization.frequencies import Frequencies, orbit, sets_of_dimension
+from lengthwise.constructions.memorization.lifetime import (
+    Precision,
+    angle_formula,
+    fastest_formula,
+    predicted_lifetime,
+    rounded,
+    with_rounded_hidden,
+)
+from lengthwise.constructions.memorization.memorize import Memorization, memorize
+from lengthwise.constructions.memorization.networks import as_linear_rnn
+from lengthwise.constructions.memorization.separation import read_out
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.randomness import generator_for
+from lengthwise.training.memorization import Descent, Stack, descend, draw, generate
+
+LOW: tuple[Precision, ...] = ("bfloat16", "float16")
+
+
+class Size(NamedTuple):
+    """Which words, how many nets of each, how they are trained, and for how many steps they generate.
+
+    Nets are trained on the first `length` symbols and generate `longest`; written generators, of precision `LOW`, up to
+    `steps_looked_at`.
+    """
+
+    periods: range
+    num_drawn: int
+    seeds: int
+    descent: Descent
+    length: int
+    longest: int
+    steps_looked_at: int
+
+
+SIZES = {
+    "smoke": Size(range(2, 4), 1, 1, Descent(steps=3), 8, 16, 200),
+    "small": Size(range(2, 17), 1, 4, Descent(steps=1_000), 64, 640, 50_000),
+}
+
+
+def size_at(scale: Scale) -> Size:
+    """The size of a scale; `"paper"` is a ValueError, as the note trains nothing."""
+    if scale == "paper":
+        raise ValueError("scale: the note trains nothing; use small, the real thing, or smoke")
+    return SIZES[scale]
+
+
+def trained_words(size: Size) -> list[Memorization]:
+    """Of each period 0^a 1^b in halves, binary words drawn at random, and up to period 8 one of three letters."""
+    texts = []
+    for p in size.periods:
+        drawn = generator_for(0, "words", p)
+        texts.append("0" * (p - p // 2) + "1" * (p // 2))
+        for num_symbols in [2] * size.num_drawn + [3] * (3 <= p <= 8):
+            memorization = None
+            while memorization is None or len(memorization.word.symbols) < num_symbols or memorization.word.period < p:
+                memorization = memorize("".join(map(str, torch.randint(num_symbols, (p,), generator=drawn).tolist())))
+            texts.append(memorization.word.text)
+    return [memorize(text, robust=True) for text in dict.fromkeys(texts)]
+
+
+class Rounded(NamedTuple):
+    """A trained net with the entries of W_h rounded: its first wrong step among those generated, next to its formula.
+
+    `formula` is (pi / p) / |dtheta|, with dtheta the largest distance of an eigenvalue's angle from a multiple of
+    2 pi / p, after rounding: training does not find these angles exactly, either.
+    """
+
+    formula: float
+    first_wrong: int | None
+
+
+class Trained(NamedTuple):
+    """A net that was trained: its size, what it says, and the eigenvalues of its W_h.
+
+    `first_wrong` is the first wrong step among those generated, in float64, None if there is none; `when_rounded` is
+    the same net at each precision of `LOW`. `learns_inputs` is False where W_x = 0.
+    """
+
+    word: Memorization
+    dimension: int
+    learns_inputs: bool
+    loss: float
+    first_wrong: int | None
+    when_rounded: dict[Precision, Rounded]
+    eigenvalues: tuple[complex, ...]
+
+    def is_right(self, steps: int) -> bool:
+        """Whether the first `steps` symbols are right."""
+        return self.first_wrong is None or self.first_wrong > steps
+
+
+def train_all(words: Sequence[Memorization], size: Size) -> list[Trained]:
+    """Nets of every dimension from 1 to the period, W_x = 0 and learned; those of one dimension side by side."""
+    trained = []
+    for d in range(1, max(memorization.word.period for memorization in words) + 1):
+        chosen = [memorization for memorization in words if memorization.word.period >= d for _ in range(size.seeds)]
+        for learns_inputs in (False, True):
+            trained += _train(chosen, d, size, learns_inputs=learns_inputs)
+    return trained
+
+
+def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs: bool) -> list[Trained]:
+    letters = torch.from_numpy(
+        np.stack([np.resize(memorization.word.letters, size.longest) for memorization in chosen])
+    )
+    num_symbols = int(letters.max()) + 1
+    stack = draw(len(chosen), d, num_symbols, generator_for(0, "nets", d, int(learns_inputs)))
+    for index, memorization in enumerate(chosen):
+        stack.bias[index, len(memorization.word.symbols) :] = -100.0  # symbols of other words
+    stack, losses = descend(stack, letters[:, : size.length], size.descent, learns_inputs=learns_inputs)
+    double = Stack(*(tensor.double() for tensor in stack))
+    wrong = [_first(row) for row in generate(double, size.longest) != letters]
+    low = {precision: rounded_nets(double, chosen, precision, size.longest) for precision in LOW}
+    eigenvalues = torch.linalg.eigvals(double.hidden).tolist()
+    return [
+        Trained(
+            memorization,
+            d,
+            learns_inputs,
+            losses[i].item(),
+            wrong[i],
+            {precision: nets[i] for precision, nets in low.items()},
+            tuple(eigenvalues[i]),
+        )
+        for i, memorization in enumerate(chosen)
+    ]
+
+
+def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precision, count: int) -> list[Rounded]:
+    """Each net, its W_h rounded, on its own word for `count` steps."""
+    low = nets._replace(hidden=torch.from_numpy(rounded(nets.hidden.numpy(), precision)))
+    generated, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
+    results = []
+    for i, word in enumerate(one.word for one in words):
+        _, off = frequencies_of(eigenvalues[i], word.period)
+        letters = torch.from_numpy(np.resize(word.letters, count))
+        results.append(
+            Rounded(angle_formula(word.period, 2 * math.pi / word.period * off), _first(generated[i] != letters))
+        )
+    return results
+
+
+def _first(is_wrong: torch.Tensor) -> int | None:
+    """The first step at which it is True, counted from 1."""
+    return int(is_wrong.int().argmax()) + 1 if bool(is_wrong.any()) else None
+
+
+class Learned(NamedTuple):
+    """Nets of the smallest dimension of one word, W_x = 0: the frequencies of those that are right where trained.
+
+    `off` is the largest distance of any frequency from a whole number, in the median net. `readable` counts nets whose
+    nearest frequencies can read the word, `robust` those where they are the set of the widest margin; `sets` and
+    `all_sets` say how many sets of that dimension can read the word, and how many there are: chance.
+    """
+
+    word: Memorization
+    num_right: int
+    off: float
+    readable: int
+    robust: int
+    sets: int
+    all_sets: int
+
+
+def learned_frequencies(trained: Sequence[Trained], size: Size) -> list[Learned]:
+    """The eigenvalues that training finds next to the frequencies that linear programs find."""
+    smallest = [net for net in trained if not net.learns_inputs and net.dimension == net.word.upper]
+    rows = []
+    for _, group in groupby(sorted(smallest, key=_name), key=_name):
+        nets = list(group)
+        word = nets[0].word
+        right = [net for net in nets if net.is_right(size.length)]
+        period, letters = word.word.period, word.word.letters
+        every = list(sets_of_dimension(period, word.upper))
+        readable = {S for S in every if read_out(letters, orbit(S, period)) is not None}
+        seen = [frequencies_of(net.eigenvalues, period) for net in right]
+        offs = sorted(off for _, off in seen)
+        rows.append(
+            Learned(
+                word,
+                len(right),
+                offs[len(offs) // 2] if offs else math.nan,
+                sum(frequencies in readable for frequencies, _ in seen),
+                sum(frequencies == word.frequencies for frequencies, _ in seen),
+                len(readable),
+                len(every),
+            )
+        )
+    return rows
+
+
+def _name(net: Trained) -> tuple[int, str]:
+    return net.word.word.period, net.word.word.text
+
+
+def frequencies_of(eigenvalues: Sequence[complex], period: int) -> tuple[Frequencies, float]:
+    """The whole frequencies that eigenvalues are nearest to, 0 left out, and how far off the farthest is.
+
+    Example:
+        >>> frequencies_of([1j, -1j, 0.9 + 0j], 8)
+        ((2,), 0.0)
+    """
+    turns = [abs(math.atan2(value.imag, value.real)) / (2 * math.pi) * period for value in map(complex, eigenvalues)]
+    off = max(abs(turn - round(turn)) for turn in turns)
+    return tuple(sorted({round(turn) for turn in turns} - {0})), off
+
+
+class Lasting(NamedTuple):
+    """A written generator whose W_h was rounded to one of the precisions `LOW`: first wrong steps.
+
+    `formula` is (pi / p) / |dtheta| of the plane that drifts fastest, `predicted` follows the drift of all planes,
+    `measured` was generated with states in float64, `wholly` with all in bfloat16 (None: none in the steps looked at,
+    or, of `wholly`, another precision).
+    """
+
+    word: Memorization
+    precision: Precision
+    threshold: float
+    formula: float
+    predicted: int | None
+    measured: int | None
+    wholly: int | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the formula is meant for it: one plane, or line, and threshold 0."""
+        return len(self.word.frequencies) == 1 and self.threshold < 1e-6
+
+
+def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
+    """For how many steps written generators are right at low precision."""
+    rows = []
+    for memorization in words:
+        count, letters = size.steps_looked_at, np.resize(memorization.word.letters, size.steps_looked_at)
+        for precision in LOW:
+            generator = with_rounded_hidden(memorization.generator, precision)
+            generated = generator.logits(generator.states(count)).argmax(1)
+            wholly = None
+            if precision == "bfloat16":
+                model = as_linear_rnn(memorization.generator, torch.bfloat16)
+                wholly = _first(model.generate(count) != torch.from_numpy(letters))
+            rows.append(
+                Lasting(
+                    memorization,
+                    precision,
+                    float(np.ptp(memorization.generator.bias)),
+                    fastest_formula(memorization, precision),
+                    predicted_lifetime(memorization, precision).first_wrong,
+                    _first(torch.from_numpy(generated != letters)),
+                    wholly,
+                )
+            )
+    return rows
+
+
+class Memorized(NamedTuple):
+    """All that the study computes."""
+
+    size: Size
+    words: list[Memorization]
+    trained: list[Trained]
+    learned: list[Learned]
+    lasting: list[Lasting]
+
+
+def study(size: Size) -> Memorized:
+    """Train nets of all dimensions on all words, and look at what they and written generators do."""
+    words = trained_words(size)
+    trained = train_all(words, size)
+    return Memorized(size, words, trained, learned_frequencies(trained, size), lifetimes(words, size))
+
+
+@EXPERIMENTS.register("rnn-memorization")
+def rnn_memorization(scale: Scale = "small") -> Experiment:
+    """Linear RNNs that learn words: success against dimension, their eigenvalues, and how long they last."""
+    size = size_at(scale)
+    return Experiment(
+        title="Learning to repeat words",
+        headline=(
+            "Without feedback nets learn to repeat words from the smallest dimension on: 0 of 224 below it, 51 of 140 "
+            "at it and 701 of 840 above; with their own answers as inputs 78 of 224 do with less. Few go on: of 1,795 "
+            "nets that are right at 64 symbols, 306 are right at 640. So a trained net need not end by saying only its "
+            "string, whether for want of training is not decided."
+        ),
+        about="Which linear RNNs learn to repeat a word indefinitely, with which eigenvalues, and for how long.",
+        cells=(),
+        plan=EvaluationPlan(),
+        study=lambda root: study(size),
+    )

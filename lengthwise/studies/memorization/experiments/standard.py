@@ -1,0 +1,135 @@
+"""Words that standard RNNs learn to repeat, next to linear ones: the note's first sentence, by training.
+
+A study without runs, as `rnn-memorization`.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+
+from lengthwise.constructions.memorization.memorize import memorize
+from lengthwise.constructions.memorization.words import Word, parse_word
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.randomness import generator_for
+from lengthwise.training.memorization import Activation, Descent, Stack, descend, draw, generate
+
+WORDS = ("01", "001", "0011", "0001", "00011", "00101", "000111", "001011")
+
+
+class Kind(NamedTuple):
+    """A kind of net: what is applied to its states, and whether it reads its own answers."""
+
+    activation: Activation
+    learns_inputs: bool
+
+
+KINDS: Mapping[str, Kind] = {
+    "linear, W_x = 0": Kind("identity", False),
+    "linear, W_x learned": Kind("identity", True),
+    "tanh, W_x = 0": Kind("tanh", False),
+    "tanh, W_x learned": Kind("tanh", True),
+}
+
+
+class Size(NamedTuple):
+    """Words, nets of each kind and dimension, training, and how many symbols are trained on and generated."""
+
+    words: tuple[str, ...]
+    dimensions: range
+    seeds: int
+    descent: Descent
+    length: int
+    longest: int
+
+
+SIZES: Mapping[str, Size] = {
+    "small": Size(WORDS, range(1, 7), 8, Descent(steps=1_000), 48, 4_800),
+    "smoke": Size(("001",), range(1, 3), 2, Descent(steps=3), 8, 16),
+}
+
+
+class Success(NamedTuple):
+    """Of nets of one word, kind and dimension: how many are right where they were trained, and a hundred times on.
+
+    `smallest` is the dimension of the smallest linear RNN without feedback.
+    """
+
+    word: str
+    kind: str
+    dimension: int
+    smallest: int
+    num_right: int
+    num_lasting: int
+
+
+class Standard(NamedTuple):
+    """What was computed, and of which size."""
+
+    size: Size
+    rows: list[Success]
+
+
+_HEADLINE = (
+    "Both kinds of nets need as many dimensions: without feedback none below d_min is right, and at it 37 of 64 are, "
+    "linear or with tanh. They differ in how long they go on: of those nets with tanh 32 of 37 are right for a hundred "
+    "times as long as they were trained, of linear ones 6. With their own answers as inputs, 31 and 45 of 64 do with "
+    "less than d_min."
+)
+"""What scale `small` gave."""
+
+
+@EXPERIMENTS.register("rnn-memorization/standard")
+def standard(scale: Scale = "small") -> Experiment:
+    """Standard RNNs that learn words of short period, next to linear ones: success against dimension, and how long."""
+    if scale == "paper":
+        raise ValueError("scale: the note trains nothing; use small, the real thing, or smoke")
+    size = SIZES[scale]
+    return Experiment(
+        title="Learning to repeat words: standard RNNs next to linear ones",
+        headline=_HEADLINE,
+        about=(
+            "The note begins with an RNN that was trained on one string for so long that it says nothing else. Here "
+            "are such nets with tanh, as standard RNNs have, and linear ones, with and without their own answers as "
+            "inputs (W_x): which dimension is enough, and do they go on for longer than they were trained?"
+        ),
+        cells=(),
+        plan=EvaluationPlan(),
+        study=lambda root: study(size),
+    )
+
+
+def study(size: Size) -> Standard:
+    """Train nets of all kinds and dimensions, those of one kind and dimension side by side."""
+    words = [parse_word(text) for text in size.words for _ in range(size.seeds)]
+    smallest = {text: memorize(text).upper for text in size.words}
+    rows = []
+    for kind in KINDS:
+        for dimension in size.dimensions:
+            first_wrong = _first_wrong(words, kind, dimension, size)
+            for index, text in enumerate(size.words):
+                own = first_wrong[index * size.seeds : (index + 1) * size.seeds]
+                right, lasting = (sum(step > count for step in own) for count in (size.length, size.longest))
+                rows.append(Success(text, kind, dimension, smallest[text], right, lasting))
+    return Standard(size, rows)
+
+
+def _first_wrong(words: list[Word], kind: str, dimension: int, size: Size) -> list[int]:
+    """Of each net the first wrong step, counted from 1; one beyond the last where none is wrong."""
+    activation, learns_inputs = KINDS[kind]
+    letters = torch.stack([_repeated(word, size.longest) for word in words])
+    generator = generator_for(0, "standard", kind, dimension)
+    stack = draw(len(words), dimension, int(letters.max()) + 1, generator)
+    stack, _ = descend(
+        stack, letters[:, : size.length], size.descent, learns_inputs=learns_inputs, activation=activation
+    )
+    double = Stack(*(tensor.double() for tensor in stack))
+    wrong = generate(double, size.longest, activation) != letters
+    steps = torch.where(wrong.any(1), wrong.int().argmax(1) + 1, size.longest + 1)
+    return [int(step) for step in steps]
+
+
+def _repeated(word: Word, count: int) -> torch.Tensor:
+    letters = torch.from_numpy(word.letters.astype("int64"))
+    return letters.repeat(-(-count // word.period))[:count]

@@ -1,0 +1,1 @@
+"""Sections of pages of the note on memorization."""

@@ -1,0 +1,73 @@
+"""The page about the smallest linear RNNs that read their own answers."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import altair as alt
+
+from lengthwise.constructions.memorization.contracting import FeedbackBounds
+from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.numbers import NOTHING
+from lengthwise.studies.memorization.experiments.feedback import Smallest
+
+_HOW = (
+    "*Any W_h*: the letters are the digits of one number, which W_h = 2 shifts out one by one; with no dimension at "
+    "all the bias alone answers, always the same. *Contracting*: all eigenvalues of W_h are inside the unit circle, "
+    "and states are those on the word's cycle. With one dimension that is decided by Sturm's theorem, in fractions; "
+    "with two, on the triangle of all such W_h, by the signs of polynomials in trace and determinant, in integers: "
+    "either some W_h there says the word, or on each part of the triangle two lines between states of one answer each "
+    "cross, or a state is in a triangle of the other answer, so that no read-out tells them apart. With more, nets "
+    "come from random eigenvalues, or are the shift register that keeps the last answers, and each says its word 50 "
+    "times. *No feedback*: W_x = 0, by `memorize`."
+)
+
+
+@STUDY_PAGES.register("rnn-memorization/feedback")
+def feedback_page(study: Sequence[Smallest], stem: str) -> StudyPage:
+    """How many words take how many dimensions, by period, with their chart, and all words."""
+    picture = f"![Words by period and smallest dimension]({stem}.svg)"
+    by_period = f"## Dimensions by period\n\n{picture}\n\n{_by_period(study)}\n\n{_HOW}"
+    return StudyPage([by_period, f"## All words\n\n{_all(study)}"], {f"{stem}.svg": dimensions_chart(study).to_dict()})
+
+
+def dimensions_chart(study: Sequence[Smallest]) -> alt.HConcatChart:
+    """Words by period, the bars divided by smallest dimension: without feedback, with it, and contracting."""
+    kinds = {
+        "no feedback": [str(row.without) for row in study],
+        "any W_h": [str(row.anyhow) for row in study],
+        "contracting": [_bounds(row.contracting) for row in study],
+    }
+    dimensions = sorted({dimension for of_kind in kinds.values() for dimension in of_kind})
+    panels = []
+    for kind, of_kind in kinds.items():
+        counts = Counter((len(row.word), dimension) for row, dimension in zip(study, of_kind, strict=True))
+        values = [{"period": p, "dimension": d, "words": count} for (p, d), count in counts.items()]
+        y = alt.Y("words:Q", title=f"words, {kind}", axis=alt.Axis(format="d", tickMinStep=1))
+        scale = alt.Scale(domain=dimensions, range=PALETTE[: len(dimensions)])
+        color = alt.Color("dimension:N", title="dimension", scale=scale)
+        chart = alt.Chart(alt.InlineData(values=values), width=150, height=160).mark_bar()
+        panels.append(chart.encode(x=alt.X("period:O", title="period"), y=y, color=color))
+    return alt.HConcatChart(hconcat=panels, config=alt.Config(background="white"))
+
+
+def _by_period(study: Sequence[Smallest]) -> str:
+    kinds = sorted({row.contracting for row in study})
+    header = ["period", "words", "any W_h: 1", *(f"contracting: {_bounds(kind)}" for kind in kinds)]
+    lines = []
+    for period in sorted({len(row.word) for row in study}):
+        rows = [row for row in study if len(row.word) == period]
+        counts = [sum(row.contracting == kind for row in rows) for kind in kinds]
+        small = sum(row.anyhow == 1 for row in rows)
+        lines.append([str(period), str(len(rows)), str(small), *(str(count) if count else NOTHING for count in counts)])
+    return markdown_table(header, lines)
+
+
+def _all(study: Sequence[Smallest]) -> str:
+    lines = [[row.word, str(row.without), str(row.anyhow), _bounds(row.contracting)] for row in study]
+    return markdown_table(["word", "no feedback", "any W_h", "contracting"], lines)
+
+
+def _bounds(bounds: FeedbackBounds) -> str:
+    return str(bounds.lower) if bounds.lower == bounds.upper else f"{bounds.lower} to {bounds.upper}"

@@ -1,0 +1,84 @@
+"""The page about standard RNNs that learn words, next to linear ones."""
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.numbers import NOTHING
+from lengthwise.studies.memorization.experiments.standard import KINDS, Size, Standard, Success
+
+
+@STUDY_PAGES.register("rnn-memorization/standard")
+def standard_page(study: Standard, stem: str) -> StudyPage:
+    """Success of each kind below, at and above the smallest dimension, by word, and the chart."""
+    size = study.size
+    sections = [
+        _protocol(size),
+        f"## Success against dimension\n\n![Success against dimension]({stem}.svg)",
+        _sides(study),
+        *(f"### {kind}\n\n{_by_word(study, kind)}" for kind in KINDS),
+    ]
+    return StudyPage(sections, {f"{stem}.svg": success_chart(study).to_dict()})
+
+
+def _protocol(size: Size) -> str:
+    descent = size.descent
+    return (
+        f"Each word is learned by {size.seeds} nets of each kind and dimension: the first {size.length} symbols, "
+        f"cross-entropy, W_h orthogonal at first, {descent.steps:,} steps of Adam at a rate of "
+        f"{descent.learning_rate:g} that falls to 0 along a cosine, gradients clipped at norm {descent.clip:g}; final "
+        f"weights, nothing selected. *Right*: what the net generates in float64, reading its own answers, is right at "
+        f"each of the {size.length} symbols; *lasting*: at each of {size.longest:,}. The smallest dimension d_min is "
+        "that of linear RNNs without feedback."
+    )
+
+
+def _sides(study: Standard) -> str:
+    lines = []
+    for kind in KINDS:
+        for side, name in ((-1, "below d_min"), (0, "at d_min"), (1, "above d_min")):
+            rows = [row for row in study.rows if row.kind == kind and _side(row) == side]
+            count = len(rows) * study.size.seeds
+            right, lasting = sum(row.num_right for row in rows), sum(row.num_lasting for row in rows)
+            lines.append([kind, name, *((f"{n} of {count}" if count else NOTHING) for n in (right, lasting))])
+    return markdown_table(["net", "dimension", "right", "lasting"], lines)
+
+
+def _side(row: Success) -> int:
+    """Whether the dimension is below, at or above the smallest: -1, 0 or 1."""
+    return (row.dimension > row.smallest) - (row.dimension < row.smallest)
+
+
+def _by_word(study: Standard, kind: str) -> str:
+    header = ["word", "d_min", *(f"d={d}" for d in study.size.dimensions)]
+    lines = []
+    for word in study.size.words:
+        rows = [row for row in study.rows if (row.word, row.kind) == (word, kind)]
+        lines.append([word, str(rows[0].smallest), *(f"{row.num_right} / {row.num_lasting}" for row in rows)])
+    return f"{markdown_table(header, lines)}\n\nNets that are right / lasting, of {study.size.seeds}."
+
+
+def success_chart(study: Standard) -> alt.HConcatChart:
+    """Two panels, right and lasting: the share of nets of each kind against dimension, over all words."""
+    panels = []
+    kinds = list(KINDS)
+    for name, measured in (("right", "num_right"), ("lasting", "num_lasting")):
+        values = [
+            {"dimension": d, "net": kind, "share": _share(study, measured, kind, d)}
+            for kind in kinds
+            for d in study.size.dimensions
+        ]
+        x = alt.X("dimension:Q", title="dimension", axis=alt.Axis(values=list(study.size.dimensions), format="d"))
+        y = alt.Y("share:Q", title=name, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
+        color = alt.Color("net:N", title="", scale=alt.Scale(domain=kinds, range=PALETTE[: len(kinds)]), sort=kinds)
+        chart = alt.Chart(alt.InlineData(values=values), width=230, height=200)
+        panels.append(chart.mark_line(point=True, strokeWidth=1.5).encode(x=x, y=y, color=color))
+    return alt.HConcatChart(hconcat=panels, config=alt.Config(background="white"))
+
+
+def _share(study: Standard, measured: str, kind: str, dimension: int) -> float:
+    rows: Sequence[Success] = [row for row in study.rows if (row.kind, row.dimension) == (kind, dimension)]
+    return sum(int(getattr(row, measured)) for row in rows) / (len(rows) * study.size.seeds)

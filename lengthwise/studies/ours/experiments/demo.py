@@ -1,0 +1,28 @@
+"""The first result: six nets that learn at lengths up to 40, until they are proved right at every length."""
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.runs.spec import Settings
+
+_TASKS: dict[str, tuple[str, Settings]] = {
+    "modular-arithmetic": ("modular-arithmetic", {}),
+    "parity": ("parity", {}),
+    "even-pairs": ("even-pairs", {}),
+    "cycle-navigation": ("cycle-navigation", {}),
+    "D_3": ("bounded-dyck", {"depth": 3}),
+    "Tomita 3": ("tomita", {"index": 3}),
+}
+"""The one that takes longest begins first."""
+
+
+@EXPERIMENTS.register("demo")
+def demo(scale: Scale = "small") -> Experiment:
+    """Six tasks, one seed: nets that become finite machines, until they are proved; measured up to length 100,000."""
+    specs = ScaledSpecs(scale, seeds=(0,), model="block-linear-rnn", until="proved")
+    plan = EvaluationPlan(dense_strings=64)
+    return Experiment(
+        title="Linear RNNs trained until they are proved, accuracy of the final answer by length",
+        about="Trained at lengths up to 40, with the answers to all prefixes.",
+        cells=[Cell(row, "", specs(task, {"task": fields})) for row, (task, fields) in _TASKS.items()],
+        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+    )

@@ -1,0 +1,167 @@
+"""Machines learned from examples: how often the right one, with and without wrong labels.
+
+A study without runs: `learn` searches among small nets.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.certificate import Level
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
+from lengthwise.learning.baselines import merged_states
+from lengthwise.learning.learned import Learned, learn
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.base import make_task
+from lengthwise.tasks.given.examples import Examples
+from lengthwise.tasks.given.reading import read_examples
+from lengthwise.tasks.regular.recognition import RecognitionTask
+
+Pairs = list[tuple[str, str]]
+
+CLASSES = ("no", "yes")
+
+
+class Size(NamedTuple):
+    """How many languages, examples and wrong labels; `budget` is in CPU seconds a language."""
+
+    languages: int = 20
+    tomita: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7)
+    examples: int = 2_000
+    longest: int = 20
+    wrong: tuple[float, ...] = (0.0, 0.01, 0.05, 0.1)
+    budget: float = 60.0
+
+
+SMOKE_SIZE = Size(languages=1, tomita=(), examples=200, longest=10, wrong=(0.05,), budget=0.0)
+
+
+class Recovery(NamedTuple):
+    """What came of one language: whether `learn` and RPNI, from the same examples, found its machine.
+
+    Two machines count as the same where they answer every string that is not empty alike. `seconds` are CPU seconds,
+    certificate included; RPNI's machine is None where AALpy is not installed.
+    """
+
+    name: str
+    share_wrong: float
+    num_states: int
+    num_examples: int
+    recovered: bool
+    learned_states: int
+    level: Level
+    num_attempts: int
+    seconds: float
+    merged_recovered: bool | None
+    merged_states: int | None
+
+
+class Recoveries(NamedTuple):
+    """All that the study computes."""
+
+    size: Size
+    recoveries: list[Recovery]
+
+
+def random_machine(num_states: int, seed: int) -> Transducer:
+    """A machine of two symbols and two answers, all of whose states are needed: uniform among those drawn.
+
+    Of its states three in ten at least give each answer.
+
+    Example:
+        >>> random_machine(5, 0).num_states
+        5
+    """
+    chance = np.random.default_rng(seed)
+    while True:
+        table, outputs = chance.integers(num_states, size=(num_states, 2)), chance.integers(2, size=num_states)
+        machine = Transducer(Semiautomaton(table, ("a", "b")), 0, outputs).minimize()
+        if machine.num_states == num_states and 0.3 < machine.outputs.mean() < 0.7:
+            return machine
+
+
+def examples_of(machine: Transducer, size: Size, seed: int, share_wrong: float = 0.0) -> Pairs:
+    """Uniform strings of uniform lengths and their labels, a share of which is changed to the other one."""
+    chance = np.random.default_rng(seed)
+    strings = chance.integers(len(machine.symbols), size=(size.examples, size.longest))
+    lengths = chance.integers(1, size.longest + 1, size=size.examples)
+    labels = machine.run(strings)[np.arange(size.examples), lengths - 1] ^ (chance.random(size.examples) < share_wrong)
+    return [
+        ("".join(machine.symbols[v] for v in string[:length]), CLASSES[label])
+        for string, length, label in zip(strings, lengths.tolist(), labels.tolist(), strict=True)
+    ]
+
+
+def examples_of_language(task: RecognitionTask, size: Size, seed: int) -> Pairs:
+    """Strings that a recognition task draws: in the language, near misses and others, of uniform legal lengths."""
+    generator = generator_for(seed, "examples")
+    legal = [length for length in range(1, size.longest + 1) if task.is_legal_length(length)]
+    lengths = torch.randint(len(legal), (size.examples,), generator=generator)
+    pairs = []
+    for index, length in enumerate(legal):
+        batch = task.sample(max(1, int((lengths == index).sum())), length, generator)
+        answers = task.transducer.run(batch.inputs.numpy())[:, -1].tolist()
+        pairs += [(task.decode(ids), CLASSES[answer]) for ids, answer in zip(batch.inputs, answers, strict=True)]
+    return pairs
+
+
+def recoveries(size: Size) -> Iterator[Recovery]:
+    """One of each language: Tomita's from right labels, machines drawn at random from some that are wrong, too."""
+    for index in size.tomita:
+        task = make_task("tomita", index=index)
+        assert isinstance(task, RecognitionTask)
+        yield _recovery(f"Tomita {index}", task.transducer, examples_of_language(task, size, index), 0.0, size)
+    for share in size.wrong:
+        for seed in range(size.languages):
+            machine = random_machine(5 + seed % 11, seed)
+            yield _recovery(f"machine {seed}", machine, examples_of(machine, size, seed, share), share, size)
+
+
+def _recovery(name: str, machine: Transducer, pairs: Pairs, share_wrong: float, size: Size) -> Recovery:
+    right, started = machine.for_strings_that_are_not_empty(), time.process_time()
+    learned: Learned = learn(pairs, budget=size.budget)
+    seconds = time.process_time() - started
+    examples: Examples = read_examples(pairs)
+    merged = merged_states(examples)
+    return Recovery(
+        name,
+        share_wrong,
+        right.num_states,
+        len(examples),
+        learned.num_alike > 0 and same_machine(learned.machine, right),  # not RPNI's, which stands next to it
+        learned.machine.num_states,
+        learned.certificate.level,
+        len(learned.attempts),
+        seconds,
+        None if merged is None else same_machine(merged, right),
+        None if merged is None else merged.for_strings_that_are_not_empty().num_states,
+    )
+
+
+def same_machine(one: Transducer, other: Transducer) -> bool:
+    """Whether two machines over the same symbols answer all strings that are not empty alike."""
+    return one.for_strings_that_are_not_empty().to_json() == other.for_strings_that_are_not_empty().to_json()
+
+
+@EXPERIMENTS.register("learning/wrong-labels")
+def wrong_labels(scale: Scale = "small") -> Experiment:
+    """Machines behind examples: Tomita's languages, and random machines with 0 to 10 % of the labels wrong."""
+    check_is_not_paper(scale)
+    size = Size() if scale == "small" else SMOKE_SIZE
+    return Experiment(
+        title="Machines behind examples, some of them labeled wrongly",
+        about=(
+            "`lengthwise learn` gets labeled strings and nothing else. How often is the machine that it reads off a "
+            "net the one that labeled them, at every length? Next to it: RPNI, which merges states and takes every "
+            "label to be right."
+        ),
+        cells=(),
+        plan=EvaluationPlan(),
+        study=lambda root: Recoveries(size, list(recoveries(size))),
+    )

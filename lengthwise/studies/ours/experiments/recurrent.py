@@ -1,0 +1,55 @@
+"""Ordinary recurrent networks, trained so that they can be proved right at every length."""
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+
+_TASKS = {
+    "Parity": ("parity", {}),
+    "Even Pairs": ("even-pairs", {}),
+    "Cycle Navigation": ("cycle-navigation", {}),
+    **{f"Tomita {index}": ("tomita", {"index": index}) for index in range(1, 8)},
+    **{f"D_{depth}": ("bounded-dyck", {"depth": depth}) for depth in (2, 3, 4)},
+}
+
+
+@EXPERIMENTS.register("recurrent/proved")
+def proved(scale: Scale = "small") -> Experiment:
+    """Elman networks of preset `contracting`, three seeds, with their certificates."""
+    specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="rnn")
+    plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
+    return Experiment(
+        title="Elman networks, and which are proved right at every length",
+        about=(
+            "torch's own cell, preset `contracting`, three seeds, final weights; no seed, step or setting selected "
+            "for a task. A certificate of level *proved* is about the float32 net itself."
+        ),
+        notes=(
+            "Training: 4,000 steps on the answers to all prefixes of strings of at most 40 symbols, 32 units, and a "
+            "penalty on the growth of intervals in a step from 1,200 steps on.",
+        ),
+        cells=[
+            Cell(row, "", specs(task, {"task": fields}, preset="contracting")) for row, (task, fields) in _TASKS.items()
+        ],
+        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+    )
+
+
+@EXPERIMENTS.register("recurrent/bounded")
+def bounded(scale: Scale = "small") -> Experiment:
+    """Recurrences of reflections on parity, five seeds, with the lengths up to which they are proved."""
+    specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), model="block-linear-rnn")
+    plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
+    return Experiment(
+        title="Recurrences of reflections, proved right up to a length",
+        about=(
+            "One 4 x 4 matrix for each symbol, the identity or a reflection, preset `reflecting`, five seeds, final "
+            "weights. Such steps preserve distances: rounding adds up, and a certificate of level *bounded* says up to "
+            "which length it cannot change an answer."
+        ),
+        notes=(
+            "Training: 2,000 steps on the answers to all prefixes of strings of at most 40 symbols. A net in which "
+            "both symbols reflect turns a little at each pair of them, as two planes are never quite at right angles.",
+        ),
+        cells=[Cell("Parity", "", specs("parity", {}, preset="reflecting"))],
+        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+    )

@@ -1,0 +1,1 @@
+"""Sections of pages of our own."""

@@ -1,0 +1,137 @@
+"""What the experiments on language share: the text that they are given, and how nets are trained on it."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import Cell, Scale, ScaledSpecs, with_seeds
+from lengthwise.runs.spec import Settings, make_spec
+from lengthwise.tasks.base import make_task
+from lengthwise.tasks.text.task import Text
+
+FOLDER = "LENGTHWISE_TEXT"
+"""The environment variable that names the folder of the text: train.txt, valid.txt and test.txt."""
+
+VOCAB_SIZE = 2_048
+TRAINED_AT = 128
+LENGTHS = (128, 256, 512, 1_024, 2_048)
+
+GPT2_VOCAB_SIZE = 50_257
+"""Of the nets at scale `paper`, next to preset `chi2023-language` or `xu2024-language`."""
+
+FIELDS = {"files": "train", "valid_files": "valid", "test_files": "test"}
+"""The files of the task `text`, and the splits that they have."""
+
+NOVELS = "04f2bccbd52a920a"
+"""The hash of the text that the pages are about."""
+
+_BOOKS = (
+    " War and Peace (Maude's translation), Middlemarch and Bleak House for training, Moby-Dick for validation, David "
+    "Copperfield for tests: Project Gutenberg's texts without its own headers and footers, blank lines collapsed."
+)
+
+AS_GPT2: Settings = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
+"""A transformer that begins, reads in and reads out as GPT-2 does."""
+
+_SMOKE: dict[str, Settings] = {
+    "transformer": {"num_heads": 2, "num_layers": 1},
+    "looped-transformer": {"num_heads": 2, "num_loops": 2},
+    "regular-gpt-lm": {"num_heads": 2, "thickness": 1},
+}
+"""Sizes at scale `smoke` next to width 16, by the name of the model."""
+
+
+class TextColumn(NamedTuple):
+    """A language model of a table: its model with settings, and the paper's entry."""
+
+    name: str
+    model: str
+    settings: Settings
+    published: str = ""
+
+
+def training(steps: int) -> Settings:
+    """Windows of the training length, 16 a step, by AdamW."""
+    return {
+        "steps": steps,
+        "batch_size": 16,
+        "optimizer": {"learning_rate": 1e-3, "warmup_steps": 100},
+        "checkpoint_every": 100,
+    }
+
+
+def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps: int) -> list[Cell]:
+    """The row of nets trained on a text, one seed each; at `smoke` tiny ones."""
+    fields, cells = task.model_dump(mode="json"), []
+    for column in columns:
+        small: Settings = {"d_model": 16, **_SMOKE.get(column.model, {})} if scale == "smoke" else {}
+        settings = {"task": fields, "model": {**column.settings, **small}, "train": training(steps)}
+        specs = ScaledSpecs(scale, seeds=(0,), model=column.model)("text", settings)
+        cells.append(Cell(f"trained at {TRAINED_AT}", column.name, specs, column.published))
+    return cells
+
+
+def preset_cells(task: Text, columns: Sequence[TextColumn], preset: str, seeds: Sequence[int]) -> list[Cell]:
+    """The row of nets at the paper's size: the steps of a preset, and its sizes where the columns have no others."""
+    fields, cells = task.model_dump(mode="json"), []
+    for column in columns:
+        settings: Settings = {"task": fields, "model": column.settings}
+        specs = with_seeds(make_spec("text", column.model, settings, preset=preset), seeds)
+        row = f"trained at {specs[0].recipe.max_length}"
+        cells.append(Cell(row, column.name, specs, column.published))
+    return cells
+
+
+def chunk_plan(scale: Scale, lengths: tuple[int, ...] = LENGTHS) -> EvaluationPlan:
+    """Perplexity of 1,000 chunks of each length; at `smoke` of four short ones."""
+    return EvaluationPlan(
+        chunk_lengths=(16, 64)[: len(lengths)] if scale == "smoke" else lengths,
+        num_chunks=4 if scale == "smoke" else 1_000,
+    )
+
+
+def given_text(scale: Scale) -> Text:
+    """The text in the folder that is named, or the one that needs no file; at `smoke` always the latter."""
+    folder = None if scale == "smoke" else os.environ.get(FOLDER)
+    if not folder:
+        text = make_task("text")
+    else:
+        if missing := [name for name in FIELDS.values() if not (Path(folder) / f"{name}.txt").is_file()]:
+            raise ValueError(
+                f"{FOLDER}: expected a folder with train.txt, valid.txt and test.txt, got {folder} without "
+                f"{missing[0]}.txt; name another"
+            )
+        files = {field: [Path(folder) / f"{split}.txt"] for field, split in FIELDS.items()}
+        text = make_task("text", **files, vocab_size=GPT2_VOCAB_SIZE if scale == "paper" else VOCAB_SIZE)
+    assert isinstance(text, Text)
+    return text
+
+
+def lacking(scale: Scale) -> str:
+    """What has to be given before runs can be run, if anything has."""
+    if scale == "smoke" or os.environ.get(FOLDER):
+        return ""
+    return (
+        f"{FOLDER}: expected the folder of a text with train.txt, valid.txt and test.txt, got none; set this "
+        "environment variable, or use scale smoke"
+    )
+
+
+def about_text(task: Text) -> str:
+    """What a text is: where it comes from, its hashes, and its size."""
+    sizes = ", ".join(f"{len(task.tokens(split)):,} {split}" for split in ("train", "valid", "test"))
+    source = f"{', '.join(task.header.sources)} (hash {task.header.source})"
+    corpus = f", corpus {task.corpus}" if task.corpus else ""
+    books = _BOOKS if task.header.source == NOVELS else ""
+    return (
+        f"{source}{corpus}; tokens: {sizes}; {len(task.symbols):,} different ones.{books} The environment variable "
+        f"{FOLDER} names its folder. Chunks overlap, and all are of one test split: intervals take them for "
+        "independent, and say nothing of other texts."
+    )
+
+
+def headline_of(task: Text, headline: str) -> str:
+    """What came out, where the text is the one that it came out of."""
+    return headline if task.header.source == NOVELS else ""

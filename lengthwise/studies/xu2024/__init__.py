@@ -1,0 +1,1 @@
+"""Xu and Sato (2024), On Expressive Power of Looped Transformers."""

@@ -1,0 +1,1 @@
+"""Experiments of Xu and Sato (2024)."""

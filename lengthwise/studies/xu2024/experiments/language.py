@@ -1,0 +1,141 @@
+"""Language models that loop one wide layer, with timestep encoding and without, as in Table 3 of Xu and Sato (2024)."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from lengthwise.display import counted
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.runs.spec import Settings
+from lengthwise.studies.text import (
+    AS_GPT2,
+    TRAINED_AT,
+    VOCAB_SIZE,
+    TextColumn,
+    about_text,
+    chunk_plan,
+    given_text,
+    headline_of,
+    lacking,
+    preset_cells,
+    text_cells,
+)
+
+STEPS = 1_000
+LOOPS = (1, 3, 6)
+KINDS = {"timestep": "timestep", "plain": "code"}
+"""Variants of the looped transformer by what the columns call them; at scale `paper` those that end in -language."""
+
+WIDE: Settings = {"d_model": 448, "num_heads": 7, "gates": "closed"}
+"""One layer with about as many numbers as the transformer's six."""
+
+_LEARNED: Settings = {**AS_GPT2, "positions": "learned", "learned_positions": TRAINED_AT}
+
+_SMALL: Mapping[str, Settings] = MappingProxyType(
+    {
+        "transformer": {**_LEARNED, "d_model": 192, "num_heads": 6, "num_layers": 6},
+        "looped-transformer": {**_LEARNED, **WIDE},
+    }
+)
+"""The settings of both models at scale `small`."""
+
+PUBLISHED = {
+    "transformer": "19.6 (train 5.11)",
+    "1 loop, plain": "33.11 (train 6.65)",
+    "3 loops, plain": "27.93 (train 5.64)",
+    "6 loops, plain": "28.16 (train 5.61)",
+    "1 loop, timestep": "31.18 (train 6.29)",
+    "3 loops, timestep": "23.45 (train 5.31)",
+    "6 loops, timestep": "22.42 (train 5.05)",
+}
+"""Test perplexities as printed."""
+
+
+_HEADLINE = (
+    "In layers that are not quite its own, the paper's order does not come out of 1,000 steps: timestep encoding "
+    "lowers the perplexity with 6 loops (0.80 times) and raises it with 3 and 1 (1.19 and 1.56 times), without it more "
+    "loops are no better than one, and the transformer is behind four of the six looped nets. So few steps probably "
+    "tell how soon nets begin to learn rather than how well they do."
+)
+"""What scale `small` gave on the novels; a test compares it with the records."""
+
+
+@EXPERIMENTS.register("looped/table-3")
+def looped_table_3(scale: Scale = "small") -> Experiment:
+    """Perplexity of one wide layer, looped 1, 3 and 6 times, with timestep encoding and without, on a given text."""
+    if scale == "paper":
+        return _at_the_papers_size()
+    task = given_text(scale)
+    return Experiment(
+        title="Looped transformers: Table 3 of Xu and Sato, language, at a small size",
+        headline=headline_of(task, _HEADLINE),
+        about=(
+            "One wide layer, looped 1, 3 and 6 times, with timestep encoding and without, and a transformer of six "
+            "layers (3.1 million parameters; looped 4.5 million with the encoding, 3.4 without); trained on windows of "
+            f"{TRAINED_AT} tokens, measured by the perplexity of the last tokens of as long chunks."
+        ),
+        notes=(
+            f"The text: {about_text(task)}",
+            f"Ours: D=448 (the transformer: 192), byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 "
+            "windows, one seed, final weights. The paper: D=2,048 (768, 12 layers), 1,024 tokens, 600,000 steps of "
+            "491,520 tokens of WikiText-103, the best checkpoint. Perplexities of different texts do not compare; "
+            "what compares is the order of the columns.",
+            "The looped nets do not have the published layers, and *timestep* and *plain* differ in more than time: "
+            "timestep has SiLU and norms without gains, plain the tanh GELU and norms with gains. In the published "
+            "code for language both have the exact GELU and norms without gains, so that gains and gates alone tell "
+            "them apart. Variants `timestep-language` and `code-language` have these layers; scale `paper` runs them, "
+            "and this page has no run of them. Gates begin closed, as published, so that a loop does nothing at first.",
+            "A loop costs a layer of D=448, about 0.9 of the products of the transformer's six: 6 loops cost 5.4 times "
+            "as many, on a CPU about as much more time, on a GPU hardly any.",
+        ),
+        cells=text_cells(scale, task, list(_columns(_SMALL)), steps=STEPS),
+        plan=chunk_plan(scale, (TRAINED_AT,)),
+        scored="perplexity",
+        compared=COMPARED,
+        lacks=lacking(scale),
+    )
+
+
+def _at_the_papers_size() -> Experiment:
+    """The paper's seven nets, a seed each."""
+    task = given_text("paper")
+    return Experiment(
+        title="Looped transformers: Table 3 of Xu and Sato, language",
+        about=(
+            "One layer of width 2,048, looped 1, 3 and 6 times, with timestep encoding and without, and a transformer "
+            "of twelve layers of width 768; trained on windows of 1,024 tokens, measured on as long chunks."
+        ),
+        notes=(
+            f"The text: {about_text(task)}",
+            "Preset `xu2024-language`: 600,000 steps of 24 windows, one seed, final weights. The paper: 20 times as "
+            "many windows a step of WikiText-103, GPT-2's tokens, and the best checkpoint. Ours are byte-level BPE of "
+            "as many tokens, learned from the text that is given. Perplexities compare on its text alone, and then "
+            "those of whole chunks.",
+        ),
+        cells=preset_cells(task, list(_columns({}, "-language")), "xu2024-language", seeds=(0,)),
+        plan=chunk_plan("paper", (1_024,)),
+        scored="perplexity",
+        compared=COMPARED,
+        needs=(
+            "These are 7 nets of 124 to 177 million parameters, each of which reads 15 billion tokens in about 1.1 (6 "
+            "loops: 3.6) times 10^19 operations: days of a GPU with bfloat16, whose memory has to hold the 1.2 billion "
+            "logits of a step. They want a text as WikiText-103."
+        ),
+        lacks=lacking("paper"),
+    )
+
+
+def _name(loops: int, kind: str) -> str:
+    return f"{counted(loops, 'loop')}, {kind}"
+
+
+def _columns(sizes: Mapping[str, Settings], ending: str = "") -> Iterator[TextColumn]:
+    """Yield the nets, with these sizes of the two models, and variants with this ending."""
+    yield TextColumn("transformer", "transformer", sizes.get("transformer", {}), PUBLISHED["transformer"])
+    for kind, variant in KINDS.items():
+        for loops in LOOPS:
+            settings = {**sizes.get("looped-transformer", {}), "num_loops": loops, "variant": f"{variant}{ending}"}
+            name = _name(loops, kind)
+            yield TextColumn(name, "looped-transformer", settings, PUBLISHED[name])
+
+
+COMPARED = tuple((_name(loops, "timestep"), _name(loops, "plain")) for loops in LOOPS)

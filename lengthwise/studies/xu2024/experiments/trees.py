@@ -1,0 +1,149 @@
+"""Appendix C.3 of Xu and Sato (2024): the paper's decision trees, and what its two curricula bring."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from lengthwise.evaluation.error_curve import ErrorCurve
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale, with_seeds
+from lengthwise.randomness import generator_for
+from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
+from lengthwise.studies.xu2024.experiments.looped import PRINTED_ERRORS
+from lengthwise.tasks.in_context.decision_tree import DecisionTree, mean_so_far, nearest_neighbor
+
+
+class _Size(NamedTuple):
+    """Trees, loops or layers, the steps after which curricula rise by one, and prompts of a measurement."""
+
+    trees: Settings
+    depth: int
+    every: int
+    num_prompts: int
+
+
+_SIZES: dict[Scale, _Size] = {
+    "paper": _Size({"depth": 4, "dims": 20, "max_points": 101}, 12, 5_000, 1_280),
+    "small": _Size({"depth": 4, "dims": 20, "max_points": 101}, 5, 200, 1_280),
+    "smoke": _Size({"depth": 4, "dims": 20, "max_points": 36}, 2, 5, 8),
+}
+
+_SMALL: Settings = {
+    "model": {"d_model": 64, "num_heads": 4},
+    "train": {"steps": 8_000, "batch_size": 16, "lengths": "legal", "supervision": "prefix"},
+}
+"""Next to preset `plain`, as in `looped/table-2`."""
+
+START_DIMS, START_POINTS = 5, 26
+
+_HEADLINE = (
+    "In 8,000 steps none of the five nets learned to use its examples: all answer as the best constant does "
+    "(5.08e-02 to 5.09e-02, a constant 5.00e-02). So nothing can be said here of loops, of time or of the curricula."
+)
+"""What scale `small` gave; a test compares it with the records."""
+
+
+class TreeErrors(NamedTuple):
+    """Errors against how many examples came before: of runs by column, and of simple learners by name."""
+
+    runs: dict[str, list[ErrorCurve]]
+    learners: dict[str, list[float]]
+
+
+@EXPERIMENTS.register("looped/trees")
+def trees(scale: Scale = "small") -> Experiment:
+    """Decision trees of depth 4 in 20 dimensions: loops and layers, with and without the paper's curricula."""
+    size = _SIZES[scale]
+    points, count = size.trees["max_points"], size.depth
+    row = f"depth {size.trees['depth']}, {size.trees['dims']} dimensions, {points} points"
+    # What is recorded at scale `small` has SiLU, where the published code has GELU in context.
+    timestep = _loop("timestep-in-context" if scale == "paper" else "timestep", count)
+    columns = {
+        f"transformer, L={count}": ("transformer", {"num_layers": count}, "both"),
+        f"plain loop, R={count}": ("looped-transformer", _loop("code-in-context", count), "both"),
+        f"timestep, R={count}": ("looped-transformer", timestep, "both"),
+        f"timestep, R={count}, points alone": ("looped-transformer", timestep, "points"),
+        f"timestep, R={count}, no curriculum": ("looped-transformer", timestep, "none"),
+    }
+    cells = [
+        Cell(
+            row,
+            column,
+            _specs(scale, size, *parts),
+            PRINTED_ERRORS.get(column.split(", ")[0], "") if parts[2] == "both" else "",
+        )
+        for column, parts in columns.items()
+    ]
+    return Experiment(
+        title="Xu and Sato (2024), C.3: decision trees of the paper's size, and its curricula",
+        headline=_HEADLINE,
+        about=(
+            "Trees of Table 2 at the paper's size: how errors fall with examples, next to those of simple learners, "
+            "and what the curricula bring. One seed at scale `small`."
+        ),
+        notes=(
+            f"Curricula: prompts have {START_POINTS} points at first and five more at each rise, nodes and points "
+            f"{START_DIMS} dimensions and one more, until there are {points} points in {size.trees['dims']} "
+            "dimensions. *Points alone*: all dimensions from the first step, which is what the published code does. "
+            "*No curriculum*: all points and dimensions from the first step. Other columns have both.",
+            "Training at scale `small`: width 64 (paper: 256), 5 loops or layers (12), 8,000 steps of 16 prompts "
+            "(200,000 of 64), rises every 200 steps (5,000): in both, over the first 37.5 %. Preset `plain` with Muon, "
+            "nothing selected and no pilot runs.",
+            "At scale `small` *timestep* has SiLU, where the published code has GELU in context. Variant "
+            "`timestep-in-context` has GELU; scale `paper` and `looped/table-2` run it.",
+            "All nets are measured at full size: prompts of all points in all dimensions.",
+            "Cost at scale `small`, from the time of eight steps of each cell, spread over its training (script "
+            "`benchmarks/cell_costs.py`): 1.6 CPU hours.",
+        ),
+        cells=cells,
+        plan=EvaluationPlan(dense=(points, points), dense_strings=size.num_prompts, long=(), structured=()),
+        scored="error",
+        study=lambda root: tree_errors(root, cells, size.num_prompts),
+    )
+
+
+def _loop(variant: str, num_loops: int) -> Settings:
+    return {"variant": variant, "num_loops": num_loops, "injection": "input"}
+
+
+def _specs(scale: Scale, size: _Size, model: str, sizes: Settings, curriculum: str) -> tuple[RunSpec, ...]:
+    """One seed; at `paper`, three, by preset `xu2024-in-context`."""
+    points, dims = size.trees["max_points"], size.trees["dims"]
+    rise = {"by": 5, "every": size.every}
+    of_dims = {"field": "active_dims", "start": START_DIMS, "stop": dims, "every": size.every}
+    settings: Settings = {"task": size.trees, "model": sizes}
+    if scale != "paper":
+        settings = merge(merge(_SMALL, {"model": {"learned_positions": 2 * points - 1}}), settings)
+    if scale == "smoke":
+        settings = at_smoke_scale(settings, model)
+    rises: Settings = {"min_length": START_POINTS, "max_length": points, "rise": rise}
+    if curriculum == "none":
+        rises = {"min_length": points, "max_length": points, "rise": None}
+    if curriculum == "both":
+        rises["task_rise"] = of_dims
+    settings = merge(settings, {"train": rises})
+    preset, seeds = ("xu2024-in-context", 3) if scale == "paper" else ("plain", 1)
+    return with_seeds(make_spec("decision-tree", model, settings, preset=preset), range(seeds))
+
+
+def tree_errors(root: Path, cells: Sequence[Cell], num_prompts: int) -> TreeErrors:
+    """Errors of runs below a folder, from their results alone, and those of simple learners on as many prompts."""
+    runs: dict[str, list[ErrorCurve]] = {}
+    for cell in cells:
+        results = [RunFolder(root / spec.id).read_result() for spec in cell.specs]
+        runs[cell.column] = [result.errors for result in results if result is not None and result.errors is not None]
+    task = cells[0].specs[0].task
+    assert isinstance(task, DecisionTree)
+    inputs, targets = task.sample(num_prompts, task.max_points, generator_for(0, "simple learners"))
+    answers = {"nearest neighbor": nearest_neighbor(inputs), "mean so far": mean_so_far(inputs)}
+    learners = {name: _errors(given, targets) for name, given in answers.items()}
+    return TreeErrors(runs, learners)
+
+
+def _errors(answers: torch.Tensor, targets: torch.Tensor) -> list[float]:
+    """The mean squared error at each point."""
+    errors: list[float] = (answers - targets)[:, ::2].square().mean(0).tolist()
+    return errors

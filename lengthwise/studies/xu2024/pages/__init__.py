@@ -1,0 +1,1 @@
+"""Sections of pages of Xu and Sato (2024)."""

@@ -1,0 +1,93 @@
+"""The page of Figure 5 of Xu and Sato (2024): accuracies on training and test problems, and the chart."""
+
+import math
+from collections.abc import Sequence
+from statistics import StatisticsError, correlation, fmean
+
+import altair as alt
+
+from lengthwise.evaluation.interval import correlation_interval
+from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.studies.xu2024.experiments.figure_5 import TrainTest
+
+ON_TRAINING, ON_TEST, ON_TEST_NEW = "training problems", "test problems", "test problems, none seen twice"
+
+
+@STUDY_PAGES.register("looped/figure-5")
+def figure_5_page(points: Sequence[TrainTest], stem: str) -> StudyPage:
+    """Both accuracies by kind and number of loops, how they go together, and the chart."""
+    scored = max((point.num_scored for point in points), default=0)
+    header = ["problems to train on", "net", "training", "test", "test less training", "runs"]
+    sections = [
+        f"## Training and test accuracy\n\n![Accuracy against loops]({stem}.svg)",
+        markdown_table(header, [_line(group) for group in _groups(points)]),
+        f"Means over runs; of a training set {scored:,} problems are scored. {_together(points)}",
+    ]
+    return StudyPage(sections, {f"{stem}.svg": accuracy_chart(points).to_dict()})
+
+
+def _groups(points: Sequence[TrainTest]) -> list[list[TrainTest]]:
+    """The runs of each cell."""
+    keys = dict.fromkeys((point.row, point.kind, point.num_loops) for point in points)
+    return [[point for point in points if (point.row, point.kind, point.num_loops) == key] for key in keys]
+
+
+def _line(group: Sequence[TrainTest]) -> list[str]:
+    train, test = [point.train for point in group if point.train is not None], fmean(point.test for point in group)
+    return [
+        group[0].row,
+        f"{group[0].kind}, R={group[0].num_loops}",
+        percent(fmean(train)) if train else NOTHING,
+        percent(test),
+        f"{100 * (test - fmean(train)):+.2f}" if train else NOTHING,
+        str(len(group)),
+    ]
+
+
+def _together(points: Sequence[TrainTest]) -> str:
+    """Pearson's correlation of the two accuracies over all runs with a fixed training set, of each kind."""
+    parts = []
+    for kind in dict.fromkeys(point.kind for point in points):
+        pairs = [(point.train, point.test) for point in points if point.kind == kind and point.train is not None]
+        value = _correlation(pairs)
+        low, high = correlation_interval(value, len(pairs))
+        limits = "" if math.isnan(low) else f"{low:.2f} to {high:.2f}; "
+        parts.append(f"{kind} {NOTHING if math.isnan(value) else f'{value:.3f}'} ({limits}{len(pairs)} runs)")
+    return (
+        "Pearson's correlation of accuracies on training and test problems, with Fisher's 95 % interval: "
+        f"{', '.join(parts)}."
+    )
+
+
+def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    try:
+        return correlation(*zip(*pairs, strict=True)) if len(pairs) > 1 else math.nan
+    except StatisticsError:  # all the same
+        return math.nan
+
+
+def accuracy_chart(points: Sequence[TrainTest]) -> alt.HConcatChart:
+    """A panel for each kind: accuracies on training and test problems against the number of loops, means over runs."""
+    kinds = list(dict.fromkeys(point.kind for point in points))
+    lines = [ON_TRAINING, ON_TEST, ON_TEST_NEW]
+    panels = []
+    for kind in kinds:
+        values: list[dict[str, str | float]] = []
+        for group in _groups([point for point in points if point.kind == kind]):
+            train = [point.train for point in group if point.train is not None]
+            test = {"loops": group[0].num_loops, "accuracy": fmean(point.test for point in group)}
+            values.append({**test, "line": ON_TEST if train else ON_TEST_NEW})
+            if train:
+                values.append({**test, "accuracy": fmean(train), "line": ON_TRAINING})
+        loops = sorted({point.num_loops for point in points})
+        log = alt.Scale(type="log", domain=[loops[0], loops[-1]], padding=10)
+        x = alt.X("loops:Q", title="loops", scale=log, axis=alt.Axis(values=loops))
+        y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
+        colors, legend = alt.Scale(domain=lines, range=PALETTE[: len(lines)]), alt.Legend(orient="top", labelLimit=300)
+        color = alt.Color("line:N", title="", scale=colors, sort=lines, legend=legend)
+        chart = alt.Chart(alt.InlineData(values=values), width=240, height=220, title=kind)
+        panels.append(chart.mark_line(point=True, strokeWidth=1.5).encode(x=x, y=y, color=color))
+    return alt.HConcatChart(hconcat=panels, config=alt.Config(background="white"))

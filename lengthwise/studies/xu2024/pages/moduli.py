@@ -1,0 +1,55 @@
+"""The page about moduli of trained looped transformers: a table, and a chart of each net."""
+
+import altair as alt
+
+from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.numbers import percent
+from lengthwise.studies.xu2024.experiments.moduli import KINDS, Moduli, Study
+
+
+@STUDY_PAGES.register("looped/moduli")
+def moduli_page(study: Study, stem: str) -> StudyPage:
+    """The largest changes by net, kind and distance, and the chart."""
+    size = study.size
+    header = ["net", "accuracy", "modulus", *(f"t = {distance:g}" for distance in size.distances)]
+    lines = [
+        [_name(one), percent(one.accuracy), kind, *(f"{one.values[kind][t]:.3f}" for t in size.distances)]
+        for one in study.moduli
+        for kind in KINDS
+    ]
+    sections = [
+        f"## Largest changes found\n\n![Moduli against distance]({stem}.svg)",
+        markdown_table(header, lines),
+        f"Parity of strings of up to {size.length} symbols, every prefix supervised; width 32, 2 heads, "
+        f"{size.num_loops} loops, {size.steps:,} steps of 64 strings, preset `plain`, seed 0, nothing selected. "
+        f"*Accuracy*: final answers to 1,000 strings of {size.length} symbols. *t*: the Euclidean distance of two "
+        "sequences of embeddings, which are taken from the box that the embeddings of symbols span; changes are in "
+        f"the 2-norm of logits. Each is the largest of {size.num_starts} searches of {size.num_steps} steps of "
+        "gradient ascent and of the pieces of pairs found at larger distances.",
+    ]
+    chart = alt.HConcatChart(hconcat=moduli_panels(study), config=alt.Config(background="white"))
+    return StudyPage(sections, {f"{stem}.svg": chart.to_dict()})
+
+
+def _name(one: Moduli) -> str:
+    return f"{one.net}, {'trained' if one.is_trained else 'untrained'}"
+
+
+def moduli_panels(study: Study) -> list[alt.Chart]:
+    """Of each net, before and after training: a line for each modulus."""
+    panels = []
+    for one in study.moduli:
+        values = [
+            {"distance": distance, "change": value, "modulus": kind}
+            for kind in KINDS
+            for distance, value in one.values[kind].items()
+        ]
+        axis = alt.Axis(values=list(study.size.distances))
+        x = alt.X("distance:Q", title="distance t", scale=alt.Scale(type="log"), axis=axis)
+        y = alt.Y("change:Q", title="change of logits", scale=alt.Scale(zero=True))
+        color = alt.Color("modulus:N", title="", scale=alt.Scale(domain=list(KINDS), range=PALETTE[:3]))
+        chart = alt.Chart(alt.InlineData(values=values), width=170, height=190, title=_name(one))
+        panels.append(chart.mark_line(point=True, strokeWidth=1.5).encode(x=x, y=y, color=color))
+    return panels

@@ -1,0 +1,71 @@
+"""The page about decision trees of the paper's size: errors against examples, and the chart."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+import altair as alt
+
+from lengthwise.evaluation.error_curve import ErrorCurve
+from lengthwise.report.charts.colors import GRAY, PALETTE
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.numbers import NOTHING
+from lengthwise.studies.xu2024.experiments.trees import TreeErrors
+
+COLUMNS = (0, 5, 10, 25, 50, 75, 100)
+"""Numbers of examples that the table shows, where prompts have them."""
+
+
+@STUDY_PAGES.register("looped/trees")
+def trees_page(study: TreeErrors, stem: str) -> StudyPage:
+    """Errors after some numbers of examples, of nets and of simple learners, and the chart."""
+    curves = _curves(study)
+    longest = max(map(len, curves.values()))
+    counts = [count for count in COLUMNS if count < longest]
+    lines = [
+        [name, *(f"{errors[count]:.3f}" if count < len(errors) else NOTHING for count in counts)]
+        for name, errors in curves.items()
+    ]
+    sections = [
+        f"## Error against examples\n\n![Error against examples]({stem}.svg)",
+        markdown_table(["answers by", *(f"after {count}" for count in counts)], lines),
+        "Squared errors, not divided by the number of dimensions (which the table above does); the mean over prompts "
+        "and runs. The best constant answer has an error of 1. *Nearest neighbor*: the value of the nearest point so "
+        "far. *Mean so far*: of the values before.",
+    ]
+    return StudyPage(sections, {f"{stem}.svg": error_chart(study).to_dict()})
+
+
+def _curves(study: TreeErrors) -> dict[str, list[float]]:
+    """Errors by name, the mean over the runs of a column."""
+    of_runs = {column: _mean(curves) for column, curves in study.runs.items() if curves}
+    return of_runs | study.learners
+
+
+def _mean(curves: Sequence[ErrorCurve]) -> list[float]:
+    return [fmean(point.error for point in points) for points in zip(*(curve.points for curve in curves), strict=True)]
+
+
+def error_chart(study: TreeErrors) -> alt.Chart:
+    """A line for each column and, in gray, for each simple learner."""
+    curves = _curves(study)
+    values = [
+        {"examples": count, "error": error, "answers by": name}
+        for name, errors in curves.items()
+        for count, error in enumerate(errors)
+    ]
+    names = list(curves)
+    colors = [GRAY if name in study.learners else PALETTE[index % len(PALETTE)] for index, name in enumerate(names)]
+    dashes = [[4, 3] if index % 2 else [1, 0] for index in range(len(names))]
+    chart: alt.Chart = (
+        alt.Chart(alt.InlineData(values=values), width=460, height=280)
+        .mark_line(strokeWidth=1.5)
+        .encode(
+            x=alt.X("examples:Q", title="examples before"),
+            y=alt.Y("error:Q", title="squared error", scale=alt.Scale(zero=True)),
+            color=alt.Color("answers by:N", title="", scale=alt.Scale(domain=names, range=colors), sort=names),
+            strokeDash=alt.StrokeDash("answers by:N", title="", scale=alt.Scale(domain=names, range=dashes)),
+        )
+        .configure(background="white")
+    )
+    return chart

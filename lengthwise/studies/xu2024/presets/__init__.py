@@ -1,0 +1,1 @@
+"""Presets of Xu and Sato (2024)."""

@@ -1,0 +1,85 @@
+"""The learning rates of the leaderboard are those that its search chose."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from lengthwise.experiment import EXPERIMENTS
+from lengthwise.runs.records import read_records
+from lengthwise.studies.leaderboard.experiments.leaderboard import (
+    ENTRANTS,
+    EVERY,
+    LENGTHS_NOTE,
+    RATES,
+    ROWS,
+    leaderboard_rates,
+)
+from lengthwise.studies.leaderboard.experiments.published import NOTES, PUBLISHED
+from lengthwise.tasks.base import SymbolTask
+
+RECORDS = Path(__file__).parents[2] / "docs/results/records/leaderboard-rates.jsonl.gz"
+
+
+def test_each_model_has_the_rate_of_the_lowest_training_loss_on_record() -> None:
+    losses = {result.run_id: result.final_loss for result in read_records(RECORDS)}
+    for cell, entrant in zip(leaderboard_rates().cells, ENTRANTS, strict=True):
+        trained = [(losses[s.id], rate) for s, rate in zip(cell.specs, RATES, strict=True) if s.id in losses]
+        assert len(trained) == len(RATES)
+        assert min(trained)[1] == entrant.rate, entrant.column
+
+
+def test_published_numbers_are_of_cells_that_exist() -> None:
+    columns = {entrant.column for entrant in ENTRANTS}
+    rows = {language.row for language in ROWS}
+    assert all(row in rows and column in columns for row, column in PUBLISHED)
+    assert len(columns) == len(ENTRANTS)
+
+
+TESTED = {None: "tested at 41-500", (51, 100): "tested at 51-100", (41, 256): "tested at 40-256"}
+"""What a protocol says of its lengths, by those of ours that it has."""
+
+
+def test_numbers_of_different_protocols_are_told_apart() -> None:
+    """Chi et al. have a + in front of arithmetic, others an = at its end; several papers share a cell."""
+    (chi,) = PUBLISHED["Arithmetic, leading +", "Transformer"]
+    assert (chi.entry, chi.window) == ("21.9 / 20.3", None)
+    for (row, _), several in PUBLISHED.items():
+        for printed in several:
+            assert TESTED[printed.window] in printed.protocol
+            assert (printed.window == (51, 100)) == row.startswith(("D_", "Tomita"))
+            if "Arithmetic" in row:
+                assert row in ("Arithmetic, leading +", "Arithmetic, = at the end")
+                assert printed.protocol.startswith("Chi et al.") == (row == "Arithmetic, leading +")
+                others = ("Grazzi et al.", "PD-SSM's paper")
+                assert printed.protocol.startswith(others) == (row == "Arithmetic, = at the end")
+    of_parity = PUBLISHED["Parity", "DeltaNet [-1, 1]"]
+    assert [printed.window for printed in of_parity] == [(41, 256)] * 2
+    assert all("trained at 3-40 symbols, tested at 40-256" in printed.protocol for printed in of_parity)
+
+
+@pytest.mark.parametrize("name", ["leaderboard", "transformers/positions"])
+def test_lengths_so_far_apart_hide_what_the_page_says_they_hide(name: str) -> None:
+    experiment = EXPERIMENTS[name]()
+    assert LENGTHS_NOTE in experiment.notes
+    (task,) = {cell.specs[0].task for cell in experiment.cells if cell.row == "Tomita 6"}
+    assert isinstance(task, SymbolTask)
+    low, high = experiment.plan.dense
+    lengths = [low + EVERY * index for index in range((high - low) // EVERY + 1)]
+    assert experiment.plan.dense_every == EVERY
+    assert {length % 3 for length in lengths} == {2}
+    random = torch.Generator().manual_seed(0)
+    is_right = {}
+    for length in (41, 50, 497, 42, 43):
+        batch = task.sample(200, length, random)
+        counted = (batch.inputs == 1).sum(1) % 3 == 1
+        is_right[length] = bool((counted.long() == batch.targets[:, -1]).all())
+    assert is_right == {41: True, 50: True, 497: True, 42: False, 43: False}
+
+
+def test_the_leaderboard_says_which_form_of_low_rank_it_measured() -> None:
+    (entrant,) = (entrant for entrant in ENTRANTS if entrant.column == "linear CDE, low rank")
+    assert entrant.settings == {"structure": "low-rank"}
+    (note,) = (note for note in NOTES if "DPLR-SLiCE" in note)
+    assert "`low-rank-product`; it was not measured" in note
+    assert note in RECORDS.parents[1].joinpath("leaderboard.md").read_text(encoding="utf-8")
