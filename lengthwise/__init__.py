@@ -4,14 +4,13 @@ import os
 from typing import TYPE_CHECKING
 
 from lengthwise.registry import lazy_names
+from lengthwise.version import __version__
 
 if os.name != "posix":  # said here once, instead of "No module named 'fcntl'" by whatever is imported first
     raise ImportError(
         "lengthwise: expected a POSIX system, as Linux is, with locks on files (fcntl), forkserver and resource, got "
         f"{os.name!r}; on Windows, use the Windows Subsystem for Linux"
     )
-
-__version__ = "0.1.0"
 
 _HOME = {
     "TASKS": "lengthwise.tasks.base",

@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from lengthwise import __version__
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.monoid_laws import monoid_laws
 from lengthwise.automata.transducer import Transducer
@@ -38,6 +37,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask, Task
 from lengthwise.threads import denormals_kept
 from lengthwise.validation import dump_named
+from lengthwise.version import __version__
 
 MAX_MAPPED = 2_000
 """Certificates with more prototypes omit the map."""

@@ -10,7 +10,6 @@ from typing import Any
 
 from cyclopts import App, CycloptsError
 
-from lengthwise import __version__
 from lengthwise.cli import (
     catalogue,
     certifying,
@@ -32,6 +31,7 @@ from lengthwise.cli.messages import line_in_extension, one_line_warnings, refusa
 from lengthwise.cli.streams import Output, flush, has_folder, open_streams, say
 from lengthwise.files import reason
 from lengthwise.runs.signals import Interrupted
+from lengthwise.version import __version__
 
 app = App(
     name="lengthwise",

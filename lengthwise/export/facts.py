@@ -5,13 +5,13 @@ import os.path
 from pathlib import Path
 from typing import NamedTuple
 
-from lengthwise import __version__
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.files import digest_of
 from lengthwise.runs.certified import check_about
 from lengthwise.runs.machines import is_certificate
 from lengthwise.runs.stored import StoredModel
 from lengthwise.tasks.base import SymbolTask
+from lengthwise.version import __version__
 
 
 class CertificateFacts(NamedTuple):

@@ -4,7 +4,6 @@ import os.path
 from pathlib import Path
 from typing import ClassVar
 
-from lengthwise import __version__
 from lengthwise.automata.labeled import LabeledMachine, difference
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
@@ -15,6 +14,7 @@ from lengthwise.files import write_by_rename
 from lengthwise.formats.base import FORMATS, Format
 from lengthwise.formats.notes import notes_on
 from lengthwise.runs.machines import Given, given_machines
+from lengthwise.version import __version__
 
 NAMES = ("c", "js", "dot", "json", "regex", "mermaid")
 

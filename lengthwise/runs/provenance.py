@@ -8,9 +8,9 @@ from pathlib import Path
 
 import torch
 
-from lengthwise import __version__
 from lengthwise.devices import describe_device
 from lengthwise.registry import file_of, loaded_extensions
+from lengthwise.version import __version__
 
 EXTENSION = "extension"
 

@@ -11,13 +11,13 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from lengthwise import __version__
 from lengthwise.devices import find_device
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import nearest
 from lengthwise.training.losses import StepLoss, step_loss
 from lengthwise.training.ranks import ALONE, Parallel, Ranks
 from lengthwise.training.state_supervision import StateHead
+from lengthwise.version import __version__
 
 TIMEOUT = timedelta(minutes=30)
 """How long a process waits for others: while the first one measures, the others wait for it."""

@@ -10,10 +10,10 @@ from statistics import fmean
 import pytest
 from command import exit_code
 
-from lengthwise import __version__
 from lengthwise.cli.experimenting import _check_page_only
 from lengthwise.report.tables.numbers import percent
 from lengthwise.runs.folder import RunFolder
+from lengthwise.version import __version__
 
 SMALL = [
     *("--set", "train.steps=12", "--set", "train.batch_size=4", "--set", "train.max_length=6"),

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import torch
 
-from lengthwise import __version__
 from lengthwise.devices import default_device, find_device
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import HOST
@@ -22,6 +21,7 @@ from lengthwise.runs.execute import Listener, execute
 from lengthwise.runs.lock import held
 from lengthwise.runs.signals import Interrupted
 from lengthwise.runs.spec import RunSpec, spec_from_json
+from lengthwise.version import __version__
 
 NUM_HEX = 8
 """Hexadecimal digits that tell the sweeps of a machine apart."""
