@@ -29,7 +29,7 @@ from lengthwise.runs.folder import versions
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 from lengthwise.studies.text import GPT2_VOCAB_SIZE
 from lengthwise.studies.xu2024.experiments.language import LOOPS
-from lengthwise.tasks.text.corpus import FOLDER
+from lengthwise.text.corpus import FOLDER
 from lengthwise.training.loop import TrainingState, training_steps
 
 TOLERANCE = 2e-3

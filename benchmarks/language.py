@@ -27,9 +27,9 @@ from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.runs.spec import RunSpec, make_spec, merge
 from lengthwise.studies.chi2023.experiments.language import COLUMNS, STEPS
 from lengthwise.studies.text import VOCAB_SIZE, training
-from lengthwise.tasks.text.corpus import FOLDER
-from lengthwise.tasks.text.token_file import read_tokens, write_tokens
-from lengthwise.tasks.text.tokenizer import BYTE_NAMES, Tokenizer
+from lengthwise.text.corpus import FOLDER
+from lengthwise.text.token_file import read_tokens, write_tokens
+from lengthwise.text.tokenizer import BYTE_NAMES, Tokenizer
 from lengthwise.training.loop import TrainingState, training_steps
 
 AIM = 0.02

@@ -12,7 +12,7 @@ from lengthwise.layers.positions.base import POSITIONS
 from lengthwise.models import MODELS
 from lengthwise.runs.spec import RunSpec, make_spec
 from lengthwise.tasks import VectorTask
-from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.text.language import LanguageTask
 from lengthwise.training.loop import TrainingState, training_steps
 
 SETTINGS = {"train": {"batch_size": 4, "min_length": 1, "max_length": 9, "steps": 4}}

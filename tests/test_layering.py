@@ -16,6 +16,7 @@ FLOORS = [
     {"constructions", "certification", "analysis"},
     {"training", "presets"},
     {"extraction", "evaluation"},
+    {"text"},
     {"models", "tasks"},
     {"layers"},
     {"ops", "formats"},

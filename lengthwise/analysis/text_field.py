@@ -14,7 +14,7 @@ from lengthwise.layers.read_in import SymbolReadIn
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.models.causal_transformer import CausalTransformer
 from lengthwise.models.regular_gpt_lm import RegularGPTLM
-from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.text.language import LanguageTask
 from lengthwise.threads import one_thread
 
 

@@ -16,7 +16,7 @@ from lengthwise.printing import write_row
 
 if TYPE_CHECKING:
     from lengthwise.runs.stored import StoredModel
-    from lengthwise.tasks.text.language import LanguageTask, Split
+    from lengthwise.text.language import LanguageTask, Split
 
 MAX_QUOTED = 60
 """Of a longer string a terminal has the first 40 symbols; files and pipes have all."""
@@ -48,7 +48,7 @@ def evaluate(
     Of a text the lengths are those of chunks, in tokens, and --strings counts chunks.
     """
     from lengthwise.runs.stored import load_stored
-    from lengthwise.tasks.text.language import LanguageTask, parse_split
+    from lengthwise.text.language import LanguageTask, parse_split
 
     columns = {"separator": separator, "string": string, "label": label}
     if labeled is None and (given := [name for name, value in columns.items() if value]):
@@ -119,7 +119,7 @@ def _evaluate_labeled(
     from lengthwise.report.tables.runs import curves_as_csv
     from lengthwise.tasks.base import SymbolTask
     from lengthwise.tasks.given.reading import read_examples
-    from lengthwise.tasks.text.language import LanguageTask
+    from lengthwise.text.language import LanguageTask
 
     if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
         raise ValueError(f"labeled: expected a model that reads symbols, got one of {stored.task.name}; leave it out")

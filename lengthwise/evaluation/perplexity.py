@@ -23,7 +23,7 @@ from lengthwise.evaluation.length_curve import SetProgress
 from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import check_is_task
-from lengthwise.tasks.text.language import LanguageTask, Split, Tokens
+from lengthwise.text.language import LanguageTask, Split, Tokens
 from lengthwise.threads import one_thread
 
 MAX_NLL = 100.0

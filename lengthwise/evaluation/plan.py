@@ -19,7 +19,7 @@ from lengthwise.evaluation.length_curve import (
 from lengthwise.evaluation.perplexity import PerplexityCurve, perplexity_curve
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
-from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.text.language import LanguageTask
 from lengthwise.validation import Description, truncate
 
 Part = Literal["dense", "long", "structured"]

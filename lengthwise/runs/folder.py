@@ -30,7 +30,7 @@ from lengthwise.runs.provenance import changed_extensions, file_digests, files_o
 from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
 from lengthwise.runs.until import Attempt, Course
 from lengthwise.tasks.base import SymbolTask
-from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.text.language import LanguageTask
 from lengthwise.training.checkpoint import load_final_weights, read_notes
 from lengthwise.training.loop import StepRecord
 from lengthwise.validation import path_of, validated

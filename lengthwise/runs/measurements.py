@@ -9,7 +9,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.runs.folder import RunResult
 from lengthwise.runs.spec import RunSpec
 from lengthwise.tasks.base import VectorTask
-from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.text.language import LanguageTask
 from lengthwise.training.batches import examples_answered
 
 

@@ -13,7 +13,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.ops.answers import answers_of
 from lengthwise.tasks.algorithmic.string_answer import QUERY, StringAnswerTask
 from lengthwise.tasks.base import OracleTask, SymbolTask, Task
-from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.text.language import LanguageTask
 from lengthwise.threads import one_thread
 
 

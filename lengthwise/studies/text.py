@@ -9,7 +9,7 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import Cell, Scale, ScaledSpecs, with_seeds
 from lengthwise.runs.spec import Settings, make_spec
 from lengthwise.tasks.base import make_task
-from lengthwise.tasks.text.task import Text
+from lengthwise.text.task import Text
 
 FOLDER = "LENGTHWISE_TEXT"
 """The environment variable that names the folder of the text: train.txt, valid.txt and test.txt."""

@@ -189,7 +189,7 @@ class VectorTask(Task):
         """The size V of each input vector."""
 
 
-TASKS: Registry[type[Task]] = Registry("task", "lengthwise.tasks", base=Task, names_folders=True)
+TASKS: Registry[type[Task]] = Registry("task", "lengthwise.tasks", "lengthwise.text", base=Task, names_folders=True)
 
 
 def check_is_task(task: object) -> None:

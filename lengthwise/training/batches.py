@@ -12,7 +12,7 @@ from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask, Task
 from lengthwise.tasks.given.task import ExamplesTask
-from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.text.language import LanguageTask
 from lengthwise.threads import one_thread
 from lengthwise.training.recipe import Recipe
 from lengthwise.validation import validated

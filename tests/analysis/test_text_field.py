@@ -11,7 +11,7 @@ from lengthwise.analysis.text_field import embedded_answer, text_fields
 from lengthwise.models import make_model
 from lengthwise.models.causal_transformer import CausalTransformer
 from lengthwise.tasks import make_task
-from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.text.language import LanguageTask
 
 TIED = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
 

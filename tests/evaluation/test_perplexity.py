@@ -21,7 +21,7 @@ from lengthwise.evaluation.perplexity import (
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models import RecurrentModel, SequenceModel, make_model
 from lengthwise.tasks import make_task
-from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.text.language import LanguageTask
 
 TASK = make_task("text")
 assert isinstance(TASK, LanguageTask)

@@ -13,7 +13,7 @@ from lengthwise.runs.folder import load_run
 from lengthwise.runs.predict import predict_text, sample_text
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
-from lengthwise.tasks.text.corpus import FOLDER
+from lengthwise.text.corpus import FOLDER
 from lengthwise.tracking.replay import measured
 
 TRAIN = {"steps": 6, "batch_size": 2, "min_length": 8, "max_length": 8, "checkpoint_every": 2}

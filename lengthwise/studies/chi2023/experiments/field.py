@@ -10,7 +10,7 @@ from lengthwise.models.regular_gpt_lm import RegularGPTLM
 from lengthwise.runs.folder import load_run
 from lengthwise.studies.chi2023.experiments.language import papers_needs, table_3
 from lengthwise.studies.text import TRAINED_AT
-from lengthwise.tasks.text.language import LanguageTask
+from lengthwise.text.language import LanguageTask
 
 COLUMNS = ("32/6", "16/3, at most 2 levels", "128/12", "128/6", "ALiBi", "T5")
 """Of `regular-gpt/table-3`: the paper's 128/12 and at scale `small` its like, another, and two transformers."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lengthwise.tasks.text.tokenizer import END, Tokenizer, pieces_of, train_tokenizer
+from lengthwise.text.tokenizer import END, Tokenizer, pieces_of, train_tokenizer
 
 TEXT = "the cat sat on the mat; the dog sat on the log.\n" * 20
 BPE = train_tokenizer([TEXT], 300)

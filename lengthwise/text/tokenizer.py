@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lengthwise.tasks.text.language import Tokens
+from lengthwise.text.language import Tokens
 
 NUM_BYTES = 256
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from lengthwise.files import read_json, write_json
-from lengthwise.tasks.text.token_file import read_tokens, write_tokens
-from lengthwise.tasks.text.tokenizer import BYTE_NAMES, Tokenizer
+from lengthwise.text.token_file import read_tokens, write_tokens
+from lengthwise.text.tokenizer import BYTE_NAMES, Tokenizer
 
 TOKENS = {
     "train": np.arange(200, dtype=np.uint32),

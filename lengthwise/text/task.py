@@ -10,11 +10,11 @@ from torch import Tensor
 
 from lengthwise.conventions import PAD
 from lengthwise.tasks.base import TASKS
-from lengthwise.tasks.text.corpus import built_in_corpus, open_corpus, prepare, read_texts
-from lengthwise.tasks.text.documents import DocumentSource, read_documents
-from lengthwise.tasks.text.language import LanguageTask, Split, Tokens
-from lengthwise.tasks.text.token_file import Header, TokenFile
-from lengthwise.tasks.text.tokenizer import MAX_VOCAB, MIN_VOCAB
+from lengthwise.text.corpus import built_in_corpus, open_corpus, prepare, read_texts
+from lengthwise.text.documents import DocumentSource, read_documents
+from lengthwise.text.language import LanguageTask, Split, Tokens
+from lengthwise.text.token_file import Header, TokenFile
+from lengthwise.text.tokenizer import MAX_VOCAB, MIN_VOCAB
 
 HELD_OUT = 0.1
 """Of a text, where nothing else is said."""

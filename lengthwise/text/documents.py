@@ -4,7 +4,7 @@ from itertools import islice
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lengthwise.tasks.text.corpus import Texts, split_documents
+from lengthwise.text.corpus import Texts, split_documents
 
 WAY_OUT = "give files instead, by task.files"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lengthwise.runs.spec import make_spec, spec_from_json
 from lengthwise.tasks import make_task
-from lengthwise.tasks.text.corpus import FOLDER, number_name, number_names, split_documents
+from lengthwise.text.corpus import FOLDER, number_name, number_names, split_documents
 from lengthwise.training.batches import training_lengths
 from lengthwise.training.recipe import Recipe
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from lengthwise.files import UnreadableFile, read_file
-from lengthwise.tasks.text.language import Split, Tokens
-from lengthwise.tasks.text.token_file import SPLITS, TokenFile, in_memory, read_tokens, write_tokens
-from lengthwise.tasks.text.tokenizer import Tokenizer, train_tokenizer
+from lengthwise.text.language import Split, Tokens
+from lengthwise.text.token_file import SPLITS, TokenFile, in_memory, read_tokens, write_tokens
+from lengthwise.text.tokenizer import Tokenizer, train_tokenizer
 
 FOLDER = "LENGTHWISE_CORPORA"
 """The environment variable that names the folder of corpora; without it they are in `corpora` in the current one."""

@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lengthwise.files import read_json, write_by_rename, write_json
-from lengthwise.tasks.text.language import Split, Tokens
-from lengthwise.tasks.text.tokenizer import Tokenizer
+from lengthwise.text.language import Split, Tokens
+from lengthwise.text.tokenizer import Tokenizer
 from lengthwise.validation import validated
 
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
