@@ -261,3 +261,81 @@ def test_a_sum_has_the_digits_of_both_terms(sign: int) -> None:
 def known(number: float) -> tuple[checker.Array, checker.Array, checker.Array]:
     """The center, slope and rest of a number that is known exactly."""
     return np.array([number]), np.zeros((0, 1)), np.zeros(1)
+
+
+U = 2.0**-24
+"""Half of the distance of 1 to the next float32: the largest relative error of one operation."""
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 64, 1000])
+def test_sums_leave_room_for_the_worst_rounding(count: int) -> None:
+    """If each of the operations rounds up by u, n positive terms and a bias become (1 + u)^n as large, or more."""
+    terms = np.full(count, 1.1)
+    bounds = {
+        "sum": Form(*known(0.0))._replace(center=terms, slope=np.zeros((0, count)), rest=np.zeros(count)).sum(-1),
+        "total": total(
+            {"weight": np.full((1, count), 1.3), "bias": np.full(1, 0.7)},
+            (Form(terms, np.zeros((0, count)), np.zeros(count)), "{}"),
+        ),
+    }
+    exact = {"sum": 1.1 * count, "total": 1.1 * 1.3 * count + 0.7}
+    num_operations = {"sum": count - 1, "total": count + 1}  # a product, and a sum for each other term and the bias
+    for name, bound in bounds.items():
+        assert exact[name] * ((1 + U) ** num_operations[name] - 1) <= bound.radius[0], name
+
+
+@np.errstate(all="ignore")
+def test_single_operations_leave_room_for_the_worst_rounding() -> None:
+    one, other = Form(*known(1.1)), Form(*known(1.3))
+    assert one.plus(other).radius[0] >= U * 2.4
+    assert one.plus(other, -1).radius[0] >= U * 0.2
+    assert one.times(other).radius[0] >= U * 1.43
+    assert one.scaled(1.3, 0.7).radius[0] >= U * (1.43 + 2.13)
+    for image in (one.monotone(np.tanh), one.smooth(*checker.TANH)):
+        assert image.radius[0] >= 8 * U * np.tanh(1.1), "eight units are what `kernels` measures"
+
+
+@pytest.mark.parametrize("count", [16, 64, 512])
+@pytest.mark.parametrize("is_interval", [False, True])
+def test_norms_leave_room_for_the_worst_rounding(count: int, is_interval: bool) -> None:
+    """Numbers a and -a, whose mean is 0: n - 1 sums may move the mean, and 2 n roundings each square."""
+    values = np.tile([1.1, -1.1], count // 2)
+    form = Form(values, np.zeros((0, count)), np.zeros(count))
+    off = (count + 8) * U  # of the mean by n - 1 sums, of x s - mean s by 8 units, and of the difference by one
+    mean_square = 1.1**2 * (1 - off) ** 2 * (1 - 2 * count * U)
+    worst = 1.1 * (1 + off) / np.sqrt(mean_square + checker.EPSILON) * (1 + 8 * U) * (1 + U)
+    bound = form.normed({})
+    if is_interval:
+        deviation = form.plus(form.sum(-1).scaled(1 / count), -1).rounded(np.full(count, 1.1), 8)
+        bound = deviation.normed_intervals(checker.EPSILON)
+    assert worst <= bound.ends[1][0]
+    assert bound.ends[0][1] <= -worst
+
+
+def test_enclosures_leave_room_for_their_axes() -> None:
+    """Axes are off by up to 1e-12, so that a number is off by as much for each of D radii, and by its own rounding."""
+    radius, center = np.array([[3.0, 4.0]]), np.array([[-7.0, 2.0]])
+    slack = checker.slack_of({"radius": radius, "center": center}, np.array([0]))
+    assert (slack >= 1e-12 * radius.sum() + 2**-53 * (2 * radius.sum() + np.abs(center).max())).all()
+    assert (slack >= 1e-9 * 12).all(), "1e-9 of the norm and of the largest coordinate"
+
+
+@pytest.mark.parametrize("digits", [0, 5])
+def test_exact_maps_have_24_binary_digits(digits: int) -> None:
+    unit = 2.0**-digits
+    weights = {"map.weight": np.ones((1, 2), np.float32), "map.bias": np.zeros(1, np.float32)}
+    largest = np.array([[2.0**24 - 1], [1.0]]) * unit
+    assert checker.exact_map(weights, "map", largest)[0, 0] == 2.0**24 * unit
+    with pytest.raises(checker.Rejected, match="float32 rounds a merge"):
+        checker.exact_map(weights, "map", largest + np.array([[0.0], [unit]]))
+    with pytest.raises(checker.Rejected, match="float32 rounds a merge"):
+        checker.exact_map(weights | {"map.bias": np.full(1, unit, np.float32)}, "map", largest)
+
+
+def test_the_digits_of_a_product_are_those_of_both_factors() -> None:
+    """9/8 times 2^18 + 1/8 has six binary digits after the point, and 19 before it."""
+    weights = {"map.weight": np.full((1, 1), 1.125, np.float32), "map.bias": np.zeros(1, np.float32)}
+    column = np.array([[2.0**18 + 0.125]])
+    assert float(np.float32(1.125) * np.float32(column[0, 0])) != 1.125 * column[0, 0]
+    with pytest.raises(checker.Rejected, match="float32 rounds a merge"):
+        checker.exact_map(weights, "map", column)

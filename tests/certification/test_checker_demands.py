@@ -287,3 +287,19 @@ def test_every_demand_of_a_method_has_a_forgery() -> None:
     assert demanded() == {sentence for sentence, _, _ in FORGERIES} | IMPLIED.keys()
     for sentence in IMPLIED:
         assert re.search(re.escape(sentence), inspect.getsource(checker))
+
+
+@pytest.mark.parametrize("name", ["chunks of 2", "chunks of 3"])
+@np.errstate(all="ignore")  # as in `checker.check`
+def test_windows_that_lead_to_the_pad_are_looked_at(name: str) -> None:
+    """Class 0 is the pad's leaf, and a class like all others."""
+    proof = prove(*NETS[name])
+    weights = {key.removeprefix("weights."): values for key, values in proof.arrays.items() if key[:7] == "weights"}
+    net = checker.parse_net(proof.certificate["model"], weights, 2, 2)
+    sets = {key.removeprefix("sets."): values for key, values in proof.arrays.items() if key[:5] == "sets."}
+    assert checker.demand_windows_inside(net, sets)
+    for entry in np.argwhere(sets["table"] > 0)[:10]:
+        table = sets["table"].copy()
+        table[tuple(entry)] = 0
+        with pytest.raises(Rejected, match="a window leads out of its set"):
+            checker.demand_windows_inside(net, sets | {"table": table})
