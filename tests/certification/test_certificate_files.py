@@ -97,6 +97,7 @@ def test_what_the_model_shows_is_no_longer_taken_from_the_file(contents) -> None
         again = checked.with_model(["proved again"])
         assert again.verified[:2] == ("proved again", task)
         if level == "refuted":
+            assert others == ["the model answers as the file says", ALL_SHORTER], "no model was given"
             assert again.verified[2] == "the model answers as the file says"
             assert again.taken_on_trust == (ALL_SHORTER,)
             assert not checked.with_model([ALL_SHORTER]).taken_on_trust
