@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
+from lengthwise.automata.answers import REJECT_ACCEPT
+from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.sampling import StringSampler
 from lengthwise.automata.semiautomaton import Semiautomaton, explore
 from lengthwise.automata.transducer import Transducer
@@ -63,9 +65,7 @@ class DFA:
 
     def _repr_svg_(self) -> str | None:
         """A drawing, for notebooks; None where there are too many states for one."""
-        from lengthwise.automata.labeled import labeled_dfa  # which imports this module
-
-        return labeled_dfa(self)._repr_svg_()
+        return machine_svg(self.transducer, REJECT_ACCEPT) if self.num_states <= MAX_DRAWN else None
 
     def accepts(self, strings: Int64[np.ndarray, "B T"]) -> Bool[np.ndarray, " B"]:
         """Whether each string is in the language.

@@ -2,13 +2,14 @@
 
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
 from lengthwise.automata.answers import accepting_index
 from lengthwise.automata.layout import LINE_HEIGHT, RADIUS, Layout, Point, Route, lay_out
-from lengthwise.automata.transducer import Transducer
+from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.conventions import IGNORE
 from lengthwise.display import printable
 
@@ -25,7 +26,23 @@ TINTS = ("#f2f2f2", "#cfe3fa", "#fbdfc3", "#cdeadc", "#f3d3e4", "#e3daf6")
 """Fill of states by answer, repeated where there are more answers."""
 
 
-def machine_svg(machine: Transducer, classes: Sequence[str], *, with_sinks: bool = False) -> str:
+@runtime_checkable
+class Drawable(Protocol):
+    """What is drawn of a machine: transducers have all of it, and draw themselves in notebooks."""
+
+    @property
+    def semiautomaton(self) -> Semiautomaton: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def outputs(self) -> np.ndarray: ...
+    @property
+    def symbols(self) -> tuple[str, ...]: ...
+    @property
+    def num_states(self) -> int: ...
+
+
+def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool = False) -> str:
     """Draw a machine as an SVG: circles are states with their answers and names (q0, q1, ...), arrows are transitions.
 
     States that accept, where answers are to accept and to reject, have two circles. An arrow without a state behind it
@@ -39,7 +56,7 @@ def machine_svg(machine: Transducer, classes: Sequence[str], *, with_sinks: bool
 
     Example:
         >>> import numpy as np
-        >>> from lengthwise.automata.semiautomaton import Semiautomaton
+        >>> from lengthwise.automata.transducer import Transducer
         >>> flip = Transducer(Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b")), 0, np.array([0, 1]))
         >>> picture = machine_svg(flip, ("even", "odd"))
         >>> picture.count("<circle"), picture.count('class="transition"')
@@ -85,14 +102,14 @@ def machine_svg(machine: Transducer, classes: Sequence[str], *, with_sinks: bool
     )
 
 
-def why_not_drawn(machine: Transducer) -> str | None:
+def why_not_drawn(machine: Drawable) -> str | None:
     """A sentence where a machine has too many states for a drawing, None where it has not."""
     if machine.num_states <= MAX_DRAWN:
         return None
     return f"expected at most {MAX_DRAWN} states to draw, got {machine.num_states}; write it as DOT for Graphviz (.gv)"
 
 
-def find_sinks(machine: Transducer, classes: Sequence[str]) -> list[int]:
+def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
     """Find the states that a drawing may leave out: no string leads out of them, and they reject or have no answer.
 
     The list is empty if a symbol leads nowhere else, as the drawing would not show that symbol.
@@ -121,7 +138,7 @@ def note_on_sinks(sinks: Sequence[int], answers: Sequence[str]) -> str:
     return f"Not drawn: {names}. All symbols without an arrow lead there, and no string leads out."
 
 
-def transitions(machine: Transducer, left_out: Collection[int] = ()) -> Mapping[tuple[int, int], list[str]]:
+def transitions(machine: Drawable, left_out: Collection[int] = ()) -> Mapping[tuple[int, int], list[str]]:
     """The symbols that lead from one state to another, for every pair that has some; some states may be left out."""
     symbols: dict[tuple[int, int], list[str]] = {}
     for start, row in enumerate(machine.semiautomaton.table.tolist()):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
+from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.conventions import IGNORE
 from lengthwise.validation import check_kind
@@ -54,8 +55,6 @@ class Transducer:
 
     def _repr_svg_(self) -> str | None:
         """A drawing, for notebooks; None where there are too many states for one."""
-        from lengthwise.automata.drawing import MAX_DRAWN, machine_svg  # which draws what this module defines
-
         if self.num_states > MAX_DRAWN:
             return None
         return machine_svg(self, [str(answer) for answer in range(int(self.outputs.max()) + 1)])
