@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "lengthwise"
@@ -72,6 +73,32 @@ def test_imports_point_down() -> None:
             if LEVEL[other] <= LEVEL[package] and not {package, other} <= GROUND
         ]
     assert not upward
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """Imports inside functions count, too; those for annotations alone do not."""
+    files = {module_name(file): file for file in PACKAGE.rglob("*.py")}
+    graph = {name: imported_modules(file) & (files.keys() - {name}) for name, file in files.items()}
+    TopologicalSorter(graph).prepare()  # which raises a CycleError with the modules of a circle
+
+
+def module_name(file: Path) -> str:
+    return ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported_modules(file: Path) -> set[str]:
+    """The modules that a file imports, and the packages of the names that it imports."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names
 
 
 def test_every_package_has_a_floor() -> None:

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SerializeAsAny,
     ValidationError,
-    model_validator,
 )
 
+from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.grids import GridMachineFields
 from lengthwise.certification.machines import (
@@ -27,8 +25,21 @@ from lengthwise.certification.machines import (
     first_ungraded,
     machine_from_json,
 )
-from lengthwise.display import spelled
-from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.certification.parts import (
+    CLAIMS,
+    Closure,
+    Count,
+    Counterexample,
+    Kernels,
+    Laws,
+    Level,
+    Part,
+    Tested,
+    TraceAgreement,
+    reaches,
+)
+from lengthwise.conventions import IGNORE
+from lengthwise.display import card, percent, spelled
 from lengthwise.files import json_text, parse_json_text, read_file
 from lengthwise.registry import Registry, nearest
 
@@ -37,140 +48,19 @@ CERTIFICATE = "certificate.json"
 
 FORMAT: Literal[3] = 3
 
-Level = Literal["refuted", "tested", "extracted", "bounded", "proved"]
-
-Shortest = Literal["of all strings", "of the machine", "as found"]
-
-CLAIMS: Mapping[Level, str] = {
-    "refuted": "The model answers a string wrongly.",
-    "tested": "No wrong answer was confirmed; nothing is proved.",
-    "extracted": (
-        "A finite machine read off the model gives the right answer to {scope}. On all traced strings, the nearest "
-        "prototype with the model's answer was of the class that the machine names. Nothing is proved of the model."
-    ),
-    "bounded": (
-        "The model itself, as it rounds, gives the right answer to {scope}, up to a length of {length} symbols: its "
-        "states cannot leave the classes of a machine that does."
-    ),
-    "proved": (
-        "The model itself, as it rounds, gives the right answer to {scope}, of any length: its states cannot leave the "
-        "classes of a machine that does."
-    ),
+ACCENTS: dict[Level, str] = {
+    "refuted": "#c84f4f",
+    "tested": "#8a8a8a",
+    "extracted": "#b59a1f",
+    "bounded": "#3b7dd8",
+    "proved": "#3aa57a",
 }
-"""The claim of each level. `{scope}` names the strings, and `{length}` the largest length of level ``bounded``."""
 
+MAX_STATES = 12
+"""Machines with more states are not drawn on a card."""
 
-def reaches(level: Level, other: Level) -> bool:
-    """Whether a level is another one or higher."""
-    order = list(CLAIMS)
-    return order.index(level) >= order.index(other)
-
-
-Count = Annotated[int, Field(ge=0, lt=2**63)]
-
-PositiveCount = Annotated[int, Field(ge=1, lt=2**63)]
-
-Distance = Annotated[float, Field(ge=0)]
-
-
-class Part(BaseModel):
-    """A part of a certificate: frozen, with known fields and finite numbers only."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Tested(Part):
-    """Final answers to strings of one length, a part of them structured; supervised ones are graded.
-
-    Testing ends after the first few strings where an answer to one is wrong: a share of right answers is then no
-    estimate, as what ended the count is part of it.
-    Of a RegularGPT's answers to more than a million symbols most are those of the roots of the trees that were traced.
-    """
-
-    length: Count
-    num_strings: PositiveCount
-    num_graded: Count
-    num_correct: Count
-
-    @model_validator(mode="after")
-    def _parts_are_not_more_than_the_whole(self) -> "Tested":
-        if not self.num_correct <= self.num_graded <= self.num_strings:
-            raise ValueError("expected no more correct answers than graded ones, and no more of these than strings")
-        return self
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of the accuracy, where all answers are right."""
-        return wilson_interval(self.num_correct, self.num_graded)
-
-
-class TraceAgreement(Part):
-    """How the states along strings of one length agree with the machine's classes, node by node.
-
-    `max_distance`: the largest distance of a state to the prototype of its class.
-    """
-
-    length: Count
-    num_strings: PositiveCount
-    num_nodes: Count
-    num_disagreements: Count
-    max_distance: Distance
-
-
-class Closure(Part):
-    """How the machine lies in the model's states: their prototypes (a hash of these), distances and levels.
-
-    `radius`: the largest distance of a computed state to the prototype of its class. `gap`: the smallest distance
-    between prototypes of different classes. `points`: for each prototype its coordinates along the first two principal
-    axes of all, and its class in the machine (-1: no string shows it); empty where there are more than 2,000
-    prototypes, or where they are one-hot vectors.
-    """
-
-    num_prototypes: PositiveCount
-    prototypes_digest: str
-    requested_radius: Distance
-    radius: Distance
-    gap: Distance | None
-    num_levels: Count
-    points: tuple[tuple[float, float, int], ...] = ()
-
-
-class MeasuredKernel(Part):
-    """The largest error of a torch function on the CPU that made a certificate, and the error that proofs assume.
-
-    Errors are in units in the last place of the size that a proof's bound is relative to.
-    """
-
-    name: str
-    dtype: str
-    measured: Distance
-    assumed: Distance
-
-
-class Kernels(Part):
-    """The self-test of the CPU's kernels when a proof was made (`lengthwise.certification.kernels`)."""
-
-    kernels: tuple[MeasuredKernel, ...]
-    torch: str
-    cpu_capability: str
-    num_threads: PositiveCount
-
-    def describe(self) -> str:
-        """Name the kernel that comes closest to what proofs assume."""
-        rounded = [kernel for kernel in self.kernels if kernel.assumed]  # the other kernels must be exact
-        closest = max(rounded, key=lambda kernel: kernel.measured / kernel.assumed)
-        return (
-            f"all {len(self.kernels)} measured functions within what proofs assume; the closest, {closest.dtype} "
-            f"{closest.name}, is off by {closest.measured:.3g} of {closest.assumed:.3g} units"
-        )
-
-
-class Laws(Part):
-    """Whether the machine's merges are the products of a monoid with the pad as identity, where its table decides."""
-
-    pad_is_identity: bool
-    num_decided: Count
-    num_violations: Count
+MAX_QUOTED = 80
+"""Symbols of a counterexample that are quoted."""
 
 
 class Evidence(Part):
@@ -211,19 +101,6 @@ def _as_variant(content: object) -> object:
     return EVIDENCE[method].model_validate(dict(content), strict=True)
 
 
-class Counterexample(Part):
-    """A string that the model, run on it, answers wrongly.
-
-    `got` is None where the model's states overflow. `shortest`: among all strings (every shorter one was tried), for
-    the machine, or only as short as leaving out parts made it.
-    """
-
-    string: tuple[str, ...]
-    expected: str
-    got: str | None
-    shortest: Shortest
-
-
 class Certificate(Part):
     """What is known about a model: a level, why it is not higher, and the evidence.
 
@@ -255,7 +132,7 @@ class Certificate(Part):
     independently_checked: bool = False
     counterexample: Counterexample | None = None
     seconds: float = 0.0
-    versions: dict[str, str] = {}
+    versions: dict[str, str] = Field(default_factory=dict)
 
     @property
     def is_of_tree(self) -> bool:
@@ -288,16 +165,12 @@ class Certificate(Part):
 
     def __str__(self) -> str:
         """Return plain sentences about the level and the claim."""
-        from lengthwise.certification.card import certificate_text  # imported here, as it imports this module
-
         return certificate_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """A card, for notebooks."""
-        from lengthwise.certification.card import certificate_card  # which imports this module
-
         return certificate_card(self)
 
     def to_text(self) -> str:
@@ -388,3 +261,73 @@ def leads(logit_margin: float | None, certificate: Certificate) -> bool:
 def certificate_file(path: Path) -> Path:
     """Where the certificate of what lies at a path is: in the folder, or next to the TOML file about a net."""
     return path.with_suffix(f".{CERTIFICATE}") if path.is_file() else path / CERTIFICATE
+
+
+def certificate_card(certificate: Certificate) -> str:
+    """The level, the claim, and what stands behind it: the counterexample, or the machine and what was tested."""
+    task, model = (str(part.get("name", "")) for part in (certificate.task, certificate.model))
+    pairs = [("task", task), ("model", model)]
+    if counterexample := certificate.counterexample:
+        symbols = counterexample.string
+        more = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
+        got = "none: a logit is not finite" if counterexample.got is None else counterexample.got
+        pairs += [
+            ("string", spelled(symbols[:MAX_QUOTED]) + more),
+            ("right answer", counterexample.expected),
+            ("model's answer", got),
+        ]
+    elif certificate.level in ("tested", "extracted"):
+        pairs.append(("not higher, because", certificate.reason))
+    if certificate.machine is not None:
+        size, size_of_task = certificate.num_classes
+        pairs.append(("machine", f"{size} classes, the task's {size_of_task}"))
+    if certificate.tested:
+        pairs.append(("answered rightly", ", ".join(map(rightly, certificate.tested))))
+    if certificate.evidence is not None:
+        pairs.append((certificate.evidence.method, certificate.evidence.describe()))
+        pairs.append(("independently checked", checked_in_words(certificate)))
+    pairs.append(("CPU seconds", f"{certificate.seconds:.1f}"))
+    claim = f"{certificate.level}. {certificate.claim}"
+    return card(claim, pairs, _drawing(certificate), accent=ACCENTS[certificate.level])
+
+
+def checked_in_words(certificate: Certificate) -> str:
+    """Return a sentence that tells whether the separate checker accepted the proof."""
+    if certificate.independently_checked:
+        return "yes: a separate program, which needs NumPy alone, accepts this proof"
+    return "no: only the method that found this proof has seen it"
+
+
+def certificate_text(certificate: Certificate) -> str:
+    """Return plain sentences: the level, the claim, and the counterexample or why the level is not higher."""
+    sentences = [f"{certificate.level}: {certificate.claim}"]
+    if counterexample := certificate.counterexample:
+        symbols = counterexample.string
+        more = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
+        got = "a logit that is not finite" if counterexample.got is None else repr(counterexample.got)
+        sentences.append(
+            f"On the string {spelled(symbols[:MAX_QUOTED])!r}{more} its answer is {got}; "
+            f"the right answer is {counterexample.expected!r}."
+        )
+    elif certificate.level in ("tested", "extracted"):
+        sentences.append(f"The level is not higher, because {certificate.reason}.")
+    return " ".join(sentences)
+
+
+def rightly(tested: Tested) -> str:
+    """Counts, and where all answers are right what they bound; a wrong one ended the count, which bounds nothing."""
+    is_bound = tested.num_correct == tested.num_graded > 0
+    bound = f" (from {percent(tested.interval[0])})" if is_bound else ""
+    return f"{tested.num_correct:,} of {tested.num_graded:,} at {tested.length:,}{bound}"
+
+
+def _drawing(certificate: Certificate) -> str:
+    """The machine, where it is a small one that reads symbol by symbol."""
+    if certificate.machine is None or certificate.is_of_grid or certificate.is_of_tree:
+        return ""
+    machine = machine_from_json(certificate.machine)
+    if not isinstance(machine, Transducer) or machine.num_states > MAX_STATES:
+        return ""
+    if not ((machine.outputs == IGNORE) | (machine.outputs < len(certificate.classes))).all():
+        return ""
+    return f'<div style="overflow-x:auto">{LabeledMachine(machine, certificate.classes)._repr_svg_() or ""}</div>'

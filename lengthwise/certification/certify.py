@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from lengthwise.certification import strings as drawn
-from lengthwise.certification.certificate import Certificate, Level
+from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_error, shrunk_error
 from lengthwise.certification.examination import Candidate, Examination, supervised_only
 from lengthwise.certification.from_reference import error_of_suite
 from lengthwise.certification.kernels import kernel_report
+from lengthwise.certification.parts import Level
 from lengthwise.certification.preconditions import check_made_by_settings, check_model, check_unchanged, snapshot_of
 from lengthwise.certification.proof_file import checked
 from lengthwise.certification.proofs.base import Prover, Unproved, provers_of

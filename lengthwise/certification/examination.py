@@ -14,11 +14,14 @@ from lengthwise.automata.monoid_laws import monoid_laws
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification import checker
-from lengthwise.certification.certificate import (
-    Certificate,
+from lengthwise.certification.certificate import Certificate, Evidence
+from lengthwise.certification.counterexample import grade
+from lengthwise.certification.grids import first_grid_error
+from lengthwise.certification.kernels import kernel_report
+from lengthwise.certification.machines import first_error
+from lengthwise.certification.parts import (
     Closure,
     Counterexample,
-    Evidence,
     Kernels,
     Laws,
     Level,
@@ -26,10 +29,6 @@ from lengthwise.certification.certificate import (
     Tested,
     TraceAgreement,
 )
-from lengthwise.certification.counterexample import grade
-from lengthwise.certification.grids import first_grid_error
-from lengthwise.certification.kernels import kernel_report
-from lengthwise.certification.machines import first_error
 from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction, Machine

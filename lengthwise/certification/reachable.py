@@ -1,6 +1,6 @@
 """Which level a certificate of a model can reach at most, before anything is trained."""
 
-from lengthwise.certification.certificate import CLAIMS, Level
+from lengthwise.certification.parts import CLAIMS, Level
 from lengthwise.certification.proofs.base import provers_of
 from lengthwise.extraction.base import reader_of
 from lengthwise.models.base import SequenceModel

@@ -1,10 +1,14 @@
 """Commands that say what there is to choose from: list, show."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from lengthwise.cli.streams import Output
+from lengthwise.registry import extensions
+
+if TYPE_CHECKING:
+    from lengthwise.cli.index import FamilyIndex
 
 
 def list_members(
@@ -14,7 +18,7 @@ def list_members(
     /,
 ) -> int:
     """List tasks, models, presets, constructions and experiments, a line each."""
-    from lengthwise.cli.index import list_lines, read_index
+    from lengthwise.cli.index import list_lines
 
     console = Output()
     for line in list_lines(read_index(), family, console.width if console.is_terminal else None):
@@ -28,12 +32,26 @@ def show(
     /,
 ) -> int:
     """Show what bears a name: definition, source, settings with their defaults, presets and result pages."""
-    from lengthwise.cli.index import description, read_index
+    from lengthwise.cli.index import description
 
     console = Output()
     for line in description(read_index(name), name, min(console.width, 100)):
         console.print_line(line)
     return 0
+
+
+def read_index(name: str = "") -> "FamilyIndex":
+    """Return descriptions of all members.
+
+    If the user has files with further members, return what the registries hold, with paragraphs for this name alone.
+    """
+    if extensions():
+        from lengthwise.cli.members import FAMILIES, describe_members
+
+        return describe_members(FAMILIES, {name})
+    from lengthwise.cli.index import stored_index
+
+    return stored_index()
 
 
 COMMANDS = {"list": list_members, "show": show}

@@ -32,7 +32,8 @@ def compile_machine(
     """Write down weights that are right at every length, for a regular expression, a machine's file or a task."""
     from lengthwise.certification.certificate import certificate_file
     from lengthwise.constructions import construct
-    from lengthwise.runs.compiled import DESCRIPTION, requested_machine, save_compiled
+    from lengthwise.runs.compiled import DESCRIPTION, save_compiled
+    from lengthwise.runs.requested import requested_machine
 
     check_folder(out, "compile", exists(out / DESCRIPTION) and not exists(out / "learned.json"))
     options = {} if chunk_size is None else {"chunk_size": chunk_size}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from lengthwise.registry import UnknownName, extensions, nearest
+from lengthwise.registry import UnknownName, nearest
 
 INDEX = Path(__file__).with_name("members.json")
 """The stored descriptions, which ``python -m lengthwise.cli.members`` writes."""
@@ -57,15 +57,8 @@ def index_text(index: FamilyIndex) -> str:
     return "{" + ",\n".join(families) + "}\n"
 
 
-def read_index(name: str = "") -> FamilyIndex:
-    """Return the stored descriptions.
-
-    If the user has files with further members, return what the registries hold, with paragraphs for this name alone.
-    """
-    if extensions():
-        from lengthwise.cli.members import FAMILIES, describe_members
-
-        return describe_members(FAMILIES, {name})
+def stored_index() -> FamilyIndex:
+    """Return the stored descriptions."""
     content = json.loads(INDEX.read_text(encoding="utf-8"))
     return {
         family: {

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.files import digest_of
-from lengthwise.runs.certified import check_about
 from lengthwise.runs.machines import is_certificate
-from lengthwise.runs.stored import StoredModel
+from lengthwise.runs.stored import StoredModel, check_about
 from lengthwise.tasks.base import SymbolTask
 from lengthwise.version import __version__
 

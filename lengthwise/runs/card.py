@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lengthwise.certification.card import ACCENTS
+from lengthwise.certification.certificate import ACCENTS
 from lengthwise.display import ACCENT, Plotted, accuracy_svg, card, percent
 
 if TYPE_CHECKING:

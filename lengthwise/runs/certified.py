@@ -16,7 +16,7 @@ from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.runs.machines import given_machines
 from lengthwise.runs.provenance import versions
-from lengthwise.runs.stored import StoredModel, load_stored
+from lengthwise.runs.stored import load_stored
 from lengthwise.tasks.base import MachineTask, RegularTask, Task, make_task
 from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.tasks.regular.recognition import RecognitionTask
@@ -88,15 +88,6 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
             raise ValueError(f"{folder}: the counterexample is not its model's shortest; certify {folder} again")
         sentences += [ALL_SHORTER]
     return sentences
-
-
-def check_about(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
-    """Raise a ValueError where the certificate next to a model is about another one, or, unless `of_any_task`, task."""
-    what = other_part(certificate, stored.model, stored.task)
-    if what is None or (of_any_task and what not in ("weights", "model", "net")):
-        return
-    another = "other weights" if what == "weights" else f"another {what}"
-    raise ValueError(f"{source}: its certificate is about {another}; certify {source} again")
 
 
 def write_proof_of(certificate: Certificate, folder: Path, path: Path) -> str:

@@ -1,6 +1,5 @@
-"""What is to be compiled, and a compiled machine on disk: ``model.safetensors`` and ``compiled.json``."""
+"""A compiled machine on disk: ``model.safetensors`` and ``compiled.json``."""
 
-from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -8,63 +7,20 @@ from typing import Any
 from safetensors.torch import load, save
 
 from lengthwise.automata import Transducer
-from lengthwise.certification.certificate import Certificate, Part, PositiveCount, certificate_file
+from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.examination import other_part
 from lengthwise.certification.machines import TransducerFields
+from lengthwise.certification.parts import Part, PositiveCount
 from lengthwise.certification.verify import proof_path
-from lengthwise.constructions.base import Construction, Machine, Target
+from lengthwise.constructions.base import Construction, Target
 from lengthwise.files import read_file, read_json, remove_drafts, write_by_rename, write_json
 from lengthwise.models.base import MODELS, build_model, load_weights
-from lengthwise.runs.machines import machine_or_expression
 from lengthwise.runs.provenance import versions
-from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import RegularTask, make_task
-from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.validation import dump_named, path_of, split_named, validated
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "compiled.json"
 _WAY_OUT = "`lengthwise compile` makes it again"
-
-
-def requested_machine(
-    pattern: str | None, alphabet: Sequence[str] | None, task: str | None, assignments: Sequence[str] = ()
-) -> Machine:
-    """The task of a regular expression or of a machine's file, or that of a name with settings as ``task.key=value``.
-
-    Which texts are expressions: see `lengthwise.runs.machines.given_machines`.
-
-    Raises:
-        ValueError: both or neither are given, or one gets what belongs to the other; the expression has an
-            error or matches nothing; the file holds no machine; there is no such task or setting.
-    """
-    if pattern == "":
-        raise ValueError("pattern: expected a regular expression or a machine's file, got an empty text; give one")
-    if (pattern is None) == (task is None):
-        raise ValueError(
-            f"pattern: expected a regular expression or a task, got {'neither' if task is None else 'both'}; give one"
-        )
-    if task is not None:
-        if alphabet is not None:
-            raise ValueError(f"alphabet: expected none next to a task, got {alphabet!r}; a task has its own symbols")
-        settings = parse_assignments(assignments)
-        if foreign := sorted(settings.keys() - {"task"}):
-            raise ValueError(
-                f"assignments: expected settings of the task, as task.key=value, got {foreign[0]}; leave it out"
-            )
-        return make_task(task, **settings.get("task", {}))
-    if assignments:
-        raise ValueError(
-            f"assignments: expected none next to an expression, got {assignments[0]}; only a task has settings"
-        )
-    assert pattern is not None
-    source = machine_or_expression(pattern)
-    if isinstance(source, str):
-        return make_task("regex", pattern=source, **({} if alphabet is None else {"alphabet": alphabet}))
-    if alphabet is not None:
-        raise ValueError(f"alphabet: expected none next to {pattern}, which names its symbols, got {alphabet!r}")
-    if source.labeled.is_automaton and not source.labeled.separator:
-        return make_task("dfa", **source.labeled.dfa().to_json())
-    return machine_task(source.labeled)
 
 
 def save_compiled(construction: Construction, folder: str | Path) -> None:

@@ -146,8 +146,7 @@ def _of_certified_net(path: Path) -> Given:
     file = certificate_file(path)
     certificate = Certificate.read(file)
     if path.is_file() or any(path.glob("*.safetensors")):
-        from lengthwise.runs.certified import check_about  # with torch, as above
-        from lengthwise.runs.stored import load_stored
+        from lengthwise.runs.stored import check_about, load_stored  # with torch, as above
 
         # The machine is the certificate's own, whatever the task in the folder.
         check_about(str(path), certificate, load_stored(path), of_any_task=True)

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.examination import other_part
 from lengthwise.devices import find_device
 from lengthwise.files import exists
 from lengthwise.formats.files import suffixes
@@ -91,3 +93,12 @@ def _load(path: Path) -> StoredModel:
         )
     run = load_run(path)
     return StoredModel(run.model, run.spec.task, "run", run.spec.id, run)
+
+
+def check_about(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
+    """Raise a ValueError where the certificate next to a model is about another one, or, unless `of_any_task`, task."""
+    what = other_part(certificate, stored.model, stored.task)
+    if what is None or (of_any_task and what not in ("weights", "model", "net")):
+        return
+    another = "other weights" if what == "weights" else f"another {what}"
+    raise ValueError(f"{source}: its certificate is about {another}; certify {source} again")

@@ -10,8 +10,7 @@ from proved_nets import NETS
 from lengthwise import certify
 from lengthwise.certification import certify as certify_module
 from lengthwise.certification import checker, examination, kernels, proof_file
-from lengthwise.certification.card import certificate_card
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, certificate_card
 from lengthwise.certification.kernels import Kernel, kernel_report
 from lengthwise.certification.proof_file import write_proof
 from lengthwise.certification.verify import check

@@ -14,7 +14,8 @@ from torch import nn
 
 from lengthwise import certify, machine_model
 from lengthwise.automata import Semiautomaton, Transducer
-from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, PositiveCount, leads
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, leads
+from lengthwise.certification.parts import PositiveCount
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved
 from lengthwise.certification.verify import check
 from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces, reader_of

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from command import exit_code
 
-from lengthwise.cli.index import INDEX, description, index_text, list_lines, read_index
+from lengthwise.cli.catalogue import read_index
+from lengthwise.cli.index import INDEX, description, index_text, list_lines
 from lengthwise.cli.members import own_families, own_index
 from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.layers.positions.base import POSITIONS

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import pytest
 from synthetic_runs import PLAN, synthetic_run
 
-from lengthwise.certification.certificate import Certificate, Counterexample, Level
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.parts import Counterexample, Level
 from lengthwise.experiment import Cell, Experiment, Printed
 from lengthwise.report.charts.heat_map import heat_map
 from lengthwise.report.pages.matrix import matrix_page

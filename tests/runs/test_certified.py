@@ -8,10 +8,11 @@ from command import exit_code
 from last_symbol import LastSymbol
 from slow_nets import slow_net
 
-from lengthwise.certification.certificate import Certificate, Counterexample
+from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.examination import net_digest, weights_digest
+from lengthwise.certification.parts import Counterexample
 from lengthwise.constructions import construct
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models import make_model

@@ -1,6 +1,7 @@
 """What evidence of sets around prototypes has in common."""
 
-from lengthwise.certification.certificate import Certificate, Distance, Evidence, PositiveCount, describe_lead, leads
+from lengthwise.certification.certificate import Certificate, Evidence, describe_lead, leads
+from lengthwise.certification.parts import Distance, PositiveCount
 
 
 class AroundPrototypes(Evidence):

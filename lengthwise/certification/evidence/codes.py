@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, PositiveCount, describe_lead, leads
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, describe_lead, leads
+from lengthwise.certification.parts import PositiveCount
 
 
 @EVIDENCE.register("codes")

@@ -2,14 +2,9 @@
 
 from typing import Literal
 
-from lengthwise.certification.certificate import (
-    EVIDENCE,
-    Certificate,
-    Distance,
-    PositiveCount,
-    describe_lead,
-)
+from lengthwise.certification.certificate import EVIDENCE, Certificate, describe_lead
 from lengthwise.certification.evidence.around import AroundPrototypes
+from lengthwise.certification.parts import Distance, PositiveCount
 
 
 @EVIDENCE.register("isometries")

@@ -3,8 +3,9 @@
 from typing import Literal
 
 from lengthwise.automata.grid_machine import GridMachine
-from lengthwise.certification.certificate import EVIDENCE, Certificate, Distance, Evidence, PositiveCount
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence
 from lengthwise.certification.machines import machine_from_json
+from lengthwise.certification.parts import Distance, PositiveCount
 
 
 @EVIDENCE.register("rules")

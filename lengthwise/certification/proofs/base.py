@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from lengthwise.certification.certificate import Evidence, Level
+from lengthwise.certification.certificate import Evidence
+from lengthwise.certification.parts import Level
 from lengthwise.extraction.base import Extraction, Reader
 from lengthwise.extraction.prototypes import NotFinite
 from lengthwise.registry import Registry

@@ -9,8 +9,8 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import Level
 from lengthwise.certification.evidence.intervals import IntervalEvidence
+from lengthwise.certification.parts import Level
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finer_extractions, finite_or_none
 from lengthwise.certification.proofs.steps import STEPS, Steps, steps_of
 from lengthwise.conventions import IGNORE

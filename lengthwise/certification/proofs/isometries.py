@@ -8,8 +8,8 @@ from jaxtyping import Float64, Int64
 from torch import Tensor, nn
 
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import Level
 from lengthwise.certification.evidence.isometries import IsometryEvidence
+from lengthwise.certification.parts import Level
 from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.proofs.steps import READOUT, hidden_features, margin
 from lengthwise.certification.proofs.usual_parts import check_usual

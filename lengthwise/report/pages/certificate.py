@@ -8,10 +8,11 @@ import altair as alt
 from lengthwise.automata.drawing import why_not_drawn
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.certificate import Certificate, Closure
+from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.class_names import class_names
 from lengthwise.certification.drawn import drawn_machine
 from lengthwise.certification.machines import machine_from_json
+from lengthwise.certification.parts import Closure
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.charts.curves import HEIGHT, WIDTH
 from lengthwise.report.pages.html import html_definitions, html_figures, html_machine, html_note, html_table

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from lengthwise.certification.card import checked_in_words, rightly
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, checked_in_words, rightly
 from lengthwise.certification.verify import Checked
 from lengthwise.display import spelled
 

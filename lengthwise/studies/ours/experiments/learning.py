@@ -12,7 +12,7 @@ import torch
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.certificate import Level
+from lengthwise.certification.parts import Level
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.learning.baselines import merged_states

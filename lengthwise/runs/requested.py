@@ -1,0 +1,50 @@
+"""The machine that somebody asks for: an expression, a file or a task with settings."""
+
+from collections.abc import Sequence
+
+from lengthwise.constructions.base import Machine
+from lengthwise.runs.machines import machine_or_expression
+from lengthwise.runs.spec import parse_assignments
+from lengthwise.tasks.base import make_task
+from lengthwise.tasks.regular.machine import machine_task
+
+
+def requested_machine(
+    pattern: str | None, alphabet: Sequence[str] | None, task: str | None, assignments: Sequence[str] = ()
+) -> Machine:
+    """The task of a regular expression or of a machine's file, or that of a name with settings as ``task.key=value``.
+
+    Which texts are expressions: see `lengthwise.runs.machines.given_machines`.
+
+    Raises:
+        ValueError: both or neither are given, or one gets what belongs to the other; the expression has an
+            error or matches nothing; the file holds no machine; there is no such task or setting.
+    """
+    if pattern == "":
+        raise ValueError("pattern: expected a regular expression or a machine's file, got an empty text; give one")
+    if (pattern is None) == (task is None):
+        raise ValueError(
+            f"pattern: expected a regular expression or a task, got {'neither' if task is None else 'both'}; give one"
+        )
+    if task is not None:
+        if alphabet is not None:
+            raise ValueError(f"alphabet: expected none next to a task, got {alphabet!r}; a task has its own symbols")
+        settings = parse_assignments(assignments)
+        if foreign := sorted(settings.keys() - {"task"}):
+            raise ValueError(
+                f"assignments: expected settings of the task, as task.key=value, got {foreign[0]}; leave it out"
+            )
+        return make_task(task, **settings.get("task", {}))
+    if assignments:
+        raise ValueError(
+            f"assignments: expected none next to an expression, got {assignments[0]}; only a task has settings"
+        )
+    assert pattern is not None
+    source = machine_or_expression(pattern)
+    if isinstance(source, str):
+        return make_task("regex", pattern=source, **({} if alphabet is None else {"alphabet": alphabet}))
+    if alphabet is not None:
+        raise ValueError(f"alphabet: expected none next to {pattern}, which names its symbols, got {alphabet!r}")
+    if source.labeled.is_automaton and not source.labeled.separator:
+        return make_task("dfa", **source.labeled.dfa().to_json())
+    return machine_task(source.labeled)
