@@ -8,8 +8,9 @@ from typing import Any
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.report.pages.run import MeasuredRun
-from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.journal import Probe
+from lengthwise.runs.result import RunResult, RunStatus
 from lengthwise.runs.spec import make_spec
 from lengthwise.training.loop import StepRecord
 

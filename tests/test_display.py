@@ -15,7 +15,8 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import Run, RunFolder, RunResult
+from lengthwise.runs.folder import Run, RunFolder
+from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import make_spec
 
 FLIP = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "<b>"))

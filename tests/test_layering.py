@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "lengthwise"
 FLOORS = [
     {"cli", "__main__"},
     {"studies"},
-    {"report", "playground", "tracking", "export"},
+    {"report", "playground", "export"},
     {"experiment", "learning"},
     {"runs"},
     {"constructions", "certification", "analysis"},

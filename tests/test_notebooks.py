@@ -10,7 +10,7 @@ from notebook import code_cells, run_cells
 from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
+from lengthwise.runs.result import RunResult
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))

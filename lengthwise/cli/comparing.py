@@ -11,8 +11,8 @@ from lengthwise.cli.streams import Output
 from lengthwise.cli.training import MAX_SEEDS, parse_seeds
 
 if TYPE_CHECKING:
-    from lengthwise.runs.folder import RunResult
     from lengthwise.runs.pools.outcome import Outcome
+    from lengthwise.runs.result import RunResult
     from lengthwise.runs.spec import RunSpec
 
 

@@ -12,9 +12,9 @@ from lengthwise.cli.streams import Output
 
 if TYPE_CHECKING:
     from lengthwise.experiment import Experiment
-    from lengthwise.runs.folder import RunResult
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.pools.outcome import Outcome
+    from lengthwise.runs.result import RunResult
 
 
 def demo(

@@ -15,8 +15,8 @@ from lengthwise.registry import EXTENSIONS, file_of, load_extensions
 
 if TYPE_CHECKING:
     from lengthwise.experiment import Experiment, Scale
-    from lengthwise.runs.folder import RunResult
     from lengthwise.runs.pools.base import PoolOptions
+    from lengthwise.runs.result import RunResult
     from lengthwise.studies.leaderboard.experiments.leaderboard import Entrant
 
 

@@ -30,7 +30,7 @@ def track(
     Each time is a new run of the tracker. `train --track NAME` does it while a run trains.
     """
     from lengthwise.cli.streams import Output
-    from lengthwise.tracking.replay import track as track_run
+    from lengthwise.runs.tracking.replay import track as track_run
 
     console = Output()
     for run in runs:
@@ -45,7 +45,7 @@ def tracked(tracker: str | None, root: Path) -> "Iterator[Listener | None]":
     if tracker is None:
         yield None
         return
-    from lengthwise.tracking.replay import live_tracking
+    from lengthwise.runs.tracking.replay import live_tracking
 
     with live_tracking(tracker, root) as tracking:
         yield tracking

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.runs.execute import Listener
-    from lengthwise.runs.folder import RunResult
+    from lengthwise.runs.result import RunResult
     from lengthwise.runs.spec import RunSpec
 
 

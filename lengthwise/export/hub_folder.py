@@ -8,8 +8,8 @@ from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of, graph_facts
 from lengthwise.files import is_empty, write_by_rename
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.hub import CONFIG, is_of_library, save_hub
+from lengthwise.runs.result import RunResult
 from lengthwise.runs.stored import StoredModel, load_stored
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lengthwise.runs.folder import RunStatus
+from lengthwise.runs.result import RunStatus
 
 AFTER = ", then "
 """Between devices that a run was trained on, one after another."""

@@ -2,8 +2,9 @@
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import UnreadableFile
-from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.measurements import has_all_of
+from lengthwise.runs.result import RunResult, RunStatus
 from lengthwise.runs.spec import RunSpec
 
 

@@ -18,11 +18,12 @@ from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
 from lengthwise.runs.earlier import earlier_status, finished_result, set_unreadable_result_aside
-from lengthwise.runs.folder import ENDINGS, RunFolder, RunResult, RunStatus, takes_probes
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.measurements import measurements
 from lengthwise.runs.placement import Placement, check_ranks_of
 from lengthwise.runs.provenance import versions
+from lengthwise.runs.result import ENDINGS, RunResult, RunStatus, takes_probes
 from lengthwise.runs.signals import Interrupted, StopRequested
 from lengthwise.runs.spec import RunSpec
 from lengthwise.runs.until import Attempt, Course, Until, length_grown_to, loss_at_end

@@ -7,53 +7,27 @@ where the model was certified, ``certificate.json``.
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError
 
-from lengthwise.certification.certificate import Certificate, certificate_file
+from lengthwise.certification.certificate import certificate_file
 from lengthwise.display import card
-from lengthwise.evaluation.error_curve import ErrorCurve
-from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
-from lengthwise.evaluation.perplexity import PerplexityCurve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.files import UnreadableFile, read_json, write_json
 from lengthwise.models.base import MODELS, SequenceModel
 from lengthwise.registry import UnknownName
-from lengthwise.runs.card import result_card
 from lengthwise.runs.journal import TRAIN_AGAIN, Journal, Probe
 from lengthwise.runs.lock import held_run, read_beginnings
 from lengthwise.runs.provenance import changed_extensions, file_digests, files_of_others, versions
-from lengthwise.runs.spec import SECTIONS, RunSpec, identity, spec_from_json
-from lengthwise.runs.until import Attempt, Course
-from lengthwise.tasks.base import SymbolTask
-from lengthwise.text.language import LanguageTask
+from lengthwise.runs.result import ENDINGS, RunResult, RunStatus, result_card, takes_probes
+from lengthwise.runs.spec import RunSpec, identity, spec_from_json
+from lengthwise.runs.until import Course
 from lengthwise.training.checkpoint import load_final_weights, read_notes
 from lengthwise.training.loop import StepRecord
 from lengthwise.validation import path_of, validated
-
-
-class RunStatus(BaseModel):
-    """How far a run has come; times add up over interruptions.
-
-    `device` is where it was trained, one after another where it went on elsewhere; early versions did not say.
-    `journals` holds the digest of each journal up to `step`, by its name. Where a run trains until a level is reached,
-    `step` and the seconds are those of all attempts, with certificates; `attempts` are those that are over.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    status: str = "new"
-    step: int = 0
-    wall_seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    message: str = ""
-    device: str = Field("", exclude_if=lambda device: not device)
-    journals: dict[str, str] = Field(default_factory=dict)
-    attempts: tuple[Attempt, ...] = Field((), exclude_if=lambda attempts: not attempts)
 
 
 class _RunFile(BaseModel):
@@ -63,88 +37,6 @@ class _RunFile(BaseModel):
     spec: Any = None
     versions: dict[str, str] = Field(default_factory=dict)
     plan: dict[str, Any] = Field(default_factory=dict)
-
-
-ENDINGS = ("reached", "out of budget")
-"""The statuses of a run that trained until a level was reached, or until no attempt could begin any more."""
-
-
-def takes_probes(spec: RunSpec) -> bool:
-    """Whether strings are answered while a run trains.
-
-    None are where what is reached decides how it goes on, none by models that need too long for it, and none by
-    language models, whose answers are neither right nor wrong.
-    """
-    has_answers = isinstance(spec.task, SymbolTask) and not isinstance(spec.task, LanguageTask)
-    return has_answers and spec.until is None and spec.model_config.takes_probes
-
-
-NOT_MEASURED = LengthCurve(protocol="independent", points=())
-
-
-class RunResult(BaseModel):
-    """What a finished run measured, and everything needed to grade the numbers.
-
-    Accuracies at lengths where answers are classes, `errors` where they are numbers, `perplexity` of language models.
-    `final_loss`: of the final weights on new strings of the training lengths (`lengthwise.training.final_loss`); runs
-    that train until a level is reached have that of their attempts, and early versions recorded none. `on_other_tasks`
-    has the dense range on each of the specification's `other_tasks`. `examples`: accuracies on the fixed training set,
-    where the recipe has one.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    run_id: str
-    spec: dict[str, Any]
-    weights: str
-    num_parameters: int
-    plan: EvaluationPlan
-    dense: LengthCurve = NOT_MEASURED
-    long: LengthCurve = NOT_MEASURED
-    structured: LengthCurve = NOT_MEASURED
-    errors: ErrorCurve | None = Field(None, exclude_if=lambda errors: errors is None)
-    perplexity: PerplexityCurve | None = Field(None, exclude_if=lambda curve: curve is None)
-    on_other_tasks: tuple[LengthCurve, ...] = Field((), exclude_if=lambda curves: not curves)
-    examples: tuple[LengthPoint, ...] = Field((), exclude_if=lambda points: not points)
-    certificate: Certificate | None = None
-    final_loss: float | None = Field(None, exclude_if=lambda loss: loss is None)
-    probes: tuple[Probe, ...]
-    training: RunStatus
-    evaluation_seconds: float
-    process_peak_memory_mb: float
-    versions: dict[str, str]
-
-    @field_validator("spec")
-    @classmethod
-    def _complete(cls, spec: dict[str, Any]) -> dict[str, Any]:
-        for section in SECTIONS:
-            if not isinstance(spec.get(section), dict):
-                raise ValueError(f"expected a section {section}")
-        if not (isinstance(spec["task"].get("name"), str) and isinstance(spec["model"].get("name"), str)):
-            raise ValueError("expected names of task and model")
-        if not isinstance(spec.get("seed"), int):
-            raise ValueError("expected a seed")
-        return spec
-
-    @property
-    def curves(self) -> tuple[LengthCurve, LengthCurve, LengthCurve]:
-        """All that was measured on the task that was learned; a part that the plan or the task leaves out is empty."""
-        return self.dense, self.long, self.structured
-
-    def _repr_html_(self) -> str:
-        """A card with a chart, for notebooks."""
-        return result_card(self)
-
-    @property
-    def fresh_tests(self) -> list[float]:
-        """The accuracy on fresh strings of every test taken while it trained."""
-        return [probe.fresh for probe in self.probes if probe.fresh is not None]
-
-    @property
-    def flawless_from(self) -> Probe | None:
-        """The first probe from which on no probe found an error; None where the last one did."""
-        flawless = list(takewhile(lambda probe: probe.accuracy == 1.0, reversed(self.probes)))
-        return flawless[-1] if flawless else None
 
 
 WRITE_AGAIN = "`lengthwise train` with the run's settings fixes all but the checkpoint and the journals"

@@ -6,7 +6,7 @@ from typing import Any
 from lengthwise.evaluation.length_curve import SetProgress
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import SequenceModel
-from lengthwise.runs.folder import RunResult
+from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec
 from lengthwise.tasks.base import VectorTask
 from lengthwise.text.language import LanguageTask

@@ -5,8 +5,9 @@ from pathlib import Path
 import torch
 
 from lengthwise.evaluation.probe import PROBE_EVERY
-from lengthwise.runs.folder import RunFolder, takes_probes
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.placement import Placement, check_ranks_of
+from lengthwise.runs.result import takes_probes
 from lengthwise.runs.signals import StopRequested
 from lengthwise.runs.spec import RunSpec
 from lengthwise.threads import one_thread

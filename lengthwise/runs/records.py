@@ -16,8 +16,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from lengthwise.files import UnreadableFile, open_file, write_by_rename
 from lengthwise.models.base import MODELS
 from lengthwise.registry import is_of_package
-from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.provenance import file_digests, files_of_others
+from lengthwise.runs.result import RunResult, RunStatus
 from lengthwise.runs.spec import RunSpec, spec_from_json
 
 MAX_LINE = 10_000_000

@@ -7,7 +7,7 @@ import torch
 
 from lengthwise.models import make_model
 from lengthwise.models.looped_transformer import LoopedTransformer, LoopedTransformerConfig
-from lengthwise.runs.folder import takes_probes
+from lengthwise.runs.result import takes_probes
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 

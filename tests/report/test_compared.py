@@ -21,7 +21,7 @@ from lengthwise.report.tables.compared import (
     model_table,
 )
 from lengthwise.report.tables.differences import multiplicity, paired_differences
-from lengthwise.runs.folder import RunResult
+from lengthwise.runs.result import RunResult
 
 
 def result(model: str = "rnn", *, seed: int = 0, wrong_at_1000: int = 0, **options) -> RunResult:

@@ -30,9 +30,10 @@ from lengthwise.report.tables.experiment import cell_table
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.shallow_baselines import best_shallow_baseline, shallow_baseline_sentences
 from lengthwise.runs.execute import execute
-from lengthwise.runs.folder import RunFolder, RunResult, load_run
+from lengthwise.runs.folder import RunFolder, load_run
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.predict import predict_text
+from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import make_spec
 
 TREES = {

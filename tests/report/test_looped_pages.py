@@ -8,7 +8,8 @@ import pytest
 from lengthwise.evaluation.error_curve import ErrorCurve, ErrorPoint
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.experiment import EXPERIMENTS
-from lengthwise.runs.folder import RunFolder, RunResult, RunStatus
+from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.result import RunResult, RunStatus
 from lengthwise.studies.xu2024.experiments.figure_5 import TrainTest, accuracies
 from lengthwise.studies.xu2024.experiments.moduli import SIZES, Moduli
 from lengthwise.studies.xu2024.experiments.moduli import Study as ModuliStudy

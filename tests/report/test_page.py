@@ -9,7 +9,8 @@ from synthetic_runs import MeasuredRun, synthetic_run
 from lengthwise.certification.certify import certify
 from lengthwise.constructions import construct
 from lengthwise.report.pages.run import write_report
-from lengthwise.runs.folder import RunFolder, RunStatus
+from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.result import RunStatus
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 

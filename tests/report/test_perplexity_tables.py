@@ -4,8 +4,8 @@ from lengthwise.evaluation.perplexity import PerplexityCurve, PerplexityPoint
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.perplexities import chunk_means, curve_table, paired_columns, perplexity_table
-from lengthwise.runs.folder import RunResult, RunStatus
 from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.result import RunResult, RunStatus
 from lengthwise.runs.spec import RunSpec, make_spec
 
 PLAN = EvaluationPlan(chunk_lengths=(8, 16), num_chunks=3)

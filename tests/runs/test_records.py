@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from command import exit_code
 
-from lengthwise.runs.folder import RunFolder, RunStatus
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.records import read_diverged, read_records, restore, write_records
+from lengthwise.runs.result import RunStatus
 from lengthwise.runs.spec import spec_from_json
 
 

@@ -12,9 +12,9 @@ from lengthwise.runs.execute import Interrupted, execute
 from lengthwise.runs.folder import load_run
 from lengthwise.runs.predict import predict_text, sample_text
 from lengthwise.runs.spec import make_spec
+from lengthwise.runs.tracking.replay import measured
 from lengthwise.tasks import make_task
 from lengthwise.text.corpus import FOLDER
-from lengthwise.tracking.replay import measured
 
 TRAIN = {"steps": 6, "batch_size": 2, "min_length": 8, "max_length": 8, "checkpoint_every": 2}
 SMALL = {"model": {"d_model": 8}, "train": TRAIN}

@@ -12,8 +12,9 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.report.pages import run as run_page
 from lengthwise.runs import execute as execute_module
 from lengthwise.runs.execute import Interrupted, Progress, execute
-from lengthwise.runs.folder import RunFolder, RunStatus, load_run
+from lengthwise.runs.folder import RunFolder, load_run
 from lengthwise.runs.pools.folder_progress import progress_of
+from lengthwise.runs.result import RunStatus
 from lengthwise.runs.spec import RunSpec, make_spec, spec_from_json
 from lengthwise.runs.until import Until
 from lengthwise.training.loop import StepRecord

@@ -4,8 +4,8 @@ from pathlib import Path
 from statistics import fmean
 
 from lengthwise.experiment import EXPERIMENTS
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.records import read_records
+from lengthwise.runs.result import RunResult
 
 RECORDS = Path(__file__).parents[2] / "docs" / "results" / "records" / "linear-rnn-controls.jsonl.gz"
 

@@ -19,9 +19,9 @@ from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import with_shallow_baselines
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import NOT_RUN, Outcome, diverged
 from lengthwise.runs.provenance import versions
+from lengthwise.runs.result import RunResult
 
 _SCORED = {
     "balanced": ["Final answers, at lengths at which every class can occur."],

@@ -24,7 +24,8 @@ from lengthwise.report.tables.settings import as_toml, preset_below, versions_of
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.tables.table import Table
 from lengthwise.report.tables.training import Change, late_change
-from lengthwise.runs.folder import RunFolder, RunResult
+from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.result import RunResult
 from lengthwise.training.loop import StepRecord
 
 

@@ -21,8 +21,8 @@ from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentence
 from lengthwise.report.tables.table import Table
 from lengthwise.report.tables.training import late_change
 from lengthwise.runs.execute import Listener, Progress
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
+from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec
 
 

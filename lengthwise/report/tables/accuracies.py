@@ -11,8 +11,8 @@ from lengthwise.report.tables.cells import accuracies_scored, fit_text, results_
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, span
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.result import RunResult
 
 COLUMNS = {
     "mean": "mean over runs and lengths of the accuracy of the final answer",

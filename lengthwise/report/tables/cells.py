@@ -6,8 +6,8 @@ from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.numbers import NOTHING, percent
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.result import RunResult
 
 
 def results_of(cell: Cell, outcomes: Sequence[Outcome]) -> list[RunResult]:

@@ -16,7 +16,7 @@ from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, spa
 from lengthwise.report.tables.runs import RunRow, run_rows
 from lengthwise.report.tables.settings import settings_that_differ, task_of, variations, without_seed
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
+from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import identity
 
 COLUMNS = {

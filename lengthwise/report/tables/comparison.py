@@ -7,7 +7,7 @@ from statistics import fmean
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.settings import settings_that_differ
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
+from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import identity
 
 MAX_WIDTH = 48

@@ -9,8 +9,8 @@ from lengthwise.report.tables.cells import last_error, results_of, runs_text
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.settings import model_of, task_of
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.result import RunResult
 
 MAIN_COLUMNS = ("row", "column", "error", "95 % interval", "mean predicted", "paper")
 """The columns that a reader comes for."""

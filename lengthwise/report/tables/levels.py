@@ -9,8 +9,8 @@ from lengthwise.experiment import Experiment
 from lengthwise.report.tables.cells import results_of
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.result import RunResult
 
 LEVELS = {
     "proved": "the float32 net itself is proved right on every string that the task grades, of any length",

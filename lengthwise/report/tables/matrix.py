@@ -13,8 +13,8 @@ from lengthwise.report.tables.cells import accuracies_scored, long_accuracies, r
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.result import RunResult
 
 LOW_LOSS = 0.01
 """Below it, a run fits the lengths that it was trained on."""

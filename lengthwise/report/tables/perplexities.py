@@ -15,8 +15,8 @@ from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.settings import model_of, task_of, variations
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.result import RunResult
 
 CSV_COLUMNS = ("run_id", "task", "model", "seed", "split", "length", "chunk", "last_token_nll")
 """Of the file with a line for each chunk."""

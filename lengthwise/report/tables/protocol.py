@@ -9,7 +9,7 @@ from lengthwise.evaluation.plan import EvaluationPlan, LongLength
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.report.tables.numbers import percent, span
 from lengthwise.report.tables.runs import RunRow
-from lengthwise.runs.folder import RunResult
+from lengthwise.runs.result import RunResult
 from lengthwise.tasks.base import TASKS
 from lengthwise.tasks.given.task import ExamplesTask
 

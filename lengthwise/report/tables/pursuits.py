@@ -7,8 +7,8 @@ from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.cells import results_of, runs_text
 from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.result import RunResult
 
 MAIN_COLUMNS = ("row", "column", "reached", "CPU s, median", "CPU s, most", "attempts", "restarts", "sizes")
 """The columns that a reader comes for."""

@@ -9,7 +9,7 @@ from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.settings import model_of, task_of, task_title, variations
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
+from lengthwise.runs.result import RunResult
 
 CSV_COLUMNS = (
     *("run_id", "task", "model", "seed", "protocol", "family", "length", "num_strings", "num_correct"),

@@ -7,8 +7,8 @@ from lengthwise.report.tables.cells import accuracies_scored, best_by_loss, fit_
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.settings import variations_of
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.result import RunResult
 
 MAIN_COLUMNS = ("row", "column", "recipes", "chosen", "final loss", "fits", "mean", "chance")
 """The columns that a reader comes for."""

@@ -9,8 +9,8 @@ import tomli_w
 
 from lengthwise.display import NOTHING
 from lengthwise.presets.base import PRESETS
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.provenance import EXTENSION
+from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import SECTIONS, flat, identity, is_titled
 from lengthwise.tasks.base import TASKS
 

@@ -12,8 +12,8 @@ from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span
 from lengthwise.report.tables.settings import task_of
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.folder import RunResult
 from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.result import RunResult
 from lengthwise.tasks import TASKS, Task, make_task
 from lengthwise.tasks.base_rates import MAJORITY, ShallowTask
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lengthwise.runs.execute import Listener, Progress
-from lengthwise.runs.folder import ENDINGS, RunFolder
+from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.result import ENDINGS
 from lengthwise.runs.spec import RunSpec
 
 LOOK_EVERY = 2.0

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from lengthwise.conventions import Diverged
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.runs.folder import RunFolder, RunResult
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.measurements import has_all_of
+from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec
 
 NOT_RUN = "not run yet"

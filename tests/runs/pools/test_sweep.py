@@ -13,12 +13,13 @@ from cut_off import killed_at
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.execute import Interrupted, Listener, Progress
-from lengthwise.runs.folder import RunFolder, RunStatus
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.pools import folder_progress, sweep, worker
 from lengthwise.runs.pools.base import ReportingExecutor
 from lengthwise.runs.pools.outcome import finished
 from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.pools.worker import SweepFile, execute_job, job, sweep_file
+from lengthwise.runs.result import RunStatus
 from lengthwise.runs.spec import RunSpec, make_spec
 
 PLAN = EvaluationPlan(dense_strings=2).up_to(41)

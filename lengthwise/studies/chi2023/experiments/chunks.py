@@ -8,7 +8,8 @@ from typing import NamedTuple
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
 from lengthwise.ops.tree import num_levels
-from lengthwise.runs.folder import RunFolder, RunResult
+from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.languages import LANGUAGES, Language
 

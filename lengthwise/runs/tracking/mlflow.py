@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from lengthwise.tracking.base import TRACKERS, About, Entry, Measured, Tracker
+from lengthwise.runs.tracking.base import TRACKERS, About, Entry, Measured, Tracker
 
 MAX_METRICS, MAX_PARAMETERS = 1_000, 100
 """Limits of MLflow for what is sent at once."""

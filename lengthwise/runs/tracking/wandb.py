@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lengthwise.tracking.base import TRACKERS, About
-from lengthwise.tracking.module import LENGTH, ModuleTracker
+from lengthwise.runs.tracking.base import TRACKERS, About
+from lengthwise.runs.tracking.module import LENGTH, ModuleTracker
 
 
 @TRACKERS.register("wandb")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from lengthwise.tracking.base import TRACKERS, About, Entry, Measured, Tracker
+from lengthwise.runs.tracking.base import TRACKERS, About, Entry, Measured, Tracker
 
 
 @TRACKERS.register("tensorboard")

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lengthwise.tracking.base import About, Entry, Measured, Tracker
+from lengthwise.runs.tracking.base import About, Entry, Measured, Tracker
 
 
 class ModuleTracker(Tracker):

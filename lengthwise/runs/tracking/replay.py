@@ -9,10 +9,11 @@ from typing import Any
 
 from lengthwise.evaluation.length_curve import best_known
 from lengthwise.runs.execute import Progress
-from lengthwise.runs.folder import RunFolder, RunResult
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.journal import Probe
+from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec, flat
-from lengthwise.tracking.base import TRACKERS, About, Entry, Measured, Tracker
+from lengthwise.runs.tracking.base import TRACKERS, About, Entry, Measured, Tracker
 from lengthwise.training.loop import StepRecord
 
 PROJECT = "lengthwise"

@@ -70,7 +70,7 @@ class Tracker(ABC):
         """Where its curves are, in a few words."""
 
 
-TRACKERS: Registry[type[Tracker]] = Registry("tracker", "lengthwise.tracking")
+TRACKERS: Registry[type[Tracker]] = Registry("tracker", "lengthwise.runs.tracking")
 
 
 def optional_module(module: str, tracker: str) -> Any:

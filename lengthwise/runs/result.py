@@ -1,0 +1,146 @@
+"""What a finished run measured, how far a run has come, and its card in a notebook."""
+
+from itertools import takewhile
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from lengthwise.certification.certificate import ACCENTS, Certificate
+from lengthwise.display import ACCENT, Plotted, accuracy_svg, card, percent
+from lengthwise.evaluation.error_curve import ErrorCurve
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
+from lengthwise.evaluation.perplexity import PerplexityCurve
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.runs.journal import Probe
+from lengthwise.runs.spec import SECTIONS, RunSpec
+from lengthwise.runs.until import Attempt
+from lengthwise.tasks.base import SymbolTask
+from lengthwise.text.language import LanguageTask
+
+
+class RunStatus(BaseModel):
+    """How far a run has come; times add up over interruptions.
+
+    `device` is where it was trained, one after another where it went on elsewhere; early versions did not say.
+    `journals` holds the digest of each journal up to `step`, by its name. Where a run trains until a level is reached,
+    `step` and the seconds are those of all attempts, with certificates; `attempts` are those that are over.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    status: str = "new"
+    step: int = 0
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    message: str = ""
+    device: str = Field("", exclude_if=lambda device: not device)
+    journals: dict[str, str] = Field(default_factory=dict)
+    attempts: tuple[Attempt, ...] = Field((), exclude_if=lambda attempts: not attempts)
+
+
+ENDINGS = ("reached", "out of budget")
+"""The statuses of a run that trained until a level was reached, or until no attempt could begin any more."""
+
+
+def takes_probes(spec: RunSpec) -> bool:
+    """Whether strings are answered while a run trains.
+
+    None are where what is reached decides how it goes on, none by models that need too long for it, and none by
+    language models, whose answers are neither right nor wrong.
+    """
+    has_answers = isinstance(spec.task, SymbolTask) and not isinstance(spec.task, LanguageTask)
+    return has_answers and spec.until is None and spec.model_config.takes_probes
+
+
+NOT_MEASURED = LengthCurve(protocol="independent", points=())
+
+
+class RunResult(BaseModel):
+    """What a finished run measured, and everything needed to grade the numbers.
+
+    Accuracies at lengths where answers are classes, `errors` where they are numbers, `perplexity` of language models.
+    `final_loss`: of the final weights on new strings of the training lengths (`lengthwise.training.final_loss`); runs
+    that train until a level is reached have that of their attempts, and early versions recorded none. `on_other_tasks`
+    has the dense range on each of the specification's `other_tasks`. `examples`: accuracies on the fixed training set,
+    where the recipe has one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str
+    spec: dict[str, Any]
+    weights: str
+    num_parameters: int
+    plan: EvaluationPlan
+    dense: LengthCurve = NOT_MEASURED
+    long: LengthCurve = NOT_MEASURED
+    structured: LengthCurve = NOT_MEASURED
+    errors: ErrorCurve | None = Field(None, exclude_if=lambda errors: errors is None)
+    perplexity: PerplexityCurve | None = Field(None, exclude_if=lambda curve: curve is None)
+    on_other_tasks: tuple[LengthCurve, ...] = Field((), exclude_if=lambda curves: not curves)
+    examples: tuple[LengthPoint, ...] = Field((), exclude_if=lambda points: not points)
+    certificate: Certificate | None = None
+    final_loss: float | None = Field(None, exclude_if=lambda loss: loss is None)
+    probes: tuple[Probe, ...]
+    training: RunStatus
+    evaluation_seconds: float
+    process_peak_memory_mb: float
+    versions: dict[str, str]
+
+    @field_validator("spec")
+    @classmethod
+    def _complete(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        for section in SECTIONS:
+            if not isinstance(spec.get(section), dict):
+                raise ValueError(f"expected a section {section}")
+        if not (isinstance(spec["task"].get("name"), str) and isinstance(spec["model"].get("name"), str)):
+            raise ValueError("expected names of task and model")
+        if not isinstance(spec.get("seed"), int):
+            raise ValueError("expected a seed")
+        return spec
+
+    @property
+    def curves(self) -> tuple[LengthCurve, LengthCurve, LengthCurve]:
+        """All that was measured on the task that was learned; a part that the plan or the task leaves out is empty."""
+        return self.dense, self.long, self.structured
+
+    def _repr_html_(self) -> str:
+        """A card with a chart, for notebooks."""
+        return result_card(self)
+
+    @property
+    def fresh_tests(self) -> list[float]:
+        """The accuracy on fresh strings of every test taken while it trained."""
+        return [probe.fresh for probe in self.probes if probe.fresh is not None]
+
+    @property
+    def flawless_from(self) -> Probe | None:
+        """The first probe from which on no probe found an error; None where the last one did."""
+        flawless = list(takewhile(lambda probe: probe.accuracy == 1.0, reversed(self.probes)))
+        return flawless[-1] if flawless else None
+
+
+def result_card(result: RunResult) -> str:
+    """Task, model, accuracies with a chart, level of the certificate, and cost."""
+    spec, training = result.spec, result.training
+    dense, long = result.dense.balanced(), result.long.balanced()
+    title = f"{spec['task']['name']}, {spec['model']['name']}, seed {spec['seed']}"
+    trained = f"lengths {spec['train']['min_length']:,} to {spec['train']['max_length']:,}, {training.step:,} steps"
+    pairs = [("trained", f"{trained}, {training.cpu_seconds:,.1f} CPU s"), ("parameters", f"{result.num_parameters:,}")]
+    if dense.points:
+        lengths = f"lengths {dense.points[0].length:,} to {dense.points[-1].length:,}"
+        pairs.append((lengths, f"mean {percent(dense.mean())}, lowest {percent(dense.min())}"))
+    pairs += [(f"length {point.length:,}", percent(point.accuracy)) for point in long.points]
+    if result.structured.points:
+        pairs.append(("structured strings", f"lowest {percent(result.structured.min())}"))
+    if result.errors is not None:
+        pairs.append(
+            ("squared error", f"{result.errors.last.error:.4g} after {result.errors.last.num_examples} examples")
+        )
+    accent = ACCENT
+    if result.certificate is not None:
+        accent = ACCENTS[result.certificate.level]
+        pairs.append(("certificate", f"{result.certificate.level}. {result.certificate.claim}"))
+    pairs.append(("run", result.run_id))
+    plotted = [Plotted(p.length, p.accuracy, *p.interval, p.baseline) for p in (*dense.points, *long.points)]
+    return card(title, pairs, accuracy_svg(plotted, is_joined=True) if plotted else "", accent=accent)
