@@ -163,9 +163,9 @@ def is_noticed(copy: Path, tests: Iterable[str], seconds: int) -> bool:
 
 
 def batches(module: Path, tests: list[str]) -> list[list[str]]:
-    """Return the tests of a module's name, which most often notice a change, and then all tests that were given."""
+    """Return the tests of a module's name, which most often notice a change, and then what was given, one by one."""
     named = [path for test in tests for path in sorted(Path(test).rglob(f"test*{module.stem}*.py"))]
-    return [[str(module), *map(str, named)], tests]
+    return [[str(module), *map(str, named)], *([test] for test in tests)]
 
 
 def main() -> None:
