@@ -76,5 +76,5 @@ def _entries(folder: Path) -> str:
 
 
 def _dotted(path: Path) -> str:
-    """`certification.proofs` of lengthwise/certification/proofs, `runs.spec` of lengthwise/runs/spec.py."""
+    """`certification.methods` of lengthwise/certification/methods, `runs.spec` of lengthwise/runs/spec.py."""
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)

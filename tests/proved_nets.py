@@ -17,9 +17,9 @@ from torch import nn
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.certification import checker
 from lengthwise.certification.examination import Candidate, Examination, supervised_only
+from lengthwise.certification.methods.base import provers_of
 from lengthwise.certification.parts import Level
 from lengthwise.certification.proof_file import proof_content
-from lengthwise.certification.proofs.base import provers_of
 from lengthwise.constructions import construct
 from lengthwise.extraction.base import reader_of
 from lengthwise.models.base import SequenceModel, make_model

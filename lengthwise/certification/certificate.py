@@ -89,7 +89,7 @@ class Evidence(Part):
         """
 
 
-EVIDENCE: Registry[type[Evidence]] = Registry("method of proof", "lengthwise.certification.evidence")
+EVIDENCE: Registry[type[Evidence]] = Registry("method of proof", "lengthwise.certification.methods.*.evidence")
 
 
 def _as_variant(content: object) -> object:

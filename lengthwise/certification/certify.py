@@ -10,10 +10,10 @@ from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_err
 from lengthwise.certification.examination import Candidate, Examination, supervised_only
 from lengthwise.certification.from_reference import error_of_suite
 from lengthwise.certification.kernels import kernel_report
+from lengthwise.certification.methods.base import Prover, Unproved, provers_of
 from lengthwise.certification.parts import Level
 from lengthwise.certification.preconditions import check_made_by_settings, check_model, check_unchanged, snapshot_of
 from lengthwise.certification.proof_file import checked
-from lengthwise.certification.proofs.base import Prover, Unproved, provers_of
 from lengthwise.certification.ways import error_of_prefixes, error_when_alone
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import READERS, Reader, reader_of
@@ -38,7 +38,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        them, are in the classes that the machine names.
     3. The machine is compared with the task's transducer for all lengths. Where they differ the model is run on the
        shortest string on which they do; a wrong answer is ``refuted``. Where they do not the level is ``extracted``.
-    4. The provers of that reader (`proofs.base.PROVERS`) try to show that the float32 model itself cannot leave the
+    4. The provers of that reader (`methods.base.PROVERS`) try to show that the float32 model itself cannot leave the
        classes, at any length or up to one: the level is then ``proved`` or ``bounded``.
 
     Tasks over the grid of two strings have a rule in place of a transducer, and 200 pairs of strings of each of 10, 40

@@ -7,8 +7,8 @@ from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.counterexample import grade, shortest_error
 from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.machines import first_error
+from lengthwise.certification.methods.base import PROVERS, Prover
 from lengthwise.certification.preconditions import check_made_by_settings, check_model, snapshot_of
-from lengthwise.certification.proofs.base import PROVERS, Prover
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel, eval_mode

@@ -19,6 +19,7 @@ from lengthwise.certification.counterexample import grade
 from lengthwise.certification.grids import first_grid_error
 from lengthwise.certification.kernels import kernel_report
 from lengthwise.certification.machines import first_error
+from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.parts import (
     Closure,
     Counterexample,
@@ -29,7 +30,6 @@ from lengthwise.certification.parts import (
     Tested,
     TraceAgreement,
 )
-from lengthwise.certification.proofs.base import Unproved
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction, Machine
 from lengthwise.models.base import SequenceModel

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lengthwise.certification.gates import GATES, gate_errors, sum_errors
-from lengthwise.certification.proofs.one_hot import NEVER_SEEN
+from lengthwise.certification.methods.one_hot_states.prover import NEVER_SEEN
 from lengthwise.certification.sweeps import (
     UNITS,
     Array,

@@ -12,7 +12,7 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.checker import Rejected, check
 from lengthwise.certification.confirm import proof_of
-from lengthwise.certification.proofs.base import Prover
+from lengthwise.certification.methods.base import Prover
 from lengthwise.extraction.base import Extraction
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel

@@ -1,7 +1,7 @@
 """Which level a certificate of a model can reach at most, before anything is trained."""
 
+from lengthwise.certification.methods.base import provers_of
 from lengthwise.certification.parts import CLAIMS, Level
-from lengthwise.certification.proofs.base import provers_of
 from lengthwise.extraction.base import reader_of
 from lengthwise.models.base import SequenceModel
 

@@ -111,7 +111,7 @@ class Reader(ABC, Generic[Kind]):
     """How a finite machine is read off one kind of model: registered in a file of its own, made for one model.
 
     `radii` are tried in turn: `extract` closes the model's states into classes of a radius, without looking at any
-    task, and `traces` shows whether the model follows the machine along strings. Provers (`certification.proofs`) name
+    task, and `traces` shows whether the model follows the machine along strings. Provers (`certification.methods`) name
     the reader whose extractions they prove.
     """
 

@@ -7,16 +7,16 @@ from slow_nets import slow_net
 from table_model import right_machine, table_model
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-import lengthwise.certification.proofs.enclosures as enclosures_module
-import lengthwise.certification.proofs.intervals as intervals_module
+import lengthwise.certification.methods.enclosures.prover as enclosures_module
+import lengthwise.certification.methods.intervals.prover as intervals_module
 import lengthwise.certification.strings as strings_module
 import lengthwise.extraction.tree as tree_module
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.examination import _map
+from lengthwise.certification.methods.enclosures.prover import invariant_enclosures
 from lengthwise.certification.preconditions import check_model
-from lengthwise.certification.proofs.enclosures import invariant_enclosures
 from lengthwise.certification.strings import SUBSAMPLE_SIZE, TracedStrings
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct

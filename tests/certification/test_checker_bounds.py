@@ -268,7 +268,7 @@ U = 2.0**-24
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 64, 1000])
-def test_sums_leave_room_for_the_worst_rounding(count: int) -> None:
+def test_sums_have_slack_for_the_worst_rounding(count: int) -> None:
     """If each of the operations rounds up by u, n positive terms and a bias become (1 + u)^n as large, or more."""
     terms = np.full(count, 1.1)
     bounds = {
@@ -285,7 +285,7 @@ def test_sums_leave_room_for_the_worst_rounding(count: int) -> None:
 
 
 @np.errstate(all="ignore")
-def test_single_operations_leave_room_for_the_worst_rounding() -> None:
+def test_single_operations_have_slack_for_the_worst_rounding() -> None:
     one, other = Form(*known(1.1)), Form(*known(1.3))
     assert one.plus(other).radius[0] >= U * 2.4
     assert one.plus(other, -1).radius[0] >= U * 0.2
@@ -297,7 +297,7 @@ def test_single_operations_leave_room_for_the_worst_rounding() -> None:
 
 @pytest.mark.parametrize("count", [16, 64, 512])
 @pytest.mark.parametrize("is_interval", [False, True])
-def test_norms_leave_room_for_the_worst_rounding(count: int, is_interval: bool) -> None:
+def test_norms_have_slack_for_the_worst_rounding(count: int, is_interval: bool) -> None:
     """Numbers a and -a, whose mean is 0: n - 1 sums may move the mean, and 2 n roundings each square."""
     values = np.tile([1.1, -1.1], count // 2)
     form = Form(values, np.zeros((0, count)), np.zeros(count))
@@ -312,7 +312,7 @@ def test_norms_leave_room_for_the_worst_rounding(count: int, is_interval: bool) 
     assert bound.ends[0][1] <= -worst
 
 
-def test_enclosures_leave_room_for_their_axes() -> None:
+def test_enclosures_have_slack_for_their_axes() -> None:
     """Axes are off by up to 1e-12, so that a number is off by as much for each of D radii, and by its own rounding."""
     radius, center = np.array([[3.0, 4.0]]), np.array([[-7.0, 2.0]])
     slack = checker.slack_of({"radius": radius, "center": center}, np.array([0]))

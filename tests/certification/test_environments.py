@@ -13,7 +13,7 @@ from slow_nets import slow_net
 from torch import Tensor
 
 from lengthwise.certification.examination import supervised_only
-from lengthwise.certification.proofs.intervals import IntervalProver
+from lengthwise.certification.methods.intervals.prover import IntervalProver
 from lengthwise.extraction.recurrent import extract_recurrent
 from lengthwise.models.base import RecurrentModel
 from lengthwise.threads import denormals_kept

@@ -14,8 +14,8 @@ from lengthwise import certify, machine_model, make_model, make_task
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.counterexample import grade
-from lengthwise.certification.proofs.base import Unproved
-from lengthwise.certification.proofs.rules import RuleProver
+from lengthwise.certification.methods.base import Unproved
+from lengthwise.certification.methods.rules.prover import RuleProver
 from lengthwise.certification.verify import check
 from lengthwise.extraction.readers.grid import GridReader
 from lengthwise.report.tables.certificate import certificate_lines, checked_lines

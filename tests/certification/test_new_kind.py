@@ -15,8 +15,8 @@ from torch import nn
 from lengthwise import certify, machine_model
 from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, leads
+from lengthwise.certification.methods.base import PROVERS, Prover, Unproved
 from lengthwise.certification.parts import PositiveCount
-from lengthwise.certification.proofs.base import PROVERS, Prover, Unproved
 from lengthwise.certification.verify import check
 from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces, reader_of
 from lengthwise.extraction.recurrent import states_of

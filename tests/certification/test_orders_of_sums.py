@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from lengthwise.certification import checker
-from lengthwise.certification.proofs.affine import Affine
-from lengthwise.certification.proofs.steps import margin
+from lengthwise.certification.methods.affine import Affine
+from lengthwise.certification.methods.steps import margin
 from lengthwise.certification.sweeps import Array, Products, cancelling_products, error
 from lengthwise.ops.intervals import Intervals
 

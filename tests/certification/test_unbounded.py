@@ -6,8 +6,8 @@ from last_symbol import LastSymbol, last_symbol_net
 from torch import nn
 
 from lengthwise.certification.machines import first_error
-from lengthwise.certification.proofs.affine import Affine
-from lengthwise.certification.proofs.enclosures import invariant_enclosures
+from lengthwise.certification.methods.affine import Affine
+from lengthwise.certification.methods.enclosures.prover import invariant_enclosures
 from lengthwise.extraction.base import radii_of
 from lengthwise.extraction.tree import extract_tree
 from lengthwise.extraction.tree_traces import build_trees, compare_traces

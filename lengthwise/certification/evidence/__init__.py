@@ -1,1 +1,0 @@
-"""What each method of proof writes into a certificate, one file each; never imports torch."""

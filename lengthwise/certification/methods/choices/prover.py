@@ -1,0 +1,141 @@
+"""The states of a PD-SSM that is a finite machine, whatever float32 rounds."""
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
+
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
+from lengthwise.certification.methods.choices.evidence import ChoiceEvidence
+from lengthwise.certification.methods.steps import READOUT, hidden_features, margin
+from lengthwise.certification.methods.usual_parts import check_usual
+from lengthwise.conventions import IGNORE
+from lengthwise.extraction.base import Extraction
+from lengthwise.layers.sparse_linear import PDSSMLayer
+from lengthwise.models.base import RecurrentModel
+from lengthwise.models.pd_ssm import PDSSM
+from lengthwise.ops.intervals import ULPS, Intervals
+
+MAX_PAIRS = 200_000
+"""Pairs of a state of the model and one of the machine, of which more are not enumerated."""
+
+MAX_NUMBERS = 1 << 24
+"""Of the one-hot states after all steps, which take about 2 GB with their bounds."""
+
+
+@PROVERS.register("choices")
+class ChoiceProver(Prover):
+    """Shows that all states of a PD-SSM with one-hot states answer as the machine that was read off it.
+
+    Not driven and without a diagonal, every state is a one-hot vector to the last bit: steps copy numbers, and add
+    zeros to a 1. The columns say which; where rounding may decide which number of a column is the largest, each choice
+    is enumerated. The answer depends on the state and the latest symbol: it is bounded for each such pair that any
+    string may reach, next to the state that the machine is in.
+    """
+
+    reader = "recurrent"
+
+    @classmethod
+    def applies_to(cls, model: RecurrentModel) -> bool:
+        return type(model) is PDSSM and _has_one_hot_states(model)
+
+    @torch.no_grad()
+    def prove(self, model: RecurrentModel, extraction: Extraction) -> ChoiceEvidence:
+        layer = _checked_layer(model)
+        assert isinstance(model, PDSSM)
+        machine = extraction.fine
+        assert isinstance(machine, Transducer)
+        embedded = Intervals.around(model.embedding.weight.double())
+        norm = model.norms[0]
+        assert isinstance(norm, nn.LayerNorm)
+        features = embedded.normed(norm)
+        choices = _choices(layer, features)[: machine.semiautomaton.table.shape[1]]
+        triples = torch.tensor(_reached(choices, machine))
+        outputs = torch.tensor(machine.outputs)[triples[:, 2]]
+        if not bool((needed := outputs != IGNORE).any()):
+            raise Unproved("no string has an answer")
+        states, symbols = triples[needed, 0], triples[needed, 1]
+        one_hot = Intervals.around(nn.functional.one_hot(states, layer.num_states).double())
+        skipped = Intervals.around(layer.d.double()) * features[symbols]
+        stream = embedded[symbols] + (one_hot.linear(layer.w.weight, layer.w.bias.double()) + skipped)
+        last = model.readout[-1]
+        assert isinstance(last, nn.Linear)
+        logit_margin = margin(last, hidden_features(model.readout, stream), outputs[needed])
+        if not logit_margin > 0:
+            raise Unproved("rounding may decide the answer after some symbol in some state")
+        reached = torch.tensor([0, *triples[:, 0].unique().tolist()]).unique()
+        return ChoiceEvidence(
+            num_states=len(reached),
+            num_steps=len(triples),
+            num_undecided=int((choices[:, :, reached].sum(1) > 1).sum()),
+            logit_margin=finite_or_none(logit_margin),
+        )
+
+
+def _choices(layer: PDSSMLayer, features: Intervals) -> Bool[Tensor, "V N N"]:
+    """Which numbers of the columns of each symbol's matrix float32 may take for the largest: one, or some near ties."""
+    mixtures = _softmax(features.linear(layer.mixture_map.weight))
+    size = layer.num_states
+    mixed = mixtures.linear(layer.dictionary.double().flatten(1).T)
+    low, high = (end.unflatten(-1, (size, size)) for end in (mixed.low, mixed.high))
+    impossible: Tensor = high < low.amax(-2, keepdim=True)
+    return ~impossible  # where a bound is no number, all are possible
+
+
+def _softmax(logits: Intervals) -> Intervals:
+    """Of a last axis: each number is largest where its logit is, and all others are smallest."""
+    logits = logits.rounded(2 * logits.size.amax(-1, keepdim=True))  # the largest is subtracted first
+    shift = logits.high.amax(-1, keepdim=True)
+    low, high = ((end - shift).exp() for end in (logits.low, logits.high))
+    others_high, others_low = (end.sum(-1, keepdim=True) - end for end in (high, low))
+    count = low.shape[-1]
+    shares = Intervals(low / (low + others_high), high / (high + others_low.clamp(min=0)))
+    return shares.rounded(shares.size, 2 * ULPS + count)
+
+
+def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[int, int, int]]:
+    """All steps from what any string reaches: the model's next state, the symbol, and the machine's next state."""
+    table = machine.semiautomaton.table.tolist()
+    targets = [[column.nonzero().flatten().tolist() for column in columns] for columns in choices.mT]
+    pairs = [(0, machine.start)]
+    seen = set(pairs)
+    steps: list[tuple[int, int, int]] = []
+    for state, in_machine in pairs:
+        for symbol, columns in enumerate(targets):
+            reached = [(target, table[in_machine][symbol]) for target in columns[state]]
+            steps.extend((pair[0], symbol, pair[1]) for pair in reached)
+            new = [pair for pair in reached if pair not in seen]
+            seen.update(new)
+            pairs.extend(new)
+        if len(pairs) > MAX_PAIRS or len(steps) * len(choices[0]) > MAX_NUMBERS:
+            raise ValueError(
+                f"model: expected no more than {MAX_PAIRS:,} pairs of states to enumerate, and {MAX_NUMBERS:,} numbers "
+                "after their steps, got more"
+            )
+    return steps
+
+
+def _has_one_hot_states(model: PDSSM) -> bool:
+    config = model.config
+    return (config.diagonal, config.driven, config.form, config.num_layers) == ("none", False, "scatter", 1)
+
+
+def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
+    """The layer of a model whose states are one-hot vectors, if nothing in it is foreign."""
+    # A subclass may compute something else than what is bounded here.
+    if type(model) is not PDSSM or not _has_one_hot_states(model):
+        raise ValueError(
+            "model: choices are enumerated of a PDSSM of one layer with diagonal 'none', form 'scatter' and no input, "
+            f"got a {type(model).__name__}"
+        )
+    kinds: set[type[nn.Module]] = {PDSSMLayer, nn.ModuleList, nn.Sequential, nn.Embedding}
+    check_usual(model, kinds | set(READOUT))
+    (layer,) = model.layers
+    assert isinstance(layer, PDSSMLayer)
+    if (layer.b, layer.phase_map, layer.size_map, layer.form) != (None, None, None, "scatter"):
+        raise ValueError("model: expected a layer that is not driven and has no diagonal, as configured, got another")
+    if layer.mixture_map.bias is not None:
+        raise ValueError("model: expected mixtures without a bias, as configured, got one with a bias")
+    if model.embedding.max_norm is not None:
+        raise ValueError(f"model: expected an embedding without max_norm, got {model.embedding.max_norm}")
+    return layer

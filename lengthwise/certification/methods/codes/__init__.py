@@ -1,0 +1,1 @@
+"""Method of proof: a tree that moves its states to codes."""

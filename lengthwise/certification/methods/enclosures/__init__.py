@@ -1,0 +1,1 @@
+"""Method of proof: zonotopes around the classes of a tree."""

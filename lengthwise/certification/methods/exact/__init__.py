@@ -1,0 +1,1 @@
+"""Method of proof: merges that float32 computes without an error."""

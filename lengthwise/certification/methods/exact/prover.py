@@ -1,0 +1,138 @@
+"""Merges that float32 computes without an error, as those of compiled trees."""
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor, nn
+
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
+from lengthwise.certification.methods.exact.evidence import ExactEvidence
+from lengthwise.certification.methods.one_hot_states.prover import NEVER_SEEN
+from lengthwise.certification.methods.steps import margin
+from lengthwise.certification.methods.usual_parts import check_usual
+from lengthwise.conventions import IGNORE
+from lengthwise.extraction.base import Extraction
+from lengthwise.layers.tree_layers import BareLayer, FeedForward
+from lengthwise.models.base import TreeModel
+from lengthwise.models.regular_gpt import RegularGPT
+from lengthwise.ops.intervals import LARGEST, Intervals, binary_digits, is_size_exact
+
+MAX_NUMBERS = 1 << 20
+"""Hidden units of all merges at a time: 8 MB, which stay in a processor's cache."""
+
+
+class ExactMap:
+    """W x + b for the columns x of a matrix, where float32 makes no error, by the entries of W that are not 0.
+
+    Weights, biases and columns are multiples of powers of two. So are all partial sums, in any order, and they stay
+    below 2^22 of the smallest (`Intervals.is_sum_exact`): float32 has all their digits, and float64 has them too.
+
+    Raises:
+        Unproved: that is not so of the weights or biases, or of the columns that are given later.
+    """
+
+    def __init__(self, weight: Float[Tensor, "E D"], bias: Float[Tensor, " E"] | None) -> None:
+        self.weight = weight.double().to_sparse()
+        self.bias = torch.zeros(len(weight), dtype=torch.float64) if bias is None else bias.double()
+        self.sizes = weight.double().abs()
+        self.digits = _digits_of(weight.double()) + _digits_of(self.bias)
+
+    def __call__(self, columns: Float64[Tensor, "D M"]) -> Float64[Tensor, "E M"]:
+        size = self.sizes @ columns.abs().amax(1) + self.bias.abs()  # at least that of every column
+        if not is_size_exact(size, self.digits + _digits_of(columns)):
+            raise Unproved("merges are rounded")
+        image: Tensor = torch.addmm(self.bias[:, None].expand(-1, columns.shape[1]), self.weight, columns)
+        return image
+
+
+def _digits_of(numbers: Tensor) -> int:
+    if (digits := binary_digits(numbers)) is None:
+        raise Unproved("merges are rounded")
+    return digits
+
+
+class ExactMerges:
+    """What float32 makes of windows of given states, oldest first, where it makes no error.
+
+    Keys that are 0 leave the scores r[h, j] of positions alone. Where one of them leads by more than the exponential
+    can show, its weight is 1 and the others are 0, and the head passes that part on; all else are maps that are exact
+    (`ExactMap`), and ReLU.
+
+    Raises:
+        Unproved: keys are not 0, no position leads so far, or, of some window too, a sum is rounded.
+    """
+
+    def __init__(self, layer: BareLayer, points: Float64[Tensor, "K D"]) -> None:
+        keys, values = (part.double() for part in layer.to_key_value.weight.chunk(2))
+        if layer.to_key_value.bias is not None:
+            key_bias, value_bias = (part.double() for part in layer.to_key_value.bias.chunk(2))
+        else:
+            key_bias = value_bias = torch.zeros(len(keys), dtype=torch.float64)
+        ahead = layer.bias.double().topk(2, 1)
+        leads = bool((ahead.values[:, 0] - ahead.values[:, 1] > NEVER_SEEN[layer.bias.dtype]).all())
+        queries = Intervals.around(points).linear(layer.to_query.weight, layer.to_query.bias)
+        is_finite = bool((queries.size < LARGEST).all())  # 0 times infinity is no number
+        if bool(keys.any()) or bool(key_bias.any()) or not (leads and is_finite):
+            raise Unproved("a head does not look at one position alone, so that its merges are rounded")
+        self.values = ExactMap(values, value_bias)(points.T).split(values.shape[0] // layer.num_heads)
+        self.positions = (-1 - ahead.indices[:, 0]).tolist()  # scores are newest first
+        (feed_forward,) = layer.feed_forwards
+        assert isinstance(feed_forward, FeedForward)
+        self.to_output = ExactMap(layer.to_output.weight, layer.to_output.bias)
+        self.widen = ExactMap(feed_forward.widen.weight, feed_forward.widen.bias)
+        self.narrow = ExactMap(feed_forward.narrow.weight, feed_forward.narrow.bias)
+
+    def __call__(self, windows: Int64[Tensor, "M C"]) -> Float64[Tensor, "D M"]:
+        """The merged states, as columns; windows are of indices of points."""
+        heads = [value[:, windows[:, index]] for value, index in zip(self.values, self.positions, strict=True)]
+        return self.narrow(self.widen(self.to_output(torch.cat(heads))).relu_())
+
+
+@PROVERS.register("exact")
+class ExactProver(Prover):
+    """Goes through all merges of a RegularGPT of variant bare (`ExactMerges`)."""
+
+    reader = "bare"
+
+    @classmethod
+    def applies_to(cls, model: TreeModel) -> bool:
+        return type(model.tree.layers[0]) is BareLayer
+
+    @torch.no_grad()
+    def prove(self, model: TreeModel, extraction: Extraction) -> ExactEvidence:
+        layer, readout = model.tree.layers[0], getattr(model, "readout", None)
+        # A subclass may compute something else than what is followed here.
+        if type(model) is not RegularGPT or type(layer) is not BareLayer or len(model.tree.layers) > 1:
+            names = f"{type(model).__name__} with a {type(layer).__name__}"
+            raise ValueError(f"model: exact merges are those of a RegularGPT of variant bare, got a {names}")
+        assert isinstance(layer, BareLayer)
+        kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
+        check_usual(model, kinds)
+        if not isinstance(readout, nn.Sequential) or [type(part) for part in readout] != [nn.Identity, nn.Linear]:
+            raise ValueError("model: exact merges are known with a linear read-out, got another one")
+        machine, points, leaves = extraction.fine, extraction.prototypes.double(), model.tree.leaves
+        if not torch.equal(extraction.prototypes[: len(leaves)], leaves):
+            raise ValueError("extraction: its first prototypes are not the model's leaves; extract from this model")
+        assert isinstance(machine, TreeMachine)
+        windows = torch.from_numpy(np.argwhere(machine.table >= 0))
+        targets = torch.from_numpy(machine.table[tuple(windows.T.numpy())])
+        self._check_merges(layer, points, windows, targets)
+        outputs = torch.tensor(machine.outputs)
+        answered = outputs != IGNORE
+        linear = readout[1]
+        assert isinstance(linear, nn.Linear)
+        lead = margin(linear, Intervals.around(points[answered]), outputs[answered])
+        if not lead > 0:
+            raise Unproved("the logits of a state are too near to each other")
+        self.sets = {"points": points}
+        return ExactEvidence(num_prototypes=len(points), num_merges=len(windows), logit_margin=finite_or_none(lead))
+
+    def _check_merges(
+        self, layer: BareLayer, points: Tensor, windows: Int64[Tensor, "M C"], targets: Int64[Tensor, " M"]
+    ) -> None:
+        merges, columns = ExactMerges(layer, points), points.T.contiguous()
+        size = max(1, MAX_NUMBERS // len(merges.widen.bias))
+        for chunk, classes in zip(windows.split(size), targets.split(size), strict=True):
+            if not torch.equal(merges(chunk), columns[:, classes]):
+                raise Unproved("a merge gives another state than the prototype of its class")

@@ -1,0 +1,1 @@
+"""Method of proof: boxes around the classes of a recurrence."""

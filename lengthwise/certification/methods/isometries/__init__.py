@@ -1,0 +1,1 @@
+"""Method of proof: a recurrence that preserves distances, up to a length."""

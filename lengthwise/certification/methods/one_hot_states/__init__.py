@@ -1,0 +1,1 @@
+"""Method of proof: a block-diagonal recurrence with one-hot columns."""

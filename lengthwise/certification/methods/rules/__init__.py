@@ -1,0 +1,1 @@
+"""Method of proof: a rule over the grid of two strings."""

@@ -1,0 +1,226 @@
+"""Bounds on the steps and the answers of recurrent models whose parts are known."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor, nn
+
+from lengthwise.certification.methods.usual_parts import check_bias, check_usual
+from lengthwise.layers.gated_cells import GRULayer, LSTMLayer
+from lengthwise.layers.recurrent_layer import Topmost
+from lengthwise.models.base import RecurrentModel
+from lengthwise.models.gru import GRU
+from lengthwise.models.lstm import LSTM
+from lengthwise.models.rnn import RNN
+from lengthwise.models.stacked_rnn import BoundedStackedRNN
+from lengthwise.models.wrapped import WrappedRNN, chain_of
+from lengthwise.ops.intervals import LARGEST, SMALLEST, UNIT, Intervals
+from lengthwise.registry import Registry
+
+
+class Steps(ABC):
+    """What one kind of recurrent model makes of intervals: registered under the model's name.
+
+    `kind` is the model's class, no subclass of which is bounded, since it may compute something else; `parts` are the
+    kinds of modules whose formulas are bounded: a model with others is rejected.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[type[RecurrentModel]]
+    parts: ClassVar[set[type[nn.Module]]]
+
+    def __init__(self, model: Any) -> None:
+        check_usual(model, self.parts)
+        self.model = model
+
+    def after(self, states: Intervals, symbol: int) -> Intervals:
+        """The states after a symbol."""
+        after: Intervals = self.model.bounds_after(states, torch.full(states.low.shape[:-1], symbol))
+        return after
+
+    @abstractmethod
+    def features(self, states: Intervals) -> Intervals:
+        """What the last linear map of the read-out is given."""
+
+    @property
+    @abstractmethod
+    def logits(self) -> nn.Linear:
+        """That map."""
+
+    def margin(self, states: Intervals, outputs: Int64[Tensor, " K"]) -> float:
+        """By how much the logit of each state's answer exceeds every other one, at least."""
+        return margin(self.logits, self.features(states), outputs)
+
+
+def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"]) -> float:
+    """By how much the logit of each one's answer exceeds every other one, at least; infinite for one answer.
+
+    Minus infinity, or no number, where float32 may overflow, of one answer, too.
+    """
+    weight = logits.weight.double()
+    bias = weight.new_zeros(len(weight)) if logits.bias is None else logits.bias.double()
+    lead = weight[outputs][:, None] - weight
+    ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
+    ahead = ahead - (lead.abs() @ features.radius[..., None])[..., 0]
+    size = features.size @ weight.abs().T + bias.abs()
+    slack = torch.where(size < LARGEST, (weight.shape[1] + 2) * UNIT * (size + SMALLEST), torch.inf)
+    margins = ahead - slack - slack.gather(1, outputs[:, None])
+    return float(margins.scatter(1, outputs[:, None], torch.inf).where(slack.isfinite(), -torch.inf).min())
+
+
+STEPS: Registry[type[Steps]] = Registry("steps", "lengthwise.certification.methods")
+
+
+def steps_of(model: RecurrentModel) -> Steps:
+    """Bounds on this model's steps; a ValueError where its kind has none, or it has parts of its own."""
+    name = getattr(model, "name", "")
+    if name not in STEPS or type(model) is not STEPS[name].kind:
+        raise ValueError(f"model: bounds on steps are known for {', '.join(STEPS)}, got a {type(model).__name__}")
+    return STEPS[name](model)
+
+
+def check_core(core: nn.RNNBase, **expected: object) -> None:
+    """Reject a cell of torch with other settings than these, or with weights other than its parameters."""
+    kind = core.nonlinearity if isinstance(core, nn.RNN) else ""  # torch computes by `mode` alone
+    mode = f"{type(core).__name__}_{kind}".upper().rstrip("_")
+    usual = {"num_layers": 1, "bidirectional": False, "batch_first": True, "proj_size": 0, "mode": mode, **expected}
+    for setting, value in usual.items():
+        if (got := getattr(core, setting)) != value:
+            raise ValueError(f"model: bounds are known for a cell with {setting}={value}, got {got}")
+    parts = ("weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if core.bias else []))
+    parameters = [core.get_parameter(f"{part}_l{layer}") for layer in range(core.num_layers) for part in parts]
+    if core.bias:  # two of a layer's four stand behind the matrices that they are added to
+        for first in range(0, len(parameters), 4):
+            check_bias(parameters[first], parameters[first + 2])
+            check_bias(parameters[first + 1], parameters[first + 3])
+    used = core._flat_weights  # what torch multiplies by, in this order
+    if len(used) != len(parameters) or any(one is not other for one, other in zip(used, parameters, strict=True)):
+        raise ValueError("model: bounds are known for cells that use their parameters, got one with other weights")
+
+
+@STEPS.register("rnn")
+class ElmanSteps(Steps):
+    """Elman's network and its linear read-out."""
+
+    kind = RNN
+    parts: ClassVar = {nn.RNN, nn.Linear}
+    model: RNN
+
+    def __init__(self, model: RNN) -> None:
+        super().__init__(model)
+        check_core(model.recurrence, bias=False, nonlinearity=model.config.activation)
+
+    def features(self, states: Intervals) -> Intervals:
+        return states
+
+    @property
+    def logits(self) -> nn.Linear:
+        return self.model.readout
+
+
+READOUT: list[type[nn.Module]] = [Topmost, nn.LayerNorm, nn.Linear, nn.ReLU, nn.Linear]
+
+
+def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
+    """What the last map of a read-out with a hidden layer (`hidden_layer_readout`) is given."""
+    if (kinds := [type(part) for part in readout]) != READOUT:
+        names = ", ".join(kind.__name__ for kind in kinds)
+        raise ValueError(f"model: bounds are known for its usual read-out, got one of {names}")
+    topmost, norm, hidden, *_ = readout
+    assert isinstance(topmost, Topmost)
+    assert isinstance(norm, nn.LayerNorm)
+    assert isinstance(hidden, nn.Linear)
+    return states[:, -topmost.width :].normed(norm).linear(hidden.weight, hidden.bias).relu()
+
+
+class StackedSteps(Steps):
+    """Residual layers, each after a norm, and a read-out with a hidden layer of ReLU."""
+
+    parts: ClassVar = {
+        *READOUT,
+        *(nn.Embedding, nn.ModuleList, nn.Sequential, GRULayer, nn.GRU, LSTMLayer, nn.LSTM),
+    }
+    model: BoundedStackedRNN
+
+    def __init__(self, model: BoundedStackedRNN) -> None:
+        super().__init__(model)
+        kinds = [type(part) for part in model.readout]
+        if kinds != READOUT or model.embedding.max_norm is not None:
+            names = ", ".join(kind.__name__ for kind in kinds)
+            raise ValueError(f"model: bounds are known for its usual embedding and read-out, got a read-out of {names}")
+        for layer in model.layers:
+            check_core(layer.cell, bias=True)  # type: ignore[arg-type]  # a module's attributes have no types
+
+    def features(self, states: Intervals) -> Intervals:
+        return hidden_features(self.model.readout, states)
+
+    @property
+    def logits(self) -> nn.Linear:
+        last = self.model.readout[-1]
+        assert isinstance(last, nn.Linear)
+        return last
+
+
+@STEPS.register("gru")
+class GRUSteps(StackedSteps):
+    """Those of `GRU`."""
+
+    kind = GRU
+
+
+@STEPS.register("lstm")
+class LSTMSteps(StackedSteps):
+    """Those of `LSTM`."""
+
+    kind = LSTM
+
+
+HEAD: set[type[nn.Module]] = {nn.Linear, nn.LayerNorm, nn.ReLU, nn.Tanh, nn.Sigmoid, nn.Dropout, nn.Identity}
+"""What the head of a wrapped net may be made of, in any order and nested; a linear map comes last."""
+
+
+@STEPS.register("wrapped")
+class WrappedSteps(Steps):
+    """A user's own net, of torch's recurrent layers."""
+
+    kind = WrappedRNN
+    parts: ClassVar = {nn.Embedding, nn.RNN, nn.GRU, nn.LSTM, nn.Sequential, Topmost, *HEAD}
+    model: WrappedRNN
+
+    def __init__(self, model: WrappedRNN) -> None:
+        super().__init__(model)
+        if not isinstance(model.embedding, nn.Embedding) or model.embedding.max_norm is not None:
+            raise ValueError("model: bounds are known for an nn.Embedding without max_norm, got another embedding")
+        core = model.core
+        assert isinstance(core, nn.RNNBase), "no cell is one of `parts`"
+        check_core(core, num_layers=core.num_layers, batch_first=core.batch_first)
+        topmost, head = model.readout
+        assert isinstance(topmost, Topmost)
+        self.width = topmost.width
+        self.head = chain_of(head)
+        if not self.head or not isinstance(self.head[-1], nn.Linear):
+            raise ValueError("model: bounds are known for a head that ends in an nn.Linear, got another head")
+        if foreign := sorted({type(part).__name__ for part in self.head if type(part) not in HEAD}):
+            names = ", ".join(sorted(kind.__name__ for kind in HEAD))
+            raise ValueError(f"model: bounds are known for a head of {names}, got a {', '.join(foreign)}")
+
+    def features(self, states: Intervals) -> Intervals:
+        features = states[..., -self.width :]
+        for part in self.head[:-1]:
+            if isinstance(part, nn.Linear):
+                features = features.linear(part.weight, part.bias)
+            elif isinstance(part, nn.LayerNorm):
+                features = features.normed(part)
+            elif isinstance(part, nn.ReLU):
+                features = features.relu()
+            elif isinstance(part, nn.Tanh | nn.Sigmoid):
+                features = features.tanh() if isinstance(part, nn.Tanh) else features.sigmoid()
+        return features
+
+    @property
+    def logits(self) -> nn.Linear:
+        last = self.head[-1]
+        assert isinstance(last, nn.Linear)
+        return last

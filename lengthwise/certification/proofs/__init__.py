@@ -1,1 +1,0 @@
-"""Methods that prove the float32 net itself right, one file each."""

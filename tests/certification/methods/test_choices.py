@@ -1,0 +1,135 @@
+"""States of a PD-SSM that is a finite machine, for every string of every length, whatever float32 rounds."""
+
+import pytest
+import torch
+from choosing_net import draw_machine, machine_net
+
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.methods.base import Unproved
+from lengthwise.certification.methods.choices import prover as choices
+from lengthwise.certification.methods.choices.evidence import ChoiceEvidence
+from lengthwise.certification.methods.choices.prover import ChoiceProver
+from lengthwise.extraction.readers.recurrent import RecurrentReader
+from lengthwise.models import make_model
+from lengthwise.models.pd_ssm import PDSSM
+from lengthwise.tasks import make_task
+
+SYMBOLS = ("a", "b", "c")
+
+
+def net() -> PDSSM:
+    return machine_net(*draw_machine(), "scatter")
+
+
+def proof_of(model: PDSSM, machine_of: PDSSM | None = None) -> ChoiceEvidence:
+    """Of the machine that was read off the model, or off another one."""
+    return ChoiceProver().prove(model, RecurrentReader(machine_of or model, SYMBOLS).extract(1e-3))
+
+
+def reachable(table: torch.Tensor) -> set[int]:
+    states = {0}
+    while (more := states | {int(state) for one in states for state in table[one]}) != states:
+        states = more
+    return states
+
+
+def test_states_and_steps_are_enumerated() -> None:
+    table, _ = draw_machine()
+    states = reachable(table)
+    evidence = proof_of(net())
+    assert (evidence.num_states, evidence.num_undecided) == (len(states), 0)
+    assert evidence.num_steps >= len(states) * len(SYMBOLS)
+    assert evidence.logit_margin is not None
+    assert evidence.logit_margin > 0
+
+
+def test_symbols_that_the_machine_has_not_are_left_out() -> None:
+    model = net()
+    evidence = ChoiceProver().prove(model, RecurrentReader(model, SYMBOLS[:2]).extract(1e-3))
+    assert 0 < evidence.num_steps < proof_of(model).num_steps
+
+
+def test_so_many_steps_that_memory_would_not_hold_them_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choices, "MAX_NUMBERS", 8 * 3 * 2)  # 8 states, 3 symbols: two pairs
+    with pytest.raises(ValueError, match="pairs of states to enumerate, and 48 numbers after their steps, got more"):
+        proof_of(net())
+
+
+def test_another_machine_is_no_proof() -> None:
+    table, outputs = draw_machine()
+    changed = table.clone()
+    state = max(reachable(table))
+    changed[state, 1] = next(q for q in range(8) if outputs[q] != outputs[int(table[state, 1])])
+    with pytest.raises(Unproved, match="rounding may decide the answer"):
+        proof_of(net(), machine_net(changed, outputs, "scatter"))
+
+
+@torch.no_grad()
+def test_where_rounding_may_decide_the_step_both_are_enumerated() -> None:
+    """Two copies of a state, which a column leads to alike, are one answer; two states of different answers are not."""
+    table, outputs = (
+        torch.tensor([[1, 0, 0], [0, 1, 1], [0, 1, 1], *[[0, 0, 0]] * 5]),
+        torch.tensor([0, 1, 1] + 5 * [0]),
+    )
+    model = machine_net(table, outputs, "scatter")
+    model.layers[0].dictionary[0, 2, 0] = 1.0
+    evidence = proof_of(model)
+    assert (evidence.num_states, evidence.num_undecided) == (3, 1)
+    model.layers[0].dictionary[0, 0, 0] = 1.0
+    with pytest.raises(Unproved, match="rounding may decide the answer"):
+        proof_of(model)
+
+
+@torch.no_grad()
+def test_steps_without_bounds_are_enumerated() -> None:
+    """An infinite number leads a column out of the states that the machine knows; its bounds are no numbers."""
+    model = machine_net(torch.ones(8, 3, dtype=torch.long), torch.eye(8)[2].long(), "scatter")
+    extraction = RecurrentReader(model, SYMBOLS).extract(1e-3)
+    model.layers[0].dictionary[:, 2, 1] = torch.inf
+    assert model.last(torch.zeros(1, 2, dtype=torch.long)).argmax() == 1, "planted"
+    with pytest.raises(Unproved, match="rounding may decide the answer"):
+        ChoiceProver().prove(model, extraction)
+
+
+@torch.no_grad()
+def test_answers_that_rounding_decides_are_no_proof() -> None:
+    model = net()
+    extraction = RecurrentReader(model, SYMBOLS).extract(1e-3)
+    model.readout[4].weight.mul_(1e-9)
+    model.readout[4].bias.fill_(1.0)
+    with pytest.raises(Unproved, match="rounding may decide the answer"):
+        ChoiceProver().prove(model, extraction)
+
+
+def test_it_is_for_states_that_are_one_hot_vectors_alone() -> None:
+    class Other(PDSSM):
+        pass
+
+    settings = {"diagonal": "none", "driven": False}
+    for changes in ({"driven": True}, {"diagonal": "phase"}, {"form": "gather"}, {"num_layers": 2}):
+        model = make_model("pd-ssm", make_task("parity"), **settings | changes)
+        assert not ChoiceProver.applies_to(model)
+        with pytest.raises(ValueError, match="choices are enumerated of a PDSSM of one layer"):
+            proof_of(model, net())
+    assert ChoiceProver.applies_to(net())
+    assert not ChoiceProver.applies_to(Other(net().config, vocab_size=3, num_classes=2))
+    hooked, patched, driven, biased = net(), net(), net(), net()
+    hooked.register_forward_hook(lambda *given: None)
+    patched.layers[0].mixtures = lambda features: features
+    driven.layers[0].b = torch.nn.Linear(11, 8, bias=False)
+    biased.layers[0].mixture_map.bias = torch.nn.Parameter(torch.zeros(3))
+    sentences = ("hooks", "its usual methods only, got another mixtures", "not driven", "mixtures without a bias")
+    for model, sentence in zip((hooked, patched, driven, biased), sentences, strict=True):
+        with pytest.raises(ValueError, match=sentence):
+            proof_of(model, net())
+
+
+def test_evidence_is_checked_against_the_model_that_the_certificate_names() -> None:
+    evidence = proof_of(net())
+    assert f"{evidence.num_states}, all {evidence.num_steps} steps enumerated; " in evidence.describe()
+    assert "in 3 columns rounding may decide" in evidence.model_copy(update={"num_undecided": 3}).describe()
+    named = {"name": "pd-ssm", "diagonal": "none", "driven": False, "form": "scatter", "num_layers": 1}
+    assert "enumerated" in evidence.check(Certificate.model_construct(model=named))
+    for changes in ({"name": "gru"}, {"driven": True}, {"num_layers": 2}):
+        with pytest.raises(ValueError, match="evidence: expected states of a PDSSM of one layer"):
+            evidence.check(Certificate.model_construct(model=named | changes))
