@@ -117,7 +117,7 @@ def of_few_classes(proof: Proof) -> Iterator[Forged]:
     )
 
 
-def of_narrow_boxes(proof: Proof) -> Iterator[Forged]:
+def with_narrow_enclosures(proof: Proof) -> Iterator[Forged]:
     """All boxes but the first state's are shrunk to their middles."""
     low, high = proof.arrays["sets.low"].copy(), proof.arrays["sets.high"].copy()
     others = np.arange(len(low)) != proof.arrays["sets.start"]
@@ -181,8 +181,8 @@ FORGERIES: list[tuple[str, str, Forge]] = [
         "rnn",
         array("sets.low", lambda own: own - 10.0, ("sets.high", lambda own: own - 10.0)),
     ),
-    ("a step leads out of its set", "rnn", of_narrow_boxes),
-    ("a step leads out of its set", "wrapped lstm", of_narrow_boxes),
+    ("a step leads out of its set", "rnn", with_narrow_enclosures),
+    ("a step leads out of its set", "wrapped lstm", with_narrow_enclosures),
     ("expected boxes of an rnn, gru, lstm or wrapped net", "one-hot", by_method("intervals")),
     (
         "expected a block-linear-rnn with columns 'stochastic'",
@@ -271,11 +271,11 @@ def demanded() -> set[str]:
     sentences = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "demand" and node.lineno >= begin:
-            said = node.args[1]
-            if isinstance(said, ast.JoinedStr):
-                said = said.values[0]
-            assert isinstance(said, ast.Constant)
-            sentences.add(str(said.value))
+            sentence = node.args[1]
+            if isinstance(sentence, ast.JoinedStr):
+                sentence = sentence.values[0]
+            assert isinstance(sentence, ast.Constant)
+            sentences.add(str(sentence.value))
     return sentences - OF_FILES
 
 
