@@ -65,7 +65,7 @@ $(VENV)/.ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@ $(VENV)/.ready
 
 $(VENV)/.ready-slow: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(INSTALL) --editable '.[test,wandb,trackio,mlflow,ray,datasets,marabou]'
+	$(INSTALL) --editable '.[test,wandb,trackio,mlflow,ray,datasets,verifiers]'
 	touch $@ $(VENV)/.ready $(VENV)/.ready-test
 
 $(VENV)/.ready-docs: pyproject.toml constraints.txt | $(VENV)/bin/python

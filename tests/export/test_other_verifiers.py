@@ -1,5 +1,6 @@
-"""Proofs that another verifier goes through: Marabou, of the extra `marabou`."""
+"""Proofs that other programs read: Marabou and the package vnnlib, of the extra `verifiers`."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -18,26 +19,54 @@ SECONDS = 20
 """Marabou's time for a comparison."""
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Tensorflow parser is unavailable")
-def test_marabou_confirms_answers_and_breaks_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reads queries by itself, comparison by comparison: `unsat` proves one, `sat` comes with a state.
-
-    Of the steps it calls a part sat. Its states break none: the graph is run on each, and the comparison is false.
-    """
-    marabou = pytest.importorskip("maraboupy.Marabou")
+@pytest.fixture
+def queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The queries of a tanh RNN that says whether the last symbol is b."""
     monkeypatch.chdir(tmp_path)
     net = slow_net("rnn", None)
     save_hub(Path("net"), net, TASK, ("compiled", "slow"))
     Path("net", CERTIFICATE).write_text(certify(net, TASK).to_text())
     assert exit_code("export", "net", "--to", "vnnlib", "--out", "queries") == 0
+    return Path("queries")
+
+
+@pytest.mark.slow
+def test_vnnlib_reads_the_same_boxes_and_claims(queries: Path) -> None:
+    """The package reads version 2 of the language: its header and arrays replace single variables here."""
+    vnnlib = pytest.importorskip("vnnlib")
+    compat = pytest.importorskip("vnnlib.compat")
+    for path in sorted(queries.glob("*.vnnlib")):
+        text = path.read_text()
+        enclosure, failures = parse(text)
+        sizes = [len(re.findall(rf"declare-const {name}_", text)) for name in "XY"]
+        arrays = " ".join(
+            f"(declare-{kind} {name} float32 [1,{size}])"
+            for kind, name, size in zip(("input", "output"), "XY", sizes, strict=True)
+        )
+        body = re.sub(r"^(\(declare-const|;).*$", "", text, flags=re.MULTILINE)
+        body = re.sub(r"([XY])_(\d+)", r"\1[0,\2]", body)
+        cases = compat.transform(
+            vnnlib.parse_query_string(f"(vnnlib-version <2.0>)\n(declare-network f {arrays})\n{body}")
+        )
+        assert {tuple(map(tuple, case.input_box)) for case in cases} == {tuple(map(tuple, enclosure.T))}
+        assert sum(len(case.output_constraints) for case in cases) == len(failures)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Tensorflow parser is unavailable")
+def test_marabou_confirms_answers_and_breaks_no_step(queries: Path) -> None:
+    """It reads queries by itself, comparison by comparison: `unsat` proves one, `sat` comes with a state.
+
+    Of the steps it calls a part sat. Its states break none: the graph is run on each, and the comparison is false.
+    """
+    marabou = pytest.importorskip("maraboupy.Marabou")
     verdicts: dict[tuple[str, str], int] = {}
-    for line in Path("queries", "instances.csv").read_text().splitlines():
+    for line in (queries / "instances.csv").read_text().splitlines():
         graph, name, _ = line.split(",")
-        enclosure, failures = parse(Path("queries", name).read_text())
-        run = ReferenceEvaluator(onnx.load(Path("queries", graph)))
+        enclosure, failures = parse((queries / name).read_text())
+        run = ReferenceEvaluator(onnx.load(queries / graph))
         for sign, index, end in failures:
-            query = marabou.read_onnx(str(Path("queries", graph)))
+            query = marabou.read_onnx(str(queries / graph))
             state, output = (variables[0].flatten() for variables in (query.inputVars, query.outputVars))
             for unit, (low, high) in enumerate(enclosure.T):
                 query.setLowerBound(state[unit], low)
