@@ -36,11 +36,11 @@ def open_file(path: Path) -> BinaryIO:
         raise _missing_or_unreadable(path, error) from None
 
 
-def read_file(path: Path) -> bytes:
-    """Return what a plain file contains; errors are as in `open_file`."""
+def read_file(path: Path, size: int = -1) -> bytes:
+    """Return what a plain file contains, or its first `size` bytes; errors are as in `open_file`."""
     with open_file(path) as file:
         try:
-            return file.read()
+            return file.read(size)
         except OSError as error:
             raise _missing_or_unreadable(path, error) from None
 

@@ -1,6 +1,7 @@
 """A user's own net in files: its weights as safetensors, and a few lines of TOML that say what they are."""
 
 import json
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -10,7 +11,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
 
-from lengthwise.files import open_file, read_file
+from lengthwise.files import read_file
+from lengthwise.models.base import MAX_LAYERS
 from lengthwise.models.consistency import check_sizes
 from lengthwise.models.containers import first_line
 from lengthwise.models.wrapped import WrappedRNN, wrap
@@ -19,6 +21,8 @@ from lengthwise.tasks.base import SymbolTask, Task, make_task
 from lengthwise.validation import validated
 
 Part = TypeVar("Part", bound=nn.Module)
+
+PARTS = ("embedding", "core", "head")
 
 GATES = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}
 """torch's cores by the number of blocks that a matrix of theirs has."""
@@ -61,19 +65,21 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
     """
     description = validated(Description, read_settings(path), path=str(path))
     name, settings = _task_in(description, path)
-    weights = _read_weights(path.parent / description.weights)
-    parts: dict[str, dict[str, Tensor]] = {"embedding": {}, "core": {}, "head": {}}
+    prefixes = {getattr(description, part): part for part in PARTS}
+    weights = _read_weights(path.parent / description.weights, prefixes)
+    parts: dict[str, dict[str, Tensor]] = {part: {} for part in PARTS}
     for key, tensor in weights.items():
         if not tensor.is_floating_point() or not tensor.numel():
             raise ValueError(
                 f"{path}: expected weights that are floating-point numbers, got {key} of {tensor.dtype} and shape "
                 f"{[*tensor.shape]}; save them as float32"
             )
+        if not tensor.isfinite().all():
+            raise ValueError(f"{path}: expected finite weights, got NaN or infinity in {key}; train the net again")
     if len(kinds := {str(tensor.dtype) for tensor in weights.values()}) > 1:
         raise ValueError(
             f"{path}: expected weights of one kind of numbers, got {', '.join(sorted(kinds))}; convert them"
         )
-    prefixes = {getattr(description, part): part for part in parts}
     for key, tensor in weights.items():
         prefix, _, rest = key.rpartition(".")
         if prefix not in prefixes:
@@ -92,11 +98,12 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
         sentence = str(problem) if type(problem) is ValueError else first_line(problem)
         raise ValueError(f"{path}: the weights in {description.weights} do not fit: {sentence}") from None
     task = make_task(name, **settings)
-    if isinstance(task, SymbolTask):
-        try:
-            check_sizes(net.eval(), task)
-        except ValueError as problem:
-            raise ValueError(f"{path}: {problem}") from None
+    if not isinstance(task, SymbolTask):
+        raise ValueError(f"{path}: expected a task over symbols, got {name}, whose inputs are vectors; choose another")
+    try:
+        check_sizes(net.eval(), task)
+    except ValueError as problem:
+        raise ValueError(f"{path}: {problem}") from None
     return net.eval(), task
 
 
@@ -132,7 +139,7 @@ def net_of_parts(weights: dict[str, Tensor], nonlinearity: str) -> WrappedRNN:
     Raises:
         IndexError, KeyError, RuntimeError, ValueError: weights are missing, or do not fit together.
     """
-    parts: dict[str, dict[str, Tensor]] = {"embedding": {}, "core": {}, "head": {}}
+    parts: dict[str, dict[str, Tensor]] = {part: {} for part in PARTS}
     for name, tensor in weights.items():
         part, _, key = name.partition(".")
         parts[part][key] = tensor
@@ -145,17 +152,24 @@ def _net(parts: dict[str, dict[str, Tensor]], nonlinearity: str) -> WrappedRNN:
 
 def check_not_pickled(path: Path) -> None:
     """Raise a ValueError for a file that torch.save or pickle wrote."""
-    with open_file(path) as file:
-        start = file.read(4)
-    if start[:2] == b"PK" or start[:1] == b"\x80":
+    start = read_file(path, 9)
+    # Safetensors begin with a length of 8 bytes, which may look like the others, and a JSON object.
+    if start[8:] != b"{" and (start[:2] == b"PK" or start[:1] == b"\x80"):
         raise ValueError(f"{path}: expected safetensors, got a file of torch.save or pickle; {_CONVERT}")
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file, the tied ones that `safetensors.torch.save_model` left out under all their names."""
+def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
+    """Return the tensors of a file.
+
+    Tied tensors, which `safetensors.torch.save_model` stores once, appear under all their names.
+
+    Raises:
+        ValueError: there is no such file, or it is damaged, or of another kind; another name for a tensor, which begins
+            with one of the `prefixes` of parts, is that of no tensor.
+    """
     if path.name.endswith(".index.json"):
         raise ValueError(
-            f"{path}: expected a file of weights, got the index of several; where the net was trained, call "
+            f"{path}: expected a file of weights, got the index of several; in the program that trained the net, call "
             "safetensors.torch.save_model(net, 'net.safetensors'), which writes one file"
         )
     try:
@@ -166,10 +180,17 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"{path}: expected weights, got no such file; {_CONVERT}") from None
     except SafetensorError as problem:
         raise ValueError(f"{path}: expected safetensors, got something else ({problem})") from None
-    # The library has read the header, so that it is JSON; `save_model` notes there which name each tied one goes by.
+    except KeyError as problem:
+        raise ValueError(f"{path}: expected numbers that torch knows, got type {problem}; save float32") from None
+    # `load` has parsed the header, so it is valid JSON. `save_model` records there which tensor each other name means.
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     notes: dict[str, str] = header.get("__metadata__") or {}
-    return weights | {name: weights[kept] for name, kept in notes.items() if name not in weights and kept in weights}
+    tied = {name: kept for name, kept in notes.items() if name.rpartition(".")[0] in prefixes}
+    for name, kept in tied.items():
+        if name in weights or kept not in weights:
+            got = "a tensor of its own" if name in weights else "no such tensor"
+            raise ValueError(f"{path}: expected {name} to be another name for {kept}, got {got}; save the net again")
+    return weights | {name: weights[kept] for name, kept in tied.items()}
 
 
 def _weight(part: str, weights: dict[str, Tensor], name: str) -> Tensor:
@@ -178,29 +199,32 @@ def _weight(part: str, weights: dict[str, Tensor], name: str) -> Tensor:
     return weights[name]
 
 
-def _matrix(part: str, weights: dict[str, Tensor]) -> tuple[int, int]:
-    """The shape of a part's matrix."""
-    shape = _weight(part, weights, "weight").shape
+def _matrix(part: str, weights: dict[str, Tensor], name: str = "weight") -> tuple[int, int]:
+    """Return the shape of a part's matrix."""
+    shape = _weight(part, weights, name).shape
     if len(shape) != 2:
-        raise ValueError(f"{part}: expected a weight of two dimensions, got shape {[*shape]}")
+        raise ValueError(f"{part}: expected a {name} of two dimensions, got shape {[*shape]}")
     return shape[0], shape[1]
 
 
 def _embedding(weights: dict[str, Tensor]) -> nn.Embedding:
-    return _with_weights("embedding", nn.Embedding(*_matrix("embedding", weights)), weights)
+    count, width = _matrix("embedding", weights)
+    return _with_weights("embedding", lambda: nn.Embedding(count, width), weights)
 
 
 def _linear(weights: dict[str, Tensor]) -> nn.Linear:
     classes, width = _matrix("head", weights)
-    return _with_weights("head", nn.Linear(width, classes, bias="bias" in weights), weights)
+    return _with_weights("head", lambda: nn.Linear(width, classes, bias="bias" in weights), weights)
 
 
 def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
     if any(name.endswith("_reverse") for name in weights):
         raise ValueError("expected a core that reads forwards, got the weights of a bidirectional one")
-    rows, output = _weight("core", weights, "weight_hh_l0").shape
-    projected = weights["weight_hr_l0"].shape[1] if "weight_hr_l0" in weights else output
+    rows, output = _matrix("core", weights, "weight_hh_l0")
+    projected = _matrix("core", weights, "weight_hr_l0")[1] if "weight_hr_l0" in weights else output
     layers = sum(name.startswith("weight_hh_l") for name in weights)
+    if layers > MAX_LAYERS:
+        raise ValueError(f"core: expected at most {MAX_LAYERS} layers, got {layers:,}")
     kind = GATES.get(rows // projected) if rows % projected == 0 else None
     if kind is None:
         raise ValueError(f"expected a weight_hh_l0 of 1, 3 or 4 square blocks, got shape {[rows, output]}")
@@ -209,12 +233,19 @@ def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
     options: dict[str, Any] = {"nonlinearity": nonlinearity} if kind is nn.RNN else {}
     if "weight_hr_l0" in weights:
         options["proj_size"] = output
-    inputs, bias = _weight("core", weights, "weight_ih_l0").shape[1], "bias_hh_l0" in weights
-    core: nn.RNNBase = kind(inputs, projected, layers, bias=bias, batch_first=True, **options)
-    return _with_weights("core", core, weights)
+    inputs, bias = _matrix("core", weights, "weight_ih_l0")[1], "bias_hh_l0" in weights
+
+    def make() -> nn.RNNBase:
+        core: nn.RNNBase = kind(inputs, projected, layers, bias=bias, batch_first=True, **options)
+        return core
+
+    return _with_weights("core", make, weights)
 
 
-def _with_weights(part: str, module: Part, weights: dict[str, Tensor]) -> Part:
+def _with_weights(part: str, make: Callable[[], Part], weights: dict[str, Tensor]) -> Part:
+    """Return the module with the weights; it has no memory before all shapes agree, which one tensor may set."""
+    with torch.device("meta"):
+        module = make()
     expected = module.state_dict()
     for name, tensor in expected.items():
         if (given := _weight(part, weights, name)).shape != tensor.shape:
@@ -222,5 +253,5 @@ def _with_weights(part: str, module: Part, weights: dict[str, Tensor]) -> Part:
     if others := sorted(weights.keys() - expected):
         raise ValueError(f"{part}: expected the weights of an nn.{type(module).__name__}, got {others[0]}, too")
     with torch.no_grad():
-        module.to(next(iter(weights.values())).dtype).load_state_dict(weights)
+        module.to(next(iter(weights.values())).dtype).to_empty(device="cpu").load_state_dict(weights)
     return module

@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file, save_model
 from torch import nn
 
 from lengthwise import wrap
+from lengthwise.peak_memory import peak_megabytes
 from lengthwise.runs.described import load_described
 
 CORES = {
@@ -138,7 +139,7 @@ def test_mistakes_are_named(more: dict[str, str], sentence: str, tmp_path: Path,
             torch.zeros(18, 6).double(),
             "of one kind of numbers, got torch.float32, torch.float64; convert",
         ),
-        ("memory.weight_ih_l0", torch.zeros(18), "do not fit: IndexError: tuple index out of range"),
+        ("memory.weight_ih_l0", torch.zeros(18), "core: expected a weight_ih_l0 of two dimensions, got shape [18]"),
         (
             "memory.bias_ih_l0",
             torch.zeros(17),
@@ -215,5 +216,80 @@ def test_tied_weights_are_read_under_all_their_names(tmp_path: Path) -> None:
 def test_the_index_of_several_files_is_named(tmp_path: Path, capsys) -> None:
     path = save(net_of(), tmp_path, weights="model.safetensors.index.json")
     (tmp_path / "model.safetensors.index.json").write_text('{"metadata": {}, "weight_map": {}}')
-    sentence = "model.safetensors.index.json: expected a file of weights, got the index of several; where"
+    sentence = "model.safetensors.index.json: expected a file of weights, got the index of several; in"
     assert sentence in error_of(path, capsys)
+
+
+def with_notes(path: Path, weights: dict[str, torch.Tensor], notes: dict[str, str]) -> None:
+    save_file(weights, path, metadata={"format": "pt", **notes})
+
+
+@pytest.mark.parametrize(
+    ("notes", "got"),
+    [
+        ({"answers.bias": "answers.gone"}, "got no such tensor"),
+        ({"answers.bias": "answers.bias"}, "got no such tensor"),
+        ({"answers.bias": "memory.x", "memory.x": "answers.bias"}, "got no such tensor"),
+        ({"memory.bias_hh_l0": "memory.bias_ih_l0"}, "got a tensor of its own"),
+    ],
+)
+def test_other_names_that_lead_nowhere_are_named(notes: dict[str, str], got: str, tmp_path: Path, capsys) -> None:
+    """Else a bias that is missing would be none, and the net another one."""
+    path = save(net_of(), tmp_path)
+    weights = load_file(tmp_path / "net.safetensors")
+    del weights["answers.bias"]
+    with_notes(tmp_path / "net.safetensors", weights, notes)
+    assert got in error_of(path, capsys)
+    with_notes(tmp_path / "net.safetensors", weights, {"trained by": "me", "epochs": "3"})
+    assert load_described(path)[0].readout[1].bias is None
+
+
+@pytest.mark.parametrize("start", [b"\x80", b"PK"])
+def test_a_header_of_any_length_is_no_pickle(start: bytes, tmp_path: Path) -> None:
+    """The length comes first, and may begin as a pickle or an archive does."""
+    path = save(net_of(), tmp_path)
+    weights = load_file(tmp_path / "net.safetensors")
+    for size in range(0, 20_000, 8):
+        with_notes(tmp_path / "net.safetensors", weights, {"note": "x" * size})
+        if (tmp_path / "net.safetensors").read_bytes()[: len(start)] == start:
+            break
+    else:
+        raise AssertionError("no such header")
+    load_described(path)
+
+
+def test_weights_that_are_no_numbers_are_named(tmp_path: Path, capsys) -> None:
+    for value in (float("nan"), float("inf")):
+        net = net_of()
+        with torch.no_grad():
+            net.symbols.weight[0, 0] = value
+        assert "expected finite weights, got NaN or infinity in symbols.weight" in error_of(save(net, tmp_path), capsys)
+
+
+def test_a_type_that_torch_lacks_and_a_task_of_vectors_are_named(tmp_path: Path, capsys) -> None:
+    path = save(net_of(), tmp_path)
+    content = (tmp_path / "net.safetensors").read_bytes()
+    (tmp_path / "net.safetensors").write_bytes(content.replace(b'"F32"', b'"I32"'))
+    assert "expected weights that are floating-point numbers" in error_of(path, capsys)
+    header = b'{"symbols.weight":{"dtype":"F8_E8M0","shape":[2,4],"data_offsets":[0,8]}}'
+    (tmp_path / "net.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    assert "expected numbers that torch knows, got type 'F8_E8M0'" in error_of(path, capsys)
+    net = net_of()
+    net.symbols, net.answers = nn.Embedding(2, 4), nn.Linear(6, 2)
+    assert "expected a task over symbols, got decision-tree" in error_of(
+        save(net, tmp_path, task="decision-tree"), capsys
+    )
+
+
+def test_shapes_are_compared_before_memory_is_taken(tmp_path: Path) -> None:
+    """A matrix of one row says that the core reads ten million numbers: 60 GB, if a core were made for that."""
+    path = save(net_of(), tmp_path)
+    weights = load_file(tmp_path / "net.safetensors") | {"memory.weight_ih_l0": torch.zeros(1, 10_000_000)}
+    weights["memory.weight_hh_l0"] = torch.zeros(1_500, 500)
+    save_file(weights, tmp_path / "net.safetensors")
+    before = peak_megabytes()
+    with pytest.raises(
+        ValueError, match=r"core: expected weight_ih_l0 of shape \[1500, 10000000\], got \[1, 10000000\]"
+    ):
+        load_described(path)
+    assert peak_megabytes() - before < 500
