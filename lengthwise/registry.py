@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 Member = TypeVar("Member")
 Registered = TypeVar("Registered")
@@ -133,14 +133,17 @@ class Registry(Mapping[str, Member], Generic[Member]):
         'Parity'
     """
 
+    _num_discovering: ClassVar[int] = 0
+    """How many registries import their packages at this moment."""
+
     def __init__(self, kind: str, *packages: str, base: type | None = None, names_folders: bool = False) -> None:
         """Make an empty registry.
 
         Args:
             kind: what a member is, in messages.
-            packages: where its members are, by the names that `discover` takes.
+            packages: the packages that contain the members, named as for `discover`.
             base: the class that members inherit, if they are classes.
-            names_folders: names of members are parts of names of folders.
+            names_folders: names of members become parts of names of folders, and contain no ``/``.
         """
         self.kind, self._base = kind, base
         self._pattern, self._signs = (r"\w[\w.-]*", "- _") if names_folders else (r"[\w./-]+", "- _ /")
@@ -185,13 +188,18 @@ class Registry(Mapping[str, Member], Generic[Member]):
     def _discover(self) -> dict[str, Member]:
         if not self._discovered:
             self._discovered = True  # while modules of the package are imported, they may look up each other's members
+            Registry._num_discovering += 1
             try:
                 for package in self._packages:
                     discover(package)
-                load_extensions()
             except BaseException:
                 self._discovered = False
                 raise
+            finally:
+                Registry._num_discovering -= 1
+        if not Registry._num_discovering:  # else a user's file could take a name of the package before it is known
+            # Each time, as a file that failed is not loaded, and fails again: its members must not seem to be unknown.
+            load_extensions()
         return self._members
 
     def __getitem__(self, name: str) -> Member:
