@@ -65,12 +65,15 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
     length = min(LENGTH, model.max_length or LENGTH)
     strings = some_strings(NUM_STRINGS, length, len(task.symbols)).to(device_of(model))
     with eval_mode(model):
-        by_step = list(_steps(model, strings)) if isinstance(model, RecurrentModel) else []
-        state = _called(model, "last_state", strings)
-        _called(model, "readout", state)  # an error in it is named before `forward` and `last`, which call it
+        by_step = []
+        if isinstance(model, RecurrentModel):  # an error in `readout` is named before the methods that call it
+            _called(model, "readout", _first_state(model, strings))
+            by_step = list(_steps(model, strings))
+            _check_states(model, strings, [state for _, state in by_step])
+        _called(model, "readout", _called(model, "last_state", strings))
         logits = _forward(model, strings, task)
         _compare(model, "last_state", _called(model, "last", strings), logits[:, -1])
-        for index, of_step in enumerate(by_step):
+        for index, (of_step, _) in enumerate(by_step):
             _compare(model, "step", of_step, logits[:, index])
         for end in range(1, length):
             _compare(model, "forward", model(strings[:1, :end])[:, -1], logits[:1, end - 1], _ALONE)
@@ -94,10 +97,9 @@ def check_methods(model: SequenceModel, task: Alphabet) -> None:
         strings = some_strings(NUM_STRINGS, size, len(task.symbols)).to(device_of(model))
         with eval_mode(model):
             if isinstance(model, RecurrentModel):
-                for logits in _steps(model, strings[:, :LENGTH]):
+                for logits, _ in _steps(model, strings[:, :LENGTH]):
                     _tensor(model, "step", logits, logits_shape, "logits [B, Y]")
-                for states in _called(model, "states", strings):
-                    _tensor(model, "states", states, (NUM_STRINGS, -1, -1), "states [B, _, D]")
+                _all_states(model, strings)
             _forward(model, strings, task)
             state = _called(model, "last_state", strings)
             _tensor(model, "last_state", state, (NUM_STRINGS, -1), "states [B, D]")
@@ -159,10 +161,38 @@ def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -
             )
 
 
-def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[Tensor]:
-    """What `step` returns as logits, symbol by symbol."""
+def _all_states(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> list[Tensor]:
+    """Return what `states` yields."""
+    given = _called(model, "states", strings)
+    if not isinstance(given, list | tuple):
+        raise ValueError(
+            f"{type(model).__name__}.states: expected an iterator of states [B, _, D], got {type(given).__name__}; "
+            "yield them"
+        )
+    return [_tensor(model, "states", states, (len(strings), -1, -1), "states [B, _, D]") for states in given]
+
+
+def _check_states(model: RecurrentModel, strings: Int64[Tensor, "B T"], by_step: list[Tensor]) -> None:
+    """Raise a ValueError unless `states` yields the states of `step`, one for each symbol."""
+    expected = torch.stack(by_step, 1)
+    given = _all_states(model, strings)
+    states = torch.cat(given, 1) if given and len({part.shape[2] for part in given}) == 1 else expected.new_zeros(0)
+    limit = TOLERANCE * max(1.0, float(expected.nan_to_num(0.0, 0.0, 0.0).abs().max()))
+    if states.shape != expected.shape or not torch.allclose(states, expected, rtol=0, atol=limit, equal_nan=True):
+        raise ValueError(
+            f"{type(model).__name__}.states: expected the states of step, one for each symbol, got others; leave it "
+            "out, or yield the same ones"
+        )
+
+
+def _first_state(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Tensor:
     first = _called(model, "initial_state", len(strings))
-    state = _tensor(model, "initial_state", first, (len(strings), -1), "states [B, D]")
+    return _tensor(model, "initial_state", first, (len(strings), -1), "states [B, D]")
+
+
+def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield what `step` returns as logits and as states, symbol by symbol."""
+    state = _first_state(model, strings)
     for tokens in strings.unbind(1):
         after = _called(model, "step", tokens, state)
         if not isinstance(after, tuple) or len(after) != 2:
@@ -170,8 +200,8 @@ def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[Ten
                 f"{type(model).__name__}.step: expected logits [B, Y] and the next state [B, D], got "
                 f"{type(after).__name__}; return both"
             )
-        yield after[0]
         state = _tensor(model, "step", after[1], tuple(state.shape), "states like those of initial_state")
+        yield after[0], state
 
 
 def _forward(model: SequenceModel, strings: Int64[Tensor, "B T"], task: Alphabet) -> Float[Tensor, "B T Y"]:

@@ -37,26 +37,27 @@ def check_task(task: Task, recipe: Recipe) -> None:
 
 
 def check_trainable(model: SequenceModel) -> None:
-    """Raise a ValueError where no gradient would reach a weight, or a weight would not move by it."""
+    """Raise a ValueError if no gradient reaches a weight, or if steps would not change a weight."""
     if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
         raise ValueError("train: expected a call that may take gradients, got one within no_grad or inference_mode")
-    if not any(parameter.requires_grad and not parameter.is_inference() for parameter in model.parameters()):
+    trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if not trained or any(parameter.is_inference() for parameter in model.parameters()):
         raise ValueError(
-            f"model: expected weights to train, got a {model.name} without any; a net that is made within "
-            "inference_mode, or whose requires_grad is False, has none"
+            f"model: expected weights to train, got a {model.name} without any, or with some that were made within "
+            "inference_mode; make it outside, and set requires_grad to True"
         )
-    for name, parameter in model.named_parameters():
+    for name, parameter in trained.items():
         if parameter.is_floating_point() and parameter.itemsize < 4:
-            # A step of less than half a unit in the last place is rounded away: 1/512 of a weight in bfloat16.
+            # A step below half a unit in the last place is rounded away: in bfloat16, 1/512 to 1/256 of the weight.
             raise ValueError(
                 f"model: expected weights in float32 or float64, got {name} in {parameter.dtype}, where most steps "
                 "are too small to change a weight; train model.float(), and convert it afterwards"
             )
     for name, part in model.named_modules():
-        if isinstance(part, nn.Embedding | nn.EmbeddingBag) and part.sparse:
+        if isinstance(part, nn.Embedding | nn.EmbeddingBag) and part.sparse and part.weight.requires_grad:
             raise ValueError(
-                f"model: expected gradients that are no sparse tensors, which optimizers here do not take, got {name} "
-                f"with sparse=True; set model.{name}.sparse = False"
+                f"model: expected dense gradients, which all optimizers here require, got {name} with sparse=True; set "
+                f"model.get_submodule({name!r}).sparse = False"
             )
 
 

@@ -368,7 +368,9 @@ def test_a_whole_net_within_another_module_is_named(around) -> None:
 
 def test_sparse_gradients_are_refused_before_training() -> None:
     net = wrap(nn.Embedding(2, 4, sparse=True), nn.GRU(4, 6), nn.Linear(6, 2))
-    with pytest.raises(ValueError, match=r"got embedding with sparse=True; set model\.embedding\.sparse = False"):
+    with pytest.raises(
+        ValueError, match=r"got embedding with sparse=True; set model\.get_submodule\('embedding'\)\.sparse = False"
+    ):
         train(net, make_task("parity"), RECIPE)
     net.embedding.sparse = False
     train(net, make_task("parity"), RECIPE)
@@ -397,3 +399,46 @@ def test_a_readout_of_half_a_state_is_named() -> None:
     for act in (certify, lambda model, task: train(model, task, RECIPE)):
         with pytest.raises(ValueError, match=r"^OfHalfAState.readout: expected a result .*; let it take a whole state"):
             act(net, make_task("parity"))
+
+
+def test_parts_that_stay_as_they_are_may_be_sparse_or_small() -> None:
+    net = wrap(nn.Embedding(2, 4, sparse=True).requires_grad_(False), nn.GRU(4, 6), nn.Linear(6, 2))
+    train(net, make_task("parity"), RECIPE)
+    with torch.inference_mode():
+        net.embedding = nn.Embedding(2, 4)
+    with pytest.raises(ValueError, match="some that were made within inference_mode; make it outside"):
+        train(net, make_task("parity"), RECIPE)
+
+
+class OtherStates(Plain):
+    """Its method `states` does not yield what `step` returns."""
+
+    def __init__(self, given) -> None:
+        super().__init__()
+        self.given = given
+
+    def states(self, inputs: torch.Tensor):
+        return self.given(inputs)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.readout(torch.cat(list(super().states(inputs)), 1))
+
+    def last_state(self, inputs: torch.Tensor) -> torch.Tensor:
+        return list(super().states(inputs))[-1][:, -1]
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (lambda inputs: None, "expected an iterator of states .*, got NoneType; yield them"),
+        (lambda inputs: iter(()), "expected the states of step, one for each symbol, got others"),
+        (lambda inputs: iter([torch.zeros(len(inputs), 1, 4)]), "expected the states of step, one for each symbol"),
+        (lambda inputs: iter([torch.zeros(*inputs.shape, 4)]), "expected the states of step, one for each symbol"),
+        (lambda inputs: iter([torch.zeros(*inputs.shape, 9)]), "expected the states of step, one for each symbol"),
+    ],
+)
+def test_states_are_those_of_steps(given, sentence: str) -> None:
+    for act in (certify, lambda model, task: train(model, task, RECIPE)):
+        with pytest.raises(ValueError, match=rf"^OtherStates\.states: {sentence}"):
+            act(OtherStates(given), make_task("parity"))
