@@ -5,11 +5,11 @@
 
 Each change is a fault that a typing error could make: another comparison, another sign, a number off by one, a check
 left out. The doctests of a changed module and the tests of its name run first. A change that no test notices is printed
-with its line. Some of these change nothing that matters: a limit that is one higher, or a bound that is wider; whoever
-reads the list decides.
+with its line. Some of these changes are harmless, such as a limit that is one higher or a bound that is wider. Review
+the list by hand.
 
-The checkout is copied to a temporary folder, where modules are changed. A process for each change begins with the
-libraries of other projects imported.
+The checkout is copied to a temporary folder, where modules are changed. Third-party libraries are imported once. Each
+batch of tests then runs in a fork of that process.
 """
 
 import argparse
@@ -135,7 +135,7 @@ def replace(tree: ast.AST, old: ast.AST, new: ast.AST) -> None:
 
 
 def is_noticed(copy: Path, tests: Iterable[str], seconds: int) -> bool:
-    """Whether some tests fail in the copy, in a process of their own; so does one that takes too long."""
+    """Return whether a test fails in the copy. They run in a separate process; a timeout counts as a failure."""
     child = os.fork()
     if not child:
         code = 1
@@ -163,7 +163,7 @@ def is_noticed(copy: Path, tests: Iterable[str], seconds: int) -> bool:
 
 
 def batches(module: Path, tests: list[str]) -> list[list[str]]:
-    """Return the tests of a module's name, which most often notice a change, and then what was given, one by one."""
+    """Return batches of tests in the order to run them: the module's own, which notice most, and each given path."""
     named = [path for test in tests for path in sorted(Path(test).rglob(f"test*{module.stem}*.py"))]
     return [[str(module), *map(str, named)], *([test] for test in tests)]
 

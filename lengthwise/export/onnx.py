@@ -92,8 +92,8 @@ def _check_expressible(model: SequenceModel) -> None:
     for name, part in model.named_modules():
         if isinstance(part, nn.RNNBase) and part.proj_size:
             raise ValueError(
-                f"model: expected operations that ONNX has, got {name} with proj_size={part.proj_size}, and its LSTM "
-                "has no projection; choose format torch"
+                f"model: expected operations that ONNX has, got {name} with proj_size={part.proj_size}, and the LSTM "
+                "of ONNX has no projection; choose format torch"
             )
 
 
@@ -199,7 +199,8 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     way_out = ""
-    if any(weight.dtype == torch.float64 for weight in model.parameters()):  # for which it lacks many operators
+    # onnxruntime lacks many operators for these numbers.
+    if any(weight.dtype in (torch.float64, torch.bfloat16) for weight in model.parameters()):
         way_out = "; give model.float()"
     with _sentence(way_out):
         session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

@@ -133,7 +133,7 @@ class _Parser:
             self._next()
         elif self._is_mark("{") or self._is_word("subgraph"):
             self._edges(self._subgraph())
-        elif self._is_usual_edge():
+        elif self._take_usual_edge():
             return
         elif not self._is_name():
             self._reject("a statement")
@@ -183,8 +183,11 @@ class _Parser:
             self.graph.declared[name] = None
             self.graph.lines[name] = line
 
-    def _is_usual_edge(self) -> bool:
-        """Read a whole edge at once if it is a usual one: what `_node_or_edges` does, in half the time of a file."""
+    def _take_usual_edge(self) -> bool:
+        """Read an edge with one regular expression if it matches `_USUAL_EDGE`, and return whether it did.
+
+        The result is the same as from `_node_or_edges`, and a file takes half the time.
+        """
         match = _USUAL_EDGE.match(self.source, self.begin)
         if match is None or match[1].lower() in _KEYWORDS or match[2].lower() in _KEYWORDS:
             return False

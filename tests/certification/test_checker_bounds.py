@@ -269,7 +269,10 @@ U = 2.0**-24
 
 @pytest.mark.parametrize("count", [1, 2, 7, 64, 1000])
 def test_sums_have_slack_for_the_worst_rounding(count: int) -> None:
-    """If each of the operations rounds up by u, n positive terms and a bias become (1 + u)^n as large, or more."""
+    """Bounds cover that every operation rounds up by u.
+
+    A sum of n positive terms then grows by at most (1 + u)^(n - 1), and a weighted sum with a bias by (1 + u)^(n + 1).
+    """
     terms = np.full(count, 1.1)
     bounds = {
         "sum": Form(*known(0.0))._replace(center=terms, slope=np.zeros((0, count)), rest=np.zeros(count)).sum(-1),
@@ -298,10 +301,10 @@ def test_single_operations_have_slack_for_the_worst_rounding() -> None:
 @pytest.mark.parametrize("count", [16, 64, 512])
 @pytest.mark.parametrize("is_interval", [False, True])
 def test_norms_have_slack_for_the_worst_rounding(count: int, is_interval: bool) -> None:
-    """Numbers a and -a, whose mean is 0: n - 1 sums may move the mean, and 2 n roundings each square."""
+    """The n - 1 sums may shift the mean of a and -a from 0, and 2 n roundings may change the mean square."""
     values = np.tile([1.1, -1.1], count // 2)
     form = Form(values, np.zeros((0, count)), np.zeros(count))
-    off = (count + 8) * U  # of the mean by n - 1 sums, of x s - mean s by 8 units, and of the difference by one
+    off = (count + 8) * U  # n - 1 units from the sums of the mean, 8 from x s - mean s, and 1 from the difference
     mean_square = 1.1**2 * (1 - off) ** 2 * (1 - 2 * count * U)
     worst = 1.1 * (1 + off) / np.sqrt(mean_square + checker.EPSILON) * (1 + 8 * U) * (1 + U)
     bound = form.normed({})
@@ -313,7 +316,7 @@ def test_norms_have_slack_for_the_worst_rounding(count: int, is_interval: bool) 
 
 
 def test_enclosures_have_slack_for_their_axes() -> None:
-    """Axes are off by up to 1e-12, so that a number is off by as much for each of D radii, and by its own rounding."""
+    """Axes may be off by 1e-12, a coordinate then by 1e-12 times the sum of the D radii, plus its own rounding."""
     radius, center = np.array([[3.0, 4.0]]), np.array([[-7.0, 2.0]])
     slack = checker.slack_of({"radius": radius, "center": center}, np.array([0]))
     assert (slack >= 1e-12 * radius.sum() + 2**-53 * (2 * radius.sum() + np.abs(center).max())).all()

@@ -1,4 +1,4 @@
-"""Each demand of the separate checker's methods rejects some forged proof, and names the reason."""
+"""Each demand of the separate checker's methods rejects a forged proof with its own message."""
 
 import ast
 import inspect
@@ -90,7 +90,7 @@ def without_answers(proof: Proof) -> Iterator[Forged]:
 
 
 def with_swapped_logits(proof: Proof) -> Iterator[Forged]:
-    """The rows of the last map are exchanged, so that each answer becomes the other."""
+    """Reverse the rows of the last map, so that the two answers are swapped."""
     count = len(proof.certificate["classes"])
     names = [
         name
@@ -104,8 +104,8 @@ def with_swapped_logits(proof: Proof) -> Iterator[Forged]:
     )
 
 
-def of_few_classes(proof: Proof) -> Iterator[Forged]:
-    """A machine of as many classes as there are symbols: none is left for the pad."""
+def with_few_classes(proof: Proof) -> Iterator[Forged]:
+    """Give the machine as many classes as there are symbols, so that the pad has no class."""
     count, width = 2, proof.arrays["sets.center"].shape[1]
     shapes = {"center": (count, width), "axes": (count, width, width), "radius": (count, width)}
     small = {f"sets.{name}": np.zeros(shape) for name, shape in shapes.items()}
@@ -118,7 +118,7 @@ def of_few_classes(proof: Proof) -> Iterator[Forged]:
 
 
 def with_narrow_enclosures(proof: Proof) -> Iterator[Forged]:
-    """All boxes but the first state's are shrunk to their middles."""
+    """Shrink every box except the start's to its midpoint."""
     low, high = proof.arrays["sets.low"].copy(), proof.arrays["sets.high"].copy()
     others = np.arange(len(low)) != proof.arrays["sets.start"]
     low[others] = high[others] = (low[others] + high[others]) / 2
@@ -152,7 +152,7 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     (AMONG_CLASSES, "rnn", array("sets.outputs", put(2, -1))),
     (AMONG_CLASSES, "rnn", array("sets.outputs", put(-5, -1))),
     (AMONG_CLASSES, "chunks of 2", array("sets.outputs", put(2, 0))),
-    ("expected a class for the pad and each symbol", "chunks of 2", of_few_classes),
+    ("expected a class for the pad and each symbol", "chunks of 2", with_few_classes),
     ("expected a net of variant 'merge'", "compiled tree", by_method("enclosures")),
     ("expected a net without codes", "codes", by_method("enclosures")),
     ("expected leaves as first classes", "chunks of 2", array("sets.center", lambda own: own + 1)),
@@ -238,14 +238,17 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("expected a method among ", "rnn", by_method("magic")),
     *((SEVERAL, name, with_swapped_logits) for name in NETS if name != "rule"),
 ]
-"""What a demand says, a kind of net, and proofs of it that were changed so that some meets the demand."""
+"""For each demand: the start of its message, the name of a net, and a function that yields forged proofs.
+
+The demand rejects at least one of them.
+"""
 
 IMPLIED = {
-    "expected a class for some code": "a tensor without numbers is no part of a file",
-    "expected merged states at the ends of strings": "a window that is merged into a leaf is rejected before",
-    "expected fewer answers": "10^29 answers are no part of a file",
+    "expected a class for some code": "a file cannot contain an empty tensor",
+    "expected merged states at the ends of strings": "an earlier demand rejects a window that is merged into a leaf",
+    "expected fewer answers": "a file cannot contain 10^29 answers",
 }
-"""Demands that no file can reach, and why. They guard what the code after them assumes."""
+"""Demands that no file can trigger, each with the reason. They protect assumptions of the code that follows."""
 
 
 def renamed(proof: Proof) -> Iterator[Forged]:
@@ -253,7 +256,7 @@ def renamed(proof: Proof) -> Iterator[Forged]:
 
 
 @pytest.mark.parametrize(("sentence", "name", "forge"), FORGERIES)
-def test_a_forged_proof_meets_its_demand(sentence: str, name: str, forge: Forge) -> None:
+def test_each_demand_rejects_a_forged_proof(sentence: str, name: str, forge: Forge) -> None:
     proof = prove(*NETS[name])
     reasons = []
     for arrays, edited in forge(proof):
@@ -264,8 +267,8 @@ def test_a_forged_proof_meets_its_demand(sentence: str, name: str, forge: Forge)
     assert any(reason.startswith(f"proof: {sentence}") for reason in reasons), reasons[:3]
 
 
-def demanded() -> set[str]:
-    """What the demands of all methods say, up to the first number or name in them."""
+def demand_messages() -> set[str]:
+    """Return the message of each demand of all methods, up to its first placeholder."""
     tree = ast.parse(inspect.getsource(checker))
     begin = next(node.lineno for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "demand_ahead")
     sentences = set()
@@ -276,23 +279,23 @@ def demanded() -> set[str]:
                 sentence = sentence.values[0]
             assert isinstance(sentence, ast.Constant)
             sentences.add(str(sentence.value))
-    return sentences - OF_FILES
+    return sentences - FILE_DEMANDS
 
 
-OF_FILES = {"expected a certificate", "expected a certificate as it was written, got an edited one"}
+FILE_DEMANDS = {"expected a certificate", "expected a certificate as it was written, got an edited one"}
 """Demands on a certificate's file: `test_certificate_files.py` has their tests."""
 
 
 def test_every_demand_of_a_method_has_a_forgery() -> None:
-    assert demanded() == {sentence for sentence, _, _ in FORGERIES} | IMPLIED.keys()
+    assert demand_messages() == {sentence for sentence, _, _ in FORGERIES} | IMPLIED.keys()
     for sentence in IMPLIED:
         assert re.search(re.escape(sentence), inspect.getsource(checker))
 
 
 @pytest.mark.parametrize("name", ["chunks of 2", "chunks of 3"])
 @np.errstate(all="ignore")  # as in `checker.check`
-def test_windows_that_lead_to_the_pad_are_looked_at(name: str) -> None:
-    """Class 0 is the pad's leaf, and a class like all others."""
+def test_windows_that_lead_to_the_pad_are_checked(name: str) -> None:
+    """Class 0 is the leaf of the pad; windows that lead to it are checked like all others."""
     proof = prove(*NETS[name])
     weights = {key.removeprefix("weights."): values for key, values in proof.arrays.items() if key[:7] == "weights"}
     net = checker.parse_net(proof.certificate["model"], weights, 2, 2)

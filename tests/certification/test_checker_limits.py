@@ -1,4 +1,4 @@
-"""The separate checker limits its work: each loop over what a file contains has a limit that some proof here passes."""
+"""The separate checker limits its work: each loop over the contents of a file has a limit, which some proof reaches."""
 
 import pytest
 from proved_nets import NETS, prove
@@ -58,7 +58,7 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_every_limit_is_passed_on_the_way_to_a_verdict(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_limit_is_checked_before_a_verdict(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     proof = prove(*NETS[name])
     passed: dict[tuple[str, int], list[int]] = {}
 

@@ -235,7 +235,7 @@ def test_projections_are_exported_by_torch_alone(form: str, net: Path, tmp_path:
     toml = path.with_suffix(".toml")
     toml.write_text('weights = "net.safetensors"\ntask = "parity"\n')
     assert exit_code("export", str(toml), "--to", "onnx", "--form", form, "--out", "net.onnx") == 2
-    sentence = "got core with proj_size=3, and its LSTM has no projection; choose format torch\n"
+    sentence = "got core with proj_size=3, and the LSTM of ONNX has no projection; choose format torch\n"
     assert capsys.readouterr().err.endswith(sentence)
     assert exit_code("export", str(toml), "--to", "torch", "--out", "net.pt2") == 0
     assert "logits within" in capsys.readouterr().out

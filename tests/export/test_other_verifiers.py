@@ -1,4 +1,4 @@
-"""Proofs that other programs read: Marabou and the package vnnlib, of the extra `verifiers`."""
+"""Marabou and the package vnnlib (extra `verifiers`) read exported queries."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ SECONDS = 20
 
 @pytest.fixture
 def queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The queries of a tanh RNN that says whether the last symbol is b."""
+    """Export the queries of a tanh RNN that decides whether the last symbol is b."""
     monkeypatch.chdir(tmp_path)
     net = slow_net("rnn", None)
     save_hub(Path("net"), net, TASK, ("compiled", "slow"))
@@ -54,10 +54,11 @@ def test_vnnlib_reads_the_same_boxes_and_claims(queries: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Tensorflow parser is unavailable")
-def test_marabou_confirms_answers_and_breaks_no_step(queries: Path) -> None:
-    """It reads queries by itself, comparison by comparison: `unsat` proves one, `sat` comes with a state.
+def test_marabou_confirms_answers_and_finds_no_failing_step(queries: Path) -> None:
+    """Solve each comparison with Marabou: `unsat` proves that it never holds, and `sat` comes with a state.
 
-    Of the steps it calls a part sat. Its states break none: the graph is run on each, and the comparison is false.
+    Marabou returns `sat` for 36 of the 96 comparisons of steps. The graph is run on each returned state, where the
+    comparison is false.
     """
     marabou = pytest.importorskip("maraboupy.Marabou")
     verdicts: dict[tuple[str, str], int] = {}
@@ -72,7 +73,7 @@ def test_marabou_confirms_answers_and_breaks_no_step(queries: Path) -> None:
                 query.setLowerBound(state[unit], low)
                 query.setUpperBound(state[unit], high)
             factor, variables = (1 if sign == "<" else -1), [output[index]]
-            other = int(end[2:]) if end.startswith("Y_") else None  # an inequality says: sum of products >= a number
+            other = int(end[2:]) if end.startswith("Y_") else None  # addInequality means: sum of products <= number
             if other is None:
                 query.addInequality(variables, [factor], factor * float(end))
             else:
