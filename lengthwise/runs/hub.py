@@ -107,7 +107,7 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
         raise ValueError(
             f"{folder}: expected {WEIGHTS} in it, found none, as after an export that was cut off; {_WAY_OUT}"
         ) from None
-    except SafetensorError as problem:
+    except (SafetensorError, KeyError) as problem:  # of a type of numbers that torch lacks
         raise ValueError(f"{folder / WEIGHTS}: expected safetensors, got something else ({problem})") from None
     name, settings = split_named(config.task)
     with names_of_files():

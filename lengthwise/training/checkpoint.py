@@ -122,7 +122,7 @@ def _read_file(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             metadata: dict[str, str] = file.metadata() or {}
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no checkpoint; train the run first") from None
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, KeyError) as error:  # KeyError: a type of numbers that torch lacks
         raise ValueError(f"{path}: damaged checkpoint ({error}); move {path.parent} away to train again") from None
     if metadata.pop("digest", None) != _digest(tensors, metadata):
         raise ValueError(
