@@ -342,3 +342,30 @@ def test_the_digits_of_a_product_are_those_of_both_factors() -> None:
     assert float(np.float32(1.125) * np.float32(column[0, 0])) != 1.125 * column[0, 0]
     with pytest.raises(checker.Rejected, match="float32 rounds a merge"):
         checker.exact_map(weights, "map", column)
+
+
+@np.errstate(all="ignore")
+def test_gates_have_slack_for_the_worst_rounding() -> None:
+    """At z = 1 a GRU keeps h. A sigmoid that is off by eight units moves h' by eight times |h - n|, and it rounds."""
+    weights = {f"c.weight_{kind}_l0": np.zeros((3, 1)) for kind in ("ih", "hh")}
+    weights |= {"c.bias_hh_l0": np.zeros(3), "c.bias_ih_l0": np.array([0.0, 100.0, -100.0])}
+    bound = checker.gru_cell(weights, "c.{}_{}_l0", Form(*known(0.0)), Form(*known(1.0)))
+    worst = (8 * 2 + 3) * U
+    assert bound.ends[1][0] >= 1 + worst
+    assert bound.ends[0][0] <= 1 - worst
+
+
+@pytest.mark.parametrize("count", [2, 9, 100])
+def test_shares_have_slack_for_the_worst_rounding(count: int) -> None:
+    """An exponential and a sum of exponentials are off by eight units each, the sum by one for each term more."""
+    shares = checker.softmax_shares(Form(np.zeros((1, count)), np.zeros((0, 1, count)), np.zeros((1, count))))
+    assert (shares.radius >= (2 * 8 + count) * U / count).all()
+
+
+@np.errstate(all="ignore")
+def test_mixtures_with_a_small_lead_are_rejected() -> None:
+    """Two logarithms are off by eight units each, and so are the exponentials in them."""
+    answers = np.array([1])
+    checker.demand_mixture(np.array([[0.0, 1e-4]]), answers)
+    with pytest.raises(checker.Rejected, match="states of several answers"):
+        checker.demand_mixture(np.array([[0.0, 2 * 16 * U]]), answers)
