@@ -1,5 +1,6 @@
 """Marabou and the package vnnlib (extra `verifiers`) read exported queries."""
 
+import operator
 import re
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-def test_vnnlib_reads_the_same_boxes_and_claims(queries: Path) -> None:
+def test_vnnlib_reads_the_same_enclosures_and_claims(queries: Path) -> None:
     """The package reads version 2 of the language: its header and arrays replace single variables here."""
     vnnlib = pytest.importorskip("vnnlib")
     compat = pytest.importorskip("vnnlib.compat")
@@ -48,7 +49,8 @@ def test_vnnlib_reads_the_same_boxes_and_claims(queries: Path) -> None:
         cases = compat.transform(
             vnnlib.parse_query_string(f"(vnnlib-version <2.0>)\n(declare-network f {arrays})\n{body}")
         )
-        assert {tuple(map(tuple, case.input_box)) for case in cases} == {tuple(map(tuple, enclosure.T))}
+        read = [operator.attrgetter("input_box")(case) for case in cases]
+        assert {tuple(map(tuple, bounds)) for bounds in read} == {tuple(map(tuple, enclosure.T))}
         assert sum(len(case.output_constraints) for case in cases) == len(failures)
 
 
