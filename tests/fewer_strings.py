@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+import lengthwise.certification.reread as reread_module
 import lengthwise.certification.strings as strings_module
 import lengthwise.certification.verify as verify_module
-import lengthwise.certification.ways as ways_module
 
 
 def draw_fewer_strings(replace: Callable[[object, str, object], None] = setattr) -> None:
@@ -20,4 +20,4 @@ def draw_fewer_strings(replace: Callable[[object, str, object], None] = setattr)
         replace(module, lengths, (40, 500))
         replace(module, count, 50)
     replace(strings_module, "SUBSAMPLE_SIZE", 10)
-    replace(ways_module, "MAX_SHORT", 8)
+    replace(reread_module, "MAX_SHORT", 8)

@@ -16,7 +16,7 @@ from torch import nn
 
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.certification import checker
-from lengthwise.certification.examination import Candidate, Examination, supervised_only
+from lengthwise.certification.builder import Candidate, CertificateBuilder, supervised_only
 from lengthwise.certification.methods.base import provers_of
 from lengthwise.certification.parts import Level
 from lengthwise.certification.proof_file import proof_content
@@ -197,7 +197,7 @@ def prove(model: SequenceModel, task: MachineTask) -> Proof:
             continue
         level: Level = "proved" if evidence.proved_up_to is None else "bounded"
         candidate = Candidate(extraction, size)
-        certificate = Examination(model, task).certificate(level, "", candidate=candidate, evidence=evidence)
+        certificate = CertificateBuilder(model, task).certificate(level, "", candidate=candidate, evidence=evidence)
         content = proof_content(model, prover, supervised)
         arrays = load(content)
         names = [f"weights.{name}" for name in model.state_dict()]

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from lengthwise.certification import strings as drawn
+from lengthwise.certification.builder import Candidate, CertificateBuilder, supervised_only
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_error, shrunk_error
-from lengthwise.certification.examination import Candidate, Examination, supervised_only
-from lengthwise.certification.from_reference import error_of_suite
 from lengthwise.certification.kernels import kernel_report
 from lengthwise.certification.methods.base import Prover, Unproved, provers_of
 from lengthwise.certification.parts import Level
 from lengthwise.certification.preconditions import check_made_by_settings, check_model, check_unchanged, snapshot_of
 from lengthwise.certification.proof_file import checked
-from lengthwise.certification.ways import error_of_prefixes, error_when_alone
+from lengthwise.certification.reread import error_of_prefixes, error_when_alone
+from lengthwise.certification.suites import error_of_suite
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import READERS, Reader, reader_of
 from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
@@ -31,7 +31,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     1. All strings up to a length at which there are 4,096, then 1,000 strings of each of 40, 500 and 10,000 symbols,
        a part of them structured, a part of rare answers, are answered, a few of each length first. A wrong answer ends
        that, in level ``refuted``. A model without a reader answers fewer of the longest, and one that reads strings up
-       to a length none beyond it. Some are read again, each alone, and all prefixes at once (`ways`). Last come the
+       to a length none beyond it. Some are read again, each alone, and all prefixes at once (`reread`). Last come the
        strings that tell the task's transducer from others (`automata.conformance`).
     2. The reader of the model's kind (`extraction.base.READERS`) closes its states into classes, from the largest of a
        few radii on, until the states at all nodes over these strings, and over powers of words where a tree shows
@@ -64,23 +64,23 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     with eval_mode(model):
         check_model(model, task)
         before = snapshot_of(model, task)
-        certificate = _certify(Examination(model, task), seed)
+        certificate = _certify(CertificateBuilder(model, task), seed)
         check_unchanged(model, task, before)
     return certificate.model_copy(update={"seconds": round(time.process_time() - started, 3)})
 
 
-def _certify(examination: Examination, seed: int) -> Certificate:
-    model, task = examination.model, examination.task
+def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
+    model, task = builder.model, builder.task
     error = shortest_error(model, task)
     if error is not None:
-        return examination.refuted(error, "of all strings")
+        return builder.refuted(error, "of all strings")
     reader = reader_of(model, task.symbols)
     strings = drawn.traced_strings(model, task, reader, seed)
     if strings is None:
         reason = f"the task has no strings near some of the lengths {drawn.tested_lengths(model)}"
-        return examination.certificate("tested", reason)
+        return builder.certificate("tested", reason)
     tested, wrong = drawn.grade_all(model, task, strings)
-    examination = examination._replace(tested=tested)
+    builder = builder._replace(tested=tested)
     if wrong is None:
         wrong = error_when_alone(model, task, strings)
     if wrong is None:
@@ -92,13 +92,13 @@ def _certify(examination: Examination, seed: int) -> Certificate:
         staged = drawn.stages(strings, reader)
         for radius in reader.radii(strings[0].subsample):
             try:
-                return _attempt(examination, reader, radius, staged, is_right=wrong is None)
+                return _attempt(builder, reader, radius, staged, is_right=wrong is None)
             except (ValueError, Diverged) as problem:  # no machine, too many classes or merges, or an overflow
                 reasons.append(f"with radius {radius:.3g}: {problem}")
     if wrong is not None:
         max_pairs = MAX_PAIRS_READ if reader is None else None
-        return examination.refuted(shrunk_error(model, task, wrong, max_pairs=max_pairs), "as found")
-    return examination.certificate("tested", _first_and_last(reasons) if reasons else _why_unread(model))
+        return builder.refuted(shrunk_error(model, task, wrong, max_pairs=max_pairs), "as found")
+    return builder.certificate("tested", _first_and_last(reasons) if reasons else _why_unread(model))
 
 
 def _why_unread(model: SequenceModel) -> str:
@@ -109,41 +109,41 @@ def _why_unread(model: SequenceModel) -> str:
 
 
 def _attempt(
-    examination: Examination, reader: Reader[Any], radius: float, strings: drawn.Stages, *, is_right: bool
+    builder: CertificateBuilder, reader: Reader[Any], radius: float, strings: drawn.Stages, *, is_right: bool
 ) -> Certificate:
     """A certificate from classes of this radius; a ValueError says why there is none."""
     candidate = Candidate(reader.extract(radius), radius)
     drawn.compare(strings.few, candidate.extraction)
     drawn.compare_powers(reader, candidate.extraction)
-    if refuted := examination.refuted_by(candidate):
+    if refuted := builder.refuted_by(candidate):
         return refuted
     if not is_right:
         raise Unproved("the machine is right, the model is not")
-    if unanswered := [tested.length for tested in examination.tested if not tested.num_graded]:
+    if unanswered := [tested.length for tested in builder.tested if not tested.num_graded]:
         lengths = " and ".join(f"{length:,}" for length in unanswered)
         reason = f"the task answers none of the strings of {lengths} symbols that were drawn"
-        return examination.certificate("tested", reason)
+        return builder.certificate("tested", reason)
     drawn.compare(strings.more, candidate.extraction)
     candidate = candidate._replace(trace_agreement=drawn.compare(strings.every, candidate.extraction))
     try:
-        check_made_by_settings(examination.model, examination.task)
+        check_made_by_settings(builder.model, builder.task)
     except ValueError as problem:
-        return examination.certificate("extracted", str(problem), candidate=candidate)
+        return builder.certificate("extracted", str(problem), candidate=candidate)
     if reason := kernel_report().reason:  # bounds of proofs do not hold on this CPU
-        return examination.certificate("extracted", reason, candidate=candidate)
+        return builder.certificate("extracted", reason, candidate=candidate)
     reasons = []
-    for prover in provers_of(reader.name, examination.model):
+    for prover in provers_of(reader.name, builder.model):
         try:
-            return _prove(examination, reader, prover(), candidate, strings.every)
+            return _prove(builder, reader, prover(), candidate, strings.every)
         except (ValueError, Diverged) as problem:
             reasons.append(str(problem))
-    kind = type(examination.model).__name__
+    kind = type(builder.model).__name__
     reason = "; ".join(reasons) or f"no method of proof is registered for a {kind} and reader {reader.name!r}"
-    return examination.certificate("extracted", reason, candidate=candidate)
+    return builder.certificate("extracted", reason, candidate=candidate)
 
 
 def _prove(
-    examination: Examination, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: drawn.AllStrings
+    builder: CertificateBuilder, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: drawn.AllStrings
 ) -> Certificate:
     """A certificate from this machine or one of smaller classes; a ValueError says why there is none."""
     reasons = []
@@ -152,17 +152,17 @@ def _prove(
             is_new = extraction is not extracted.extraction
             candidate = Candidate(extraction, radius) if is_new else extracted
             try:
-                if is_new and (refuted := examination.refuted_by(candidate)):
+                if is_new and (refuted := builder.refuted_by(candidate)):
                     return refuted
-                supervised = supervised_only(extraction, examination.task.reference)
-                evidence = prover.prove(examination.model, supervised)
+                supervised = supervised_only(extraction, builder.task.reference)
+                evidence = prover.prove(builder.model, supervised)
                 if is_new:
                     candidate = candidate._replace(trace_agreement=drawn.compare(strings, extraction))
                 level: Level = "proved" if evidence.proved_up_to is None else "bounded"
                 length = evidence.proved_up_to
                 reason = "" if length is None else f"nothing is proved of strings of more than {length:,} symbols"
-                proved = examination.certificate(level, reason, candidate=candidate, evidence=evidence)
-                return checked(proved, examination.model, prover, supervised)
+                proved = builder.certificate(level, reason, candidate=candidate, evidence=evidence)
+                return checked(proved, builder.model, prover, supervised)
             except Unproved as problem:
                 reasons.append(str(problem))
     except (ValueError, Diverged) as problem:

@@ -3,9 +3,9 @@
 from typing import Any
 
 from lengthwise.certification import strings as drawn
+from lengthwise.certification.builder import supervised_only
 from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.counterexample import grade, shortest_error
-from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.machines import first_error
 from lengthwise.certification.methods.base import PROVERS, Prover
 from lengthwise.certification.preconditions import check_made_by_settings, check_model, snapshot_of

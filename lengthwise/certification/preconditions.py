@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from lengthwise.certification.examination import weights_digest
+from lengthwise.certification.builder import weights_digest
 from lengthwise.devices import check_arithmetic
 from lengthwise.models.base import MODELS, SequenceModel, outline
 from lengthwise.models.consistency import check_consistent, check_methods, check_sizes, some_strings

@@ -8,10 +8,10 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, Graded, grade
-from lengthwise.certification.from_reference import with_rare_answers
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.pairs import tested_pairs
 from lengthwise.certification.parts import Tested, TraceAgreement
+from lengthwise.certification.suites import with_rare_answers
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.evaluation.structured import STRUCTURED

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import torch
 
+from lengthwise.certification.builder import other_part
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.counterexample import shortest_error
-from lengthwise.certification.examination import other_part
 from lengthwise.certification.proof_file import write_proof
 from lengthwise.certification.verify import ALL_SHORTER
 from lengthwise.evaluation.length_curve import final_answers

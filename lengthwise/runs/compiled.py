@@ -7,8 +7,8 @@ from typing import Any
 from safetensors.torch import load, save
 
 from lengthwise.automata import Transducer
+from lengthwise.certification.builder import other_part
 from lengthwise.certification.certificate import Certificate, certificate_file
-from lengthwise.certification.examination import other_part
 from lengthwise.certification.machines import TransducerFields
 from lengthwise.certification.parts import Part, PositiveCount
 from lengthwise.certification.verify import proof_path

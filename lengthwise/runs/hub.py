@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from lengthwise.certification.examination import weights_digest
+from lengthwise.certification.builder import weights_digest
 from lengthwise.files import read_file, read_json, remove_drafts, write_by_rename, write_json
 from lengthwise.models.base import MODELS, SequenceModel, build_model, load_weights
 from lengthwise.models.wrapped import WrappedRNN

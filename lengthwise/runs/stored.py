@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lengthwise.certification.builder import other_part
 from lengthwise.certification.certificate import Certificate
-from lengthwise.certification.examination import other_part
 from lengthwise.devices import find_device
 from lengthwise.files import exists
 from lengthwise.formats.files import suffixes

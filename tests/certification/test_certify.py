@@ -12,9 +12,9 @@ import lengthwise.certification.methods.intervals.prover as intervals_module
 import lengthwise.certification.strings as strings_module
 import lengthwise.extraction.tree as tree_module
 from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.builder import _map
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
-from lengthwise.certification.examination import _map
 from lengthwise.certification.methods.enclosures.prover import invariant_enclosures
 from lengthwise.certification.preconditions import check_model
 from lengthwise.certification.strings import SUBSAMPLE_SIZE, TracedStrings

@@ -18,8 +18,8 @@ from slow_nets import slow_net
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification import checker
+from lengthwise.certification.builder import net_digest
 from lengthwise.certification.checker import Rejected
-from lengthwise.certification.examination import net_digest
 from lengthwise.constructions import construct
 from lengthwise.files import json_text
 from lengthwise.models.base import SequenceModel, make_model

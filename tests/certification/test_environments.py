@@ -12,7 +12,7 @@ from last_symbol import LastSymbol
 from slow_nets import slow_net
 from torch import Tensor
 
-from lengthwise.certification.examination import supervised_only
+from lengthwise.certification.builder import supervised_only
 from lengthwise.certification.methods.intervals.prover import IntervalProver
 from lengthwise.extraction.recurrent import extract_recurrent
 from lengthwise.models.base import RecurrentModel

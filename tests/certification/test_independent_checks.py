@@ -8,8 +8,8 @@ from last_symbol import LastSymbol
 from proved_nets import NETS
 
 from lengthwise import certify
+from lengthwise.certification import builder, checker, kernels, proof_file
 from lengthwise.certification import certify as certify_module
-from lengthwise.certification import checker, examination, kernels, proof_file
 from lengthwise.certification.certificate import Certificate, certificate_card
 from lengthwise.certification.kernels import Kernel, kernel_report
 from lengthwise.certification.proof_file import write_proof
@@ -57,7 +57,7 @@ def test_kernels_are_in_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None
     assert line.startswith(f"all {len(certificate.kernels.kernels)} measured functions within what proofs assume")
     report = kernel_report()
     worse = report._replace(kernels=(*report.kernels, Kernel("sigmoid inside nn.LSTM", "float32", 18.4, 8.0)))
-    for module in (certify_module, examination):
+    for module in (certify_module, builder):
         monkeypatch.setattr(module, "kernel_report", lambda: worse)
     certificate = certify(NETS["rnn"][0], LastSymbol())
     assert certificate.level == "extracted"

@@ -14,9 +14,9 @@ from table_model import right_machine, table_model
 import lengthwise.extraction.base as extraction_module
 from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.builder import Candidate, CertificateBuilder
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
-from lengthwise.certification.examination import Candidate, Examination
 from lengthwise.certification.machines import first_error
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
@@ -250,7 +250,7 @@ def test_counters_that_are_off_by_one(target: str, maximum: int) -> None:
     reader = reader_of(model, task.symbols)
     with torch.no_grad():
         candidate = Candidate(reader.extract(0.0 if target == "block-linear-rnn" else 0.5), 0.5)
-        certificate = Examination(model, task).refuted_by(candidate)
+        certificate = CertificateBuilder(model, task).refuted_by(candidate)
     assert certificate.level == "refuted"
     assert certificate.counterexample.string == ("b",) * maximum
     assert errs(model, task, torch.ones(maximum, dtype=torch.long))

@@ -8,10 +8,10 @@ from command import exit_code
 from last_symbol import LastSymbol
 from slow_nets import slow_net
 
+from lengthwise.certification.builder import net_digest, weights_digest
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
-from lengthwise.certification.examination import net_digest, weights_digest
 from lengthwise.certification.parts import Counterexample
 from lengthwise.constructions import construct
 from lengthwise.evaluation.plan import EvaluationPlan

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.builder import supervised_only
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
-from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.exact.prover import ExactMerges, ExactProver
 from lengthwise.certification.verify import check

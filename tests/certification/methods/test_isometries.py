@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from lengthwise import certify
+from lengthwise.certification.builder import supervised_only
 from lengthwise.certification.confirm import confirm
-from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.isometries.prover import (
     TO_SPARE,

@@ -5,8 +5,8 @@ import torch
 from last_symbol import LastSymbol
 from rare_words import ONE, random_word, rare_word_net
 
+from lengthwise.certification.builder import supervised_only
 from lengthwise.certification.certify import certify
-from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.machines import first_error
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.intervals.prover import IntervalProver

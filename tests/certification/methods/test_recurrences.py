@@ -10,10 +10,10 @@ from slow_nets import slow_net
 from torch import nn
 
 from lengthwise.automata import Transducer
+from lengthwise.certification.builder import supervised_only
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.checker import Rejected, between, demand_lead
-from lengthwise.certification.examination import supervised_only
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.intervals.evidence import KINDS as KINDS_OF_EVIDENCE
 from lengthwise.certification.methods.intervals.prover import IntervalProver, growth, invariant_intervals

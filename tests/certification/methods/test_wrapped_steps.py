@@ -10,7 +10,7 @@ from torch import nn
 
 from lengthwise import certify, wrap
 from lengthwise.automata import Transducer
-from lengthwise.certification.examination import supervised_only
+from lengthwise.certification.builder import supervised_only
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.intervals.prover import IntervalProver
 from lengthwise.certification.methods.steps import steps_of

@@ -1,4 +1,4 @@
-"""One model under examination: how evidence becomes a certificate."""
+"""How evidence about one model becomes a certificate."""
 
 import math
 from hashlib import blake2b
@@ -50,7 +50,7 @@ class Candidate(NamedTuple):
     trace_agreement: tuple[TraceAgreement, ...] = ()
 
 
-class Examination(NamedTuple):
+class CertificateBuilder(NamedTuple):
     """A model, its task, and how its answers to the tested strings were graded."""
 
     model: SequenceModel

@@ -7,7 +7,7 @@ from automaton_strategies import all_strings, checked_strategies, transducers
 from hypothesis import given, settings
 
 from lengthwise.automata import Transducer
-from lengthwise.certification.examination import supervised_only
+from lengthwise.certification.builder import supervised_only
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 
