@@ -1,129 +1,38 @@
-"""Each demand of the separate checker's methods rejects a forged proof with its own message."""
+"""Each demand of the separate checker rejects a forged proof with its own message."""
 
 import ast
 import inspect
+import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pytest
-from proved_nets import NETS, Arrays, Proof, prove
+from forging import (
+    Forge,
+    array,
+    as_type,
+    by_method,
+    certificate,
+    each_class,
+    each_entry,
+    first_entry,
+    header,
+    model,
+    of_three_logits,
+    put,
+    renamed,
+    spaced,
+    transducer,
+    with_few_classes,
+    with_more,
+    with_narrow_enclosures,
+    with_swapped_logits,
+    without_answers,
+)
+from proved_nets import NETS, prove
 
 from lengthwise.certification import checker
 from lengthwise.certification.checker import Rejected
-from lengthwise.conventions import IGNORE
-
-Forged = tuple[Arrays, dict[str, Any]]
-"""The arrays of a proof file, and the changed parts of its certificate."""
-
-Forge = Callable[[Proof], Iterator[Forged]]
-
-Change = Callable[[np.ndarray], object]
-
-
-def array(name: str, change: Change, *more: tuple[str, Change]) -> Forge:
-    """Change arrays in place, or replace them."""
-
-    def forge(proof: Proof) -> Iterator[Forged]:
-        arrays = dict(proof.arrays)
-        for key, alter in ((name, change), *more):
-            own = arrays[key].copy()
-            replaced = alter(own)
-            arrays[key] = own if replaced is None else np.asarray(replaced, dtype=own.dtype)
-        yield arrays, {}
-
-    return forge
-
-
-def put(value: float, *index: int) -> Callable[[np.ndarray], None]:
-    """Set one number of an array."""
-
-    def change(own: np.ndarray) -> None:
-        own[index] = value
-
-    return change
-
-
-def each_entry(name: str, *values: int) -> Forge:
-    """Set each entry of an array, one at a time."""
-
-    def forge(proof: Proof) -> Iterator[Forged]:
-        for index in np.ndindex(proof.arrays[name].shape):
-            for value in values:
-                changed = proof.arrays[name].copy()
-                changed[index] = value
-                if changed[index] != proof.arrays[name][index]:
-                    yield proof.arrays | {name: changed}, {}
-
-    return forge
-
-
-def each_class(name: str, shift: float) -> Forge:
-    """Move the set of each class, one at a time."""
-
-    def forge(proof: Proof) -> Iterator[Forged]:
-        for klass in range(len(proof.arrays[name])):
-            changed = proof.arrays[name].copy()
-            changed[klass] += np.asarray(shift, changed.dtype)
-            yield proof.arrays | {name: changed}, {}
-
-    return forge
-
-
-def certificate(**parts: Any) -> Forge:
-    return lambda proof: iter([(proof.arrays, parts)])
-
-
-def by_method(method: str, **parts: Any) -> Forge:
-    """Let another method read the proof."""
-    return lambda proof: iter([(proof.arrays, {"evidence": {"method": method}, **parts})])
-
-
-def with_more(name: str) -> Forge:
-    return lambda proof: iter([(proof.arrays | {name: np.zeros(1)}, {})])
-
-
-def without_answers(proof: Proof) -> Iterator[Forged]:
-    transducer = proof.certificate["transducer"]
-    yield proof.arrays, {"transducer": transducer | {"outputs": [IGNORE] * len(transducer["outputs"])}}
-
-
-def with_swapped_logits(proof: Proof) -> Iterator[Forged]:
-    """Reverse the rows of the last map, so that the two answers are swapped."""
-    count = len(proof.certificate["classes"])
-    names = [
-        name
-        for name, values in proof.arrays.items()
-        if name.startswith("weights.readout") and name.endswith("weight") and values.shape[0] == count
-    ]
-    bias = names[-1].removesuffix("weight") + "bias"
-    yield (
-        proof.arrays | {name: proof.arrays[name][::-1].copy() for name in (names[-1], bias) if name in proof.arrays},
-        {},
-    )
-
-
-def with_few_classes(proof: Proof) -> Iterator[Forged]:
-    """Give the machine as many classes as there are symbols, so that the pad has no class."""
-    count, width = 2, proof.arrays["sets.center"].shape[1]
-    shapes = {"center": (count, width), "axes": (count, width, width), "radius": (count, width)}
-    small = {f"sets.{name}": np.zeros(shape) for name, shape in shapes.items()}
-    yield (
-        proof.arrays
-        | small
-        | {"sets.table": np.zeros((count, count), np.int64), "sets.outputs": np.zeros(count, np.int64)},
-        {},
-    )
-
-
-def with_narrow_enclosures(proof: Proof) -> Iterator[Forged]:
-    """Shrink every box except the start's to its midpoint."""
-    low, high = proof.arrays["sets.low"].copy(), proof.arrays["sets.high"].copy()
-    others = np.arange(len(low)) != proof.arrays["sets.start"]
-    low[others] = high[others] = (low[others] + high[others]) / 2
-    yield proof.arrays | {"sets.low": low, "sets.high": high}, {}
-
 
 SEVERAL = "a set of its holds states of several answers"
 TIED = "two classes of a border or relation have one logit"
@@ -141,8 +50,8 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("its machine gives other answers", "gru", array("sets.outputs", lambda own: np.where(own < 0, own, 1 - own))),
     ("its table lacks a window that some string shows", "compiled tree", each_entry("sets.table", -1)),
     ("expected sets ", "rnn", with_more("sets.x")),
-    ("sets: expected ", "rnn", array("sets.table", lambda own: own[:, :1])),
-    ("sets: expected ", "rnn", array("sets.low", lambda own: own[:, :1])),
+    (" of type and shape ", "rnn", array("sets.table", lambda own: own[:, :1])),
+    (" of type and shape ", "rnn", array("sets.low", lambda own: own[:, :1])),
     (IN_TABLE, "rnn", array("sets.table", put(-1, 0, 0))),
     (IN_TABLE, "rnn", array("sets.table", lambda own: put(len(own), -1, -1)(own))),
     (IN_TABLE, "chunks of 2", array("sets.table", put(-2, 0, 0))),
@@ -236,6 +145,96 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("expected a certificate of level proved", "rnn", certificate(level="bounded")),
     ("expected no largest length at level proved", "rnn", certificate(max_length=5)),
     ("expected a method among ", "rnn", by_method("magic")),
+    ("expected ", "rnn", certificate(format=2)),
+    ("expected an object as ", "rnn", certificate(transducer=[])),
+    ("expected a list of names as ", "rnn", certificate(classes=[])),
+    ("expected a list of names as ", "rnn", certificate(classes=["a", 1])),
+    (" that differ, got one twice", "rnn", certificate(classes=["a", "a"])),
+    (
+        "expected an output of the transducer for each row of its table",
+        "rnn",
+        transducer(lambda machine: machine["outputs"].pop()),
+    ),
+    (
+        "expected a step of the transducer, and of the net, for each symbol",
+        "rnn",
+        transducer(lambda machine: machine["table"][0].pop()),
+    ),
+    (
+        "expected outputs of the transducer among its ",
+        "rnn",
+        transducer(lambda machine: machine.update(outputs=[2] * len(machine["outputs"]))),
+    ),
+    (
+        "expected outputs of the transducer among its ",
+        "rnn",
+        transducer(lambda machine: machine.update(outputs=[-1] * len(machine["outputs"]))),
+    ),
+    (
+        "expected cells of the rule for each class and letter",
+        "rule",
+        transducer(lambda rule: rule["letters"].append("x")),
+    ),
+    (
+        "expected a number of the rule for each class that goes down",
+        "rule",
+        transducer(lambda rule: rule["numbers"].append(0)),
+    ),
+    (
+        "expected classes of the rule in its cells",
+        "rule",
+        transducer(lambda rule: rule["cells"][0][0][0][0].__setitem__(0, 99)),
+    ),
+    (
+        "expected classes of the rule in its cells",
+        "rule",
+        transducer(lambda rule: rule["cells"][0][0][0][0].__setitem__(1, -1)),
+    ),
+    ("expected lists of equal lengths as ", "rule", transducer(lambda rule: rule["cells"][0][0].pop())),
+    ("damaged: it ends within its header", "rnn", lambda proof: iter([(b"", {}), (bytes(8), {})])),
+    ("damaged: it lacks the names of its weights", "rnn", header(lambda entries: [])),
+    ("damaged: it lacks the names of its weights", "rnn", header(lambda entries: entries.pop("__metadata__") and None)),
+    (
+        "expected a text as the names of weights",
+        "rnn",
+        header(lambda entries: entries["__metadata__"].update(weights=1)),
+    ),
+    ("expected names of weights without spaces", "rnn", header(lambda entries: spaced(entries))),
+    (
+        "damaged: its tensors overlap, or some of its bytes belong to none",
+        "rnn",
+        header(lambda entries: None, bytes(4)),
+    ),
+    ("expected each weight by its name, and sets, and nothing else", "rnn", with_more("x")),
+    (": expected type ", "rnn", header(lambda entries: first_entry(entries, dtype="BF16"))),
+    (": expected a shape of whole numbers above 0", "rnn", header(lambda entries: first_entry(entries, shape=[0]))),
+    (": expected two offsets", "rnn", header(lambda entries: first_entry(entries, data_offsets=[0]))),
+    (": damaged, its bytes do not fit its shape", "rnn", header(lambda entries: first_entry(entries, shape=[1]))),
+    (": expected finite numbers", "rnn", array("sets.low", put(np.nan, 0, 0))),
+    (
+        "expected finite numbers in ",
+        "rnn",
+        header(lambda entries: json.dumps(entries).replace('"shape": [', '"shape": [1e999, ', 1)),
+    ),
+    ("expected each key of ", "rnn", header(lambda entries: '{"a": 1, "a": 2}')),
+    (": unknown key ", "rnn", certificate(x=1)),
+    (": expected a key ", "rnn", certificate(evidence={"method": "intervals"}, model={"name": "rnn"})),
+    ("expected a name as model.name", "rnn", model(name=1)),
+    ("expected a model among ", "rnn", model(name="magic")),
+    (": expected ", "rnn", model(activation="Tanh")),
+    ("weights: expected ", "rnn", array("weights.readout.bias", lambda own: own[:1])),
+    ("weights: expected float32 or float64, got ", "rnn", as_type("weights.readout.bias", "<f8")),
+    ("weights: expected a whole number as codebook.count", "codes", as_type("weights.codebook.count", "<f4")),
+    ("model: expected num_heads that divides ", "chunks of 2", model(num_heads=3)),
+    ("model: expected block_dim that divides ", "reflections", model(block_dim=3)),
+    ("model: expected one block of columns 'stochastic' with read='mixture'", "mixture", model(block_dim=1)),
+    ("model.nonlinearity: expected none of a gru or lstm", "wrapped gru", model(nonlinearity="relu")),
+    ("model: expected a head with tensors for each of its parts", "wrapped gru", model(head="Linear")),
+    (
+        "model: expected a head that ends in a logit for each class",
+        "wrapped gru",
+        lambda proof: iter([(proof.arrays | of_three_logits(proof), {})]),
+    ),
     *((SEVERAL, name, with_swapped_logits) for name in NETS if name != "rule"),
 ]
 """For each demand: the start of its message, the name of a net, and a function that yields forged proofs.
@@ -251,42 +250,50 @@ IMPLIED = {
 """Demands that no file can trigger, each with the reason. They protect assumptions of the code that follows."""
 
 
-def renamed(proof: Proof) -> Iterator[Forged]:
-    yield proof.arrays, {"classes": [f"n{name}" for name in proof.certificate["classes"]]}
-
-
 @pytest.mark.parametrize(("sentence", "name", "forge"), FORGERIES)
 def test_each_demand_rejects_a_forged_proof(sentence: str, name: str, forge: Forge) -> None:
     proof = prove(*NETS[name])
     reasons = []
     for arrays, edited in forge(proof):
         try:
-            proof.verdict(arrays, **edited)
+            if isinstance(arrays, bytes):
+                checker.check(proof.certificate | edited, arrays)
+            else:
+                proof.verdict(arrays, **edited)
         except Rejected as problem:
             reasons.append(str(problem))
-    assert any(reason.startswith(f"proof: {sentence}") for reason in reasons), reasons[:3]
+    assert any(sentence in reason for reason in reasons), reasons[:3]
 
 
 def demand_messages() -> set[str]:
-    """Return the message of each demand of all methods, up to its first placeholder."""
-    tree = ast.parse(inspect.getsource(checker))
-    begin = next(node.lineno for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "demand_ahead")
+    """Return the longest part of the message of each demand that is the same for all files."""
     sentences = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "demand" and node.lineno >= begin:
-            sentence = node.args[1]
-            if isinstance(sentence, ast.JoinedStr):
-                sentence = sentence.values[0]
-            assert isinstance(sentence, ast.Constant)
-            sentences.add(str(sentence.value))
+    for node in ast.walk(ast.parse(inspect.getsource(checker))):
+        if (
+            isinstance(node, ast.Call)
+            and getattr(node.func, "id", "") == "demand"
+            and isinstance(node.args[1], ast.Constant)
+        ):
+            sentences.add(str(node.args[1].value))
+        elif (
+            isinstance(node, ast.Call)
+            and getattr(node.func, "id", "") == "demand"
+            and isinstance(node.args[1], ast.JoinedStr)
+        ):
+            parts = [str(part.value) for part in node.args[1].values if isinstance(part, ast.Constant)]
+            sentences.add(max(parts, key=len))
     return sentences - FILE_DEMANDS
 
 
-FILE_DEMANDS = {"expected a certificate", "expected a certificate as it was written, got an edited one"}
-"""Demands on a certificate's file: `test_certificate_files.py` has their tests."""
+FILE_DEMANDS = {
+    "; this checker stops there",
+    "expected a certificate",
+    "expected a certificate as it was written, got an edited one",
+}
+"""Demands on a certificate's file and limits: `test_certificate_files.py` and `test_checker_limits.py` test these."""
 
 
-def test_every_demand_of_a_method_has_a_forgery() -> None:
+def test_every_demand_has_a_forgery() -> None:
     assert demand_messages() == {sentence for sentence, _, _ in FORGERIES} | IMPLIED.keys()
     for sentence in IMPLIED:
         assert re.search(re.escape(sentence), inspect.getsource(checker))
