@@ -176,3 +176,15 @@ def of_three_logits(proof: Proof) -> Arrays:
 
 def renamed(proof: Proof) -> Iterator[Forged]:
     yield proof.arrays, {"classes": [f"n{name}" for name in proof.certificate["classes"]]}
+
+
+def start_behind_the_last(proof: Proof) -> Iterator[Forged]:
+    """The start is the number of classes."""
+    yield proof.arrays | {"sets.start": np.array(len(proof.arrays["sets.outputs"]))}, {}
+
+
+def code_behind_the_last(proof: Proof) -> Iterator[Forged]:
+    """A class has the number of codes as its code."""
+    codes = proof.arrays["sets.codes"].copy()
+    codes[0] = proof.arrays["weights.codebook.count"]
+    yield proof.arrays | {"sets.codes": codes}, {}
