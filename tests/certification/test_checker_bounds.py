@@ -369,3 +369,14 @@ def test_mixtures_with_a_small_lead_are_rejected() -> None:
     checker.demand_mixture(np.array([[0.0, 1e-4]]), answers)
     with pytest.raises(checker.Rejected, match="states of several answers"):
         checker.demand_mixture(np.array([[0.0, 2 * 16 * U]]), answers)
+
+
+@np.errstate(all="ignore")
+def test_norms_of_sets_around_a_constant_contain_its_neighbors() -> None:
+    """The variance may be 0, so that only epsilon remains below the root."""
+    radius = 1e-4
+    deviation = Form(np.zeros(2), np.zeros((0, 2)), np.full(2, radius))
+    low, high = deviation.normed_intervals(checker.EPSILON).ends
+    normed = plain_norm(np.array([radius, -radius]))
+    assert normed[0] <= high[0]
+    assert low[1] <= normed[1]
