@@ -373,10 +373,10 @@ def test_mixtures_with_a_small_lead_are_rejected() -> None:
 
 @np.errstate(all="ignore")
 def test_norms_of_sets_around_a_constant_contain_its_neighbors() -> None:
-    """The variance may be 0, so that only epsilon remains below the root."""
-    radius = 1e-4
-    deviation = Form(np.zeros(2), np.zeros((0, 2)), np.full(2, radius))
+    """Of many deviations one alone may differ from 0, so that hardly more than epsilon remains below the root."""
+    count, radius = 1024, 0.02
+    deviation = Form(np.zeros(count), np.zeros((0, count)), np.full(count, radius))
     low, high = deviation.normed_intervals(checker.EPSILON).ends
-    normed = plain_norm(np.array([radius, -radius]))
-    assert normed[0] <= high[0]
-    assert low[1] <= normed[1]
+    normed = radius / np.sqrt(radius**2 / count + checker.EPSILON)
+    assert low[0] <= -normed
+    assert normed <= high[0]
