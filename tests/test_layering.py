@@ -49,16 +49,21 @@ LEVEL = {package: level for level, packages in enumerate(FLOORS) for package in 
 
 
 def imported_packages(file: Path) -> set[str]:
-    packages = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        names = []
+    """The rooms of all that a file imports, for annotations, too."""
+    names = imported_names(ast.parse(file.read_text(encoding="utf-8")))
+    return {name.split(".")[1] for name in names if name.startswith("lengthwise.")}
+
+
+def imported_names(tree: ast.Module) -> set[str]:
+    """The modules that are imported, with the names that are imported from them behind a dot."""
+    names = set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: relative import"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            assert node.level == 0, f"line {node.lineno}: relative import"
+            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        packages |= {name.split(".")[1] for name in names if name.startswith("lengthwise.")}
-    return packages
+            names |= {alias.name for alias in node.names}
+    return names
 
 
 def test_imports_point_down() -> None:
@@ -87,18 +92,12 @@ def module_name(file: Path) -> str:
 
 
 def imported_modules(file: Path) -> set[str]:
-    """The modules that a file imports, and the packages of the names that it imports."""
+    """What a file imports when it runs."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-    return names
+    return imported_names(tree)
 
 
 def test_every_package_has_a_floor() -> None:
