@@ -1,15 +1,33 @@
 """A parser of its own for the VNN-LIB queries that are exported, and the task that they are about."""
 
 import re
+from pathlib import Path
 
 import numpy as np
+from command import exit_code
 
+from lengthwise.certification.certificate import CERTIFICATE
+from lengthwise.certification.certify import certify
+from lengthwise.models.base import RecurrentModel
+from lengthwise.runs.hub import save_hub
 from lengthwise.tasks import make_task
 
 TASK = make_task("regex", pattern="(a|b)*b")
 
 Comparison = tuple[str, int, str]
 """A sign, the index of an output, and what it is compared with: a number, or another output."""
+
+
+def save_certified(net: RecurrentModel, folder: Path) -> None:
+    """Write a net of a registered kind, with its certificate."""
+    save_hub(folder, net, TASK, ("compiled", "slow"))
+    (folder / CERTIFICATE).write_text(certify(net, TASK).to_text())
+
+
+def export_queries(source: str) -> Path:
+    """Export a net's queries into the current folder."""
+    assert exit_code("export", source, "--to", "vnnlib", "--out", "queries") == 0
+    return Path("queries")
 
 
 def parse(text: str) -> tuple[np.ndarray, list[Comparison]]:

@@ -7,14 +7,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from command import exit_code
 from onnx.reference import ReferenceEvaluator
 from slow_nets import slow_net
-from vnnlib_queries import TASK, is_true, parse
-
-from lengthwise.certification.certificate import CERTIFICATE
-from lengthwise.certification.certify import certify
-from lengthwise.runs.hub import save_hub
+from vnnlib_queries import export_queries, is_true, parse, save_certified
 
 SECONDS = 20
 """Marabou's time for a comparison."""
@@ -24,11 +19,8 @@ SECONDS = 20
 def queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Export the queries of a tanh RNN that decides whether the last symbol is b."""
     monkeypatch.chdir(tmp_path)
-    net = slow_net("rnn", None)
-    save_hub(Path("net"), net, TASK, ("compiled", "slow"))
-    Path("net", CERTIFICATE).write_text(certify(net, TASK).to_text())
-    assert exit_code("export", "net", "--to", "vnnlib", "--out", "queries") == 0
-    return Path("queries")
+    save_certified(slow_net("rnn", None), Path("net"))
+    return export_queries("net")
 
 
 @pytest.mark.slow

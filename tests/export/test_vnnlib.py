@@ -14,16 +14,14 @@ from proved_nets import wrapped
 from safetensors.torch import save_file
 from slow_nets import LAST, slow_net
 from torch import nn
-from vnnlib_queries import TASK, is_satisfied, parse
+from vnnlib_queries import TASK, export_queries, is_satisfied, parse, save_certified
 
-from lengthwise.certification.certificate import CERTIFICATE
 from lengthwise.certification.certify import certify
 from lengthwise.constructions import construct
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.wrapped import WrappedRNN, wrap
 from lengthwise.runs.compiled import save_compiled
 from lengthwise.runs.described import parts_of
-from lengthwise.runs.hub import save_hub
 from lengthwise.tasks import make_task
 
 KINDS = ("rnn", "gru", "lstm", "wrapped gru", "wrapped lstm")
@@ -42,10 +40,8 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         Path("net.certificate.json").write_text(certify(net, TASK).to_text())
     else:
         net, source = slow_net(kind, None, pace=0.02 if kind == "rnn" else 0.3), "net"
-        save_hub(Path("net"), net, TASK, ("compiled", "slow"))
-        Path("net", CERTIFICATE).write_text(certify(net, TASK).to_text())
-    assert exit_code("export", source, "--to", "vnnlib", "--out", "queries") == 0
-    return Path("queries")
+        save_certified(net, Path("net"))
+    return export_queries(source)
 
 
 def linear_head(net: WrappedRNN) -> WrappedRNN:
