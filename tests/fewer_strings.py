@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-import lengthwise.certification.reread as reread_module
+import lengthwise.certification.searches as searches_module
 import lengthwise.certification.strings as strings_module
+import lengthwise.certification.traces as traces_module
 import lengthwise.certification.verify as verify_module
 
 
@@ -19,5 +20,5 @@ def draw_fewer_strings(replace: Callable[[object, str, object], None] = setattr)
     ):
         replace(module, lengths, (40, 500))
         replace(module, count, 50)
-    replace(strings_module, "SUBSAMPLE_SIZE", 10)
-    replace(reread_module, "MAX_SHORT", 8)
+    replace(traces_module, "SUBSAMPLE_SIZE", 10)
+    replace(searches_module, "MAX_SHORT", 8)

@@ -107,9 +107,12 @@ class CertificateBuilder(NamedTuple):
         raise Unproved(f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly")
 
     def refuted(
-        self, string: Int64[Tensor, " T"], shortest: Shortest, candidate: Candidate | None = None
+        self, string: Int64[Tensor, " T"], shortest: Shortest, candidate: Candidate | None = None, found_by: str = ""
     ) -> Certificate:
-        """The model errs on this string; `tested` where it does so in a batch, or as a prefix, only."""
+        """Return level ``refuted`` with this string, or ``tested`` if the model is right once it reads it alone.
+
+        `found_by` names the search that found the string (`certification.searches`), if it was one of these.
+        """
         with denormals_kept():  # as users read it
             graded = grade(self.model, self.task, string[None])
         if not bool(graded.wrong):
@@ -124,7 +127,8 @@ class CertificateBuilder(NamedTuple):
             got=None if int(graded.answers) < 0 else self.task.classes[int(graded.answers)],
             shortest=shortest,
         )
-        return self.certificate("refuted", "the model errs", candidate=candidate, counterexample=counterexample)
+        reason = f"the model errs (found by: {found_by})" if found_by else "the model errs"
+        return self.certificate("refuted", reason, candidate=candidate, counterexample=counterexample)
 
 
 def weights_digest(model: SequenceModel) -> str:

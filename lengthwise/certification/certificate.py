@@ -4,7 +4,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast
 
 from pydantic import (
     BeforeValidator,
@@ -63,30 +63,82 @@ MAX_QUOTED = 80
 """Symbols of a counterexample that are quoted."""
 
 
+MachineKind = Literal["transducer", "tree", "grid"]
+
+
+class Requirement(NamedTuple):
+    """The certificates that a method of proof can be about: the kind of machine, and the models with their settings."""
+
+    machine: MachineKind
+    models: Mapping[str, Mapping[str, object]]
+    """The settings that a model of each name must have."""
+
+    def check(self, method: str, certificate: "Certificate") -> None:
+        """Raise a ValueError if the certificate's machine or model is not of this kind."""
+        name = certificate.model.get("name")
+        settings = self.models.get(name) if isinstance(name, str) else None
+        if settings is None:
+            problem = f"model {name!r}"
+        elif others := {
+            key: given for key, value in settings.items() if (given := certificate.model.get(key)) != value
+        }:
+            problem = f"{name} with {_as_settings(others)}"
+        elif certificate.machine_kind != self.machine:
+            problem = f"{certificate.machine_kind or 'no'} machine"
+        else:
+            return
+        models = " or ".join(
+            f"{name} with {_as_settings(settings)}" if settings else name for name, settings in self.models.items()
+        )
+        raise ValueError(
+            f"evidence: method {method!r} expects {models} and a {self.machine} machine, got {problem}; certify again"
+        )
+
+
+def _differs(certificate: "Certificate", key: str, settings: Mapping[str, object]) -> bool:
+    """Whether a setting has another value or another type: in JSON, true is not 1."""
+    given = certificate.model.get(key)
+    return type(given) is not type(settings[key]) or given != settings[key]
+
+
+def _as_settings(settings: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
+
+
 class Evidence(Part):
     """The result of a method of proof, as numbers that can be checked against the certificate without the model.
 
     A variant is registered under its method (`EVIDENCE`), which its field `method` repeats, and imports no torch.
     """
 
+    requires: ClassVar[Requirement]
+    assumes: ClassVar[str]
+    """The sentence that remains to be trusted once the numbers are checked."""
+
     method: str
 
     @property
     def proved_up_to(self) -> int | None:
-        """The largest length that it is about; None for all lengths."""
+        """The largest length that the proof covers; None for all lengths."""
         return None
 
     @abstractmethod
     def describe(self) -> str:
-        """The numbers in a sentence."""
+        """Return the numbers in a sentence."""
 
     @abstractmethod
+    def check_numbers(self, certificate: "Certificate") -> None:
+        """Raise a ValueError if the numbers do not show what the method needs."""
+
     def check(self, certificate: "Certificate") -> str:
-        """The sentence that remains to be trusted.
+        """Check the evidence against its certificate, and return the sentence that remains to be trusted.
 
         Raises:
-            ValueError: the numbers do not show it, or the method cannot apply to the certificate's model.
+            ValueError: the method cannot apply to the certificate's model, or the numbers do not show a proof.
         """
+        self.requires.check(self.method, certificate)
+        self.check_numbers(certificate)
+        return self.assumes
 
 
 EVIDENCE: Registry[type[Evidence]] = Registry("method of proof", "lengthwise.certification.methods.*.evidence")
@@ -135,14 +187,11 @@ class Certificate(Part):
     versions: dict[str, str] = Field(default_factory=dict)
 
     @property
-    def is_of_tree(self) -> bool:
-        """Whether its machine is a `TreeMachine`."""
-        return self.machine is not None and "leaves" in self.machine
-
-    @property
-    def is_of_grid(self) -> bool:
-        """Whether its machine is a `GridMachine`."""
-        return self.machine is not None and "cells" in self.machine
+    def machine_kind(self) -> MachineKind | None:
+        """The kind of its machine: a `TreeMachine`, a `GridMachine` or a `Transducer`; None if it has no machine."""
+        if self.machine is None:
+            return None
+        return "tree" if "leaves" in self.machine else "grid" if "cells" in self.machine else "transducer"
 
     @property
     def num_classes(self) -> tuple[int, int]:
@@ -253,9 +302,10 @@ def describe_lead(logit_margin: float | None) -> str:
     return "there is one answer only" if logit_margin is None else f"the right logit leads by {logit_margin:.2g}"
 
 
-def leads(logit_margin: float | None, certificate: Certificate) -> bool:
-    """Whether the right logit leads all others; of a single answer (None) there is no other."""
-    return len(certificate.classes) == 1 if logit_margin is None else logit_margin > 0
+def check_lead(logit_margin: float | None, certificate: Certificate) -> None:
+    """Raise a ValueError unless the right logit leads all others, or there is one answer only (None)."""
+    if not (len(certificate.classes) == 1 if logit_margin is None else logit_margin > 0):
+        raise ValueError(f"evidence: expected a positive logit margin, got {logit_margin}; certify again")
 
 
 def certificate_file(path: Path) -> Path:
@@ -323,7 +373,7 @@ def rightly(tested: Tested) -> str:
 
 def _drawing(certificate: Certificate) -> str:
     """The machine, where it is a small one that reads symbol by symbol."""
-    if certificate.machine is None or certificate.is_of_grid or certificate.is_of_tree:
+    if certificate.machine is None:
         return ""
     machine = machine_from_json(certificate.machine)
     if not isinstance(machine, Transducer) or machine.num_states > MAX_STATES:

@@ -4,20 +4,20 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from lengthwise.certification import strings as drawn
+from lengthwise.certification import traces
 from lengthwise.certification.builder import Candidate, CertificateBuilder, supervised_only
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_error, shrunk_error
 from lengthwise.certification.kernels import kernel_report
 from lengthwise.certification.methods.base import Prover, Unproved, provers_of
 from lengthwise.certification.parts import Level
-from lengthwise.certification.preconditions import check_made_by_settings, check_model, check_unchanged, snapshot_of
 from lengthwise.certification.proof_file import checked
-from lengthwise.certification.reread import error_of_prefixes, error_when_alone
-from lengthwise.certification.suites import error_of_suite
+from lengthwise.certification.searches import run_searches
+from lengthwise.certification.strings import tested_lengths
+from lengthwise.certification.subject import check_made_by_settings, checked_subject
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import READERS, Reader, reader_of
-from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
+from lengthwise.models.base import SequenceModel, check_is_model
 from lengthwise.tasks.base import MachineTask, Task, check_is_task
 from lengthwise.threads import one_thread
 
@@ -31,7 +31,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     1. All strings up to a length at which there are 4,096, then 1,000 strings of each of 40, 500 and 10,000 symbols,
        a part of them structured, a part of rare answers, are answered, a few of each length first. A wrong answer ends
        that, in level ``refuted``. A model without a reader answers fewer of the longest, and one that reads strings up
-       to a length none beyond it. Some are read again, each alone, and all prefixes at once (`reread`). Last come the
+       to a length none beyond it. Some are read again, each alone, and all prefixes at once (`searches`). Last come the
        strings that tell the task's transducer from others (`automata.conformance`).
     2. The reader of the model's kind (`extraction.base.READERS`) closes its states into classes, from the largest of a
        few radii on, until the states at all nodes over these strings, and over powers of words where a tree shows
@@ -61,11 +61,8 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     if not isinstance(task, MachineTask):
         raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
     started = time.process_time()
-    with eval_mode(model):
-        check_model(model, task)
-        before = snapshot_of(model, task)
+    with checked_subject(model, task):
         certificate = _certify(CertificateBuilder(model, task), seed)
-        check_unchanged(model, task, before)
     return certificate.model_copy(update={"seconds": round(time.process_time() - started, 3)})
 
 
@@ -75,29 +72,23 @@ def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
     if error is not None:
         return builder.refuted(error, "of all strings")
     reader = reader_of(model, task.symbols)
-    strings = drawn.traced_strings(model, task, reader, seed)
+    strings = traces.traced_strings(model, task, reader, seed)
     if strings is None:
-        reason = f"the task has no strings near some of the lengths {drawn.tested_lengths(model)}"
+        reason = f"the task has no strings near some of the lengths {tested_lengths(model)}"
         return builder.certificate("tested", reason)
-    tested, wrong = drawn.grade_all(model, task, strings)
-    builder = builder._replace(tested=tested)
-    if wrong is None:
-        wrong = error_when_alone(model, task, strings)
-    if wrong is None:
-        wrong = error_of_prefixes(model, task, strings)
-    if wrong is None:
-        wrong = error_of_suite(model, task)
+    outcome = run_searches(model, task, strings)
+    builder = builder._replace(tested=outcome.tested)
     reasons = []
     if reader is not None:
-        staged = drawn.stages(strings, reader)
+        staged = traces.stages(strings, reader)
         for radius in reader.radii(strings[0].subsample):
             try:
-                return _attempt(builder, reader, radius, staged, is_right=wrong is None)
+                return _attempt(builder, reader, radius, staged, is_right=outcome.wrong is None)
             except (ValueError, Diverged) as problem:  # no machine, too many classes or merges, or an overflow
                 reasons.append(f"with radius {radius:.3g}: {problem}")
-    if wrong is not None:
-        max_pairs = MAX_PAIRS_READ if reader is None else None
-        return builder.refuted(shrunk_error(model, task, wrong, max_pairs=max_pairs), "as found")
+    if outcome.wrong is not None:
+        shrunk = shrunk_error(model, task, outcome.wrong, max_pairs=MAX_PAIRS_READ if reader is None else None)
+        return builder.refuted(shrunk, "as found", found_by=outcome.found_by)
     return builder.certificate("tested", _first_and_last(reasons) if reasons else _why_unread(model))
 
 
@@ -109,12 +100,12 @@ def _why_unread(model: SequenceModel) -> str:
 
 
 def _attempt(
-    builder: CertificateBuilder, reader: Reader[Any], radius: float, strings: drawn.Stages, *, is_right: bool
+    builder: CertificateBuilder, reader: Reader[Any], radius: float, strings: traces.Stages, *, is_right: bool
 ) -> Certificate:
     """A certificate from classes of this radius; a ValueError says why there is none."""
     candidate = Candidate(reader.extract(radius), radius)
-    drawn.compare(strings.few, candidate.extraction)
-    drawn.compare_powers(reader, candidate.extraction)
+    traces.compare(strings.few, candidate.extraction)
+    traces.compare_powers(reader, candidate.extraction)
     if refuted := builder.refuted_by(candidate):
         return refuted
     if not is_right:
@@ -123,8 +114,8 @@ def _attempt(
         lengths = " and ".join(f"{length:,}" for length in unanswered)
         reason = f"the task answers none of the strings of {lengths} symbols that were drawn"
         return builder.certificate("tested", reason)
-    drawn.compare(strings.more, candidate.extraction)
-    candidate = candidate._replace(trace_agreement=drawn.compare(strings.every, candidate.extraction))
+    traces.compare(strings.more, candidate.extraction)
+    candidate = candidate._replace(trace_agreement=traces.compare(strings.every, candidate.extraction))
     try:
         check_made_by_settings(builder.model, builder.task)
     except ValueError as problem:
@@ -143,7 +134,7 @@ def _attempt(
 
 
 def _prove(
-    builder: CertificateBuilder, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: drawn.AllStrings
+    builder: CertificateBuilder, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: traces.AllStrings
 ) -> Certificate:
     """A certificate from this machine or one of smaller classes; a ValueError says why there is none."""
     reasons = []
@@ -157,7 +148,7 @@ def _prove(
                 supervised = supervised_only(extraction, builder.task.reference)
                 evidence = prover.prove(builder.model, supervised)
                 if is_new:
-                    candidate = candidate._replace(trace_agreement=drawn.compare(strings, extraction))
+                    candidate = candidate._replace(trace_agreement=traces.compare(strings, extraction))
                 level: Level = "proved" if evidence.proved_up_to is None else "bounded"
                 length = evidence.proved_up_to
                 reason = "" if length is None else f"nothing is proved of strings of more than {length:,} symbols"

@@ -295,7 +295,9 @@ class Layout(NamedTuple):
 def layout_of(what: str, entry: Any, num_bytes: int) -> Layout:
     """Return where a tensor is; its type, shape and number of bytes must agree."""
     fields = mapping(entry, what, ("dtype", "shape", "data_offsets"))
-    dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
+    dtype = fields["dtype"]
+    shape = fields["shape"]
+    offsets = fields["data_offsets"]
     demand(type(dtype) is str and dtype in DTYPES, f"{what}: expected type {', '.join(DTYPES)}, got {dtype!r:.20}")
     is_shape = type(shape) is list and len(shape) <= 64 and all(type(one) is int and one > 0 for one in shape)
     demand(is_shape, f"{what}: expected a shape of whole numbers above 0")
@@ -806,7 +808,10 @@ def gelu(x: Array) -> Array:
 
 
 # The largest |f''|, in this order: 0.7698 = 4 / (3 sqrt 3), 0.0962 = 1 / (6 sqrt 3), 1/4, 0.7979 = 2 / sqrt(2 pi).
-TANH, SIGMOID, SOFTPLUS, GELU = (np.tanh, 0.77), (sigmoid, 0.0963), (softplus, 0.25), (gelu, 0.798)
+TANH = (np.tanh, 0.77)
+SIGMOID = (sigmoid, 0.0963)
+SOFTPLUS = (softplus, 0.25)
+GELU = (gelu, 0.798)
 
 
 def between(low: Array, high: Array | None = None) -> Form:
@@ -834,7 +839,10 @@ def total(
     "readout.bias". Without a name the product is the form itself. `rows` selects rows of all matrices. `shapes` may
     simplify each product before the sum.
     """
-    parts, size, count, digits = list[Form](), np.zeros(1), 2, 0.0
+    parts = list[Form]()
+    size = np.zeros(1)
+    count = 2
+    digits = 0.0
     for form, name in products:
         matrix = weights[name.format("weight")][rows].astype(np.float64).T if name else np.eye(form.center.shape[-1])
         has_bias = bool(name) and name.format("bias") in weights
@@ -905,7 +913,9 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
     least L >= 1 for which chunk^L >= T. The nodes of a level are the pad, nodes that begin with pads (mixed), and
     nodes of symbols alone (full). Each level depends on the level below alone, so nothing is new once a level repeats.
     """
-    table, chunk, moves = sets["table"], sets["table"].ndim, np.array(task.table)
+    table = sets["table"]
+    chunk = sets["table"].ndim
+    moves = np.array(task.table)
     num_moves = 0
 
     def spend(num_windows: int) -> None:
@@ -969,7 +979,9 @@ def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
         expected = ("int64" if is_machine else "float64", shape)
         got = (sets[name].dtype.name, sets[name].shape)
         demand(got == expected, f"sets: expected {name} of type and shape {expected}, got {got}")
-    count, table, outputs = len(sets["outputs"]), sets["table"], sets["outputs"]
+    count = len(sets["outputs"])
+    table = sets["table"]
+    outputs = sets["outputs"]
     demand_limit(count, MAX_SIZE, "classes")
     least = -1 if "start" not in sets else 0  # a tree's machine may lack windows that occur in no string
     demand(least <= table.min() and table.max() < count, "expected classes of the machine in its table")
@@ -997,7 +1009,9 @@ def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
     """
     demand(net.settings.get("variant") == "merge", "expected a net of variant 'merge'")
     demand(int(net.weights.get("codebook.count", np.array(0))) == 0, "expected a net without codes")
-    weights, width, chunk = net.weights, net.settings["d_model"], net.settings["chunk_size"]
+    weights = net.weights
+    width = net.settings["d_model"]
+    chunk = net.settings["chunk_size"]
     count = len(sets.get("outputs", ()))
     check_tree(net, sets, {"center": (count, width), "axes": (count, width, width), "radius": (count, width)})
     center, axes, radius = (sets[name] for name in ("center", "axes", "radius"))
@@ -1114,7 +1128,9 @@ def check_codes(net: Net, sets: Tensors, task: Task) -> str:
     count = len(sets.get("outputs", ()))
     demand(count > num_leaves, "expected a class for some code")
     check_tree(net, sets, {"codes": (count - num_leaves,)})
-    codes, chosen, table = weights["codebook.codes"][:num_codes].astype(np.float64), sets["codes"], sets["table"]
+    codes = weights["codebook.codes"][:num_codes].astype(np.float64)
+    chosen = sets["codes"]
+    table = sets["table"]
     demand((chosen >= 0).all() and (chosen < num_codes).all(), "expected codes of the net as its classes")
     points = np.concatenate([weights["embedding.weight"].astype(np.float64), codes[chosen]])
     supervised = supervised_ends(ends_at_roots(sets, task), sets, task)
@@ -1159,7 +1175,9 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     other operations are `exact_map` and ReLU.
     """
     demand(net.settings.get("variant") == "bare", "expected a net of variant 'bare'")
-    weights, width, chunk = net.weights, net.settings["d_model"], net.settings["chunk_size"]
+    weights = net.weights
+    width = net.settings["d_model"]
+    chunk = net.settings["chunk_size"]
     count = len(sets.get("outputs", ()))
     check_tree(net, sets, {"points": (count, width)})
     points, table = sets["points"], sets["table"]
@@ -1199,7 +1217,9 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
     """Check an rnn, gru, lstm or wrapped net: a step from the box of a class leads into the box of the next class."""
     count, width = len(sets.get("outputs", ())), state_width(net)
     check_machine(net, sets, machine_shapes(net, count) | {"low": (count, width), "high": (count, width)})
-    low, high, start = sets["low"], sets["high"], int(sets["start"])
+    low = sets["low"]
+    high = sets["high"]
+    start = int(sets["start"])
     demand((low <= high).all(), "expected boxes whose ends are in order")
     first = net.weights.get("first_state", np.zeros(width))
     demand(((low[start] <= first) & (first <= high[start])).all(), "its set of the start lacks the first state")
@@ -1382,7 +1402,9 @@ def check_states(net: Net, sets: Tensors, task: Task) -> str:
     A product of a one-hot matrix and a one-hot vector adds zeros to a 1. No order of summation rounds that.
     """
     demand(net.settings.get("columns") == "stochastic", "expected a block-linear-rnn with columns 'stochastic'")
-    weights, width, size = net.weights, net.settings["d_model"], net.settings["block_dim"]
+    weights = net.weights
+    width = net.settings["d_model"]
+    size = net.settings["block_dim"]
     count, num_blocks = len(sets.get("outputs", ())), width // size
     check_machine(net, sets, machine_shapes(net, count) | {"states": (count, num_blocks)})
     states = sets["states"]
@@ -1447,7 +1469,9 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
     Steps copy a 1 exactly. If rounding may decide which entry of a column is the largest, follow all such entries.
     """
     demand(net.name == "pd-ssm" and not sets, "expected a pd-ssm, and no sets")
-    weights, size, num_symbols = net.weights, net.settings["d_state"], net.num_symbols
+    weights = net.weights
+    size = net.settings["d_state"]
+    num_symbols = net.num_symbols
     features = between(weights["embedding.weight"]).normed(weights, "norms.0")
     shares = softmax_shares(total(weights, (features, "layers.0.mixture_map.{}")))
     demand_limit(num_symbols * size**2 * len(weights["layers.0.dictionary"]), MAX_WORK, "multiplications")
@@ -1459,7 +1483,9 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
         # An entry cannot be the largest of its column if it is below another, whatever is rounded.
         is_possible = ~(high < low.max(0))
         targets.append([np.flatnonzero(column).tolist() for column in is_possible.T])
-    seen, queue, ends = {(0, task.start)}, [(0, task.start)], set[tuple[int, int, int]]()
+    seen = {(0, task.start)}
+    queue = [(0, task.start)]
+    ends = set[tuple[int, int, int]]()
     num_steps = 0
     for state, in_task in queue:
         for symbol in range(num_symbols):
@@ -1507,6 +1533,30 @@ def softmax_shares(logits: Form) -> Form:
     return shares.rounded(shares.size, 3 * FUNCTION + 2 * count)
 
 
+def drift_and_growth(numbers: Array, norms: Array, points: Array, table: Array) -> tuple[float, float]:
+    """Return the largest |A' p - p'| over all steps from p to p', and the largest |A' - A| over all symbols.
+
+    Shapes: numbers [V, N, S + 1] (a direction k and a switch for each block), norms [V, N, 1], points [K, N, S].
+    """
+    size = points.shape[-1]
+    drift = growth = 0.0
+    for symbol in range(len(numbers)):
+        direction = numbers[symbol, :, :-1] / norms[symbol]
+        is_reflected = numbers[symbol, :, -1] > 0  # otherwise the block is the identity, which is not rounded
+        removed = 2 * direction[:, :, None] * direction[:, None, :] * is_reflected[:, None, None]
+        # The norm is off by (S + 4) / 2 units: S squares, their sum, and a root. So 2 k_i k_j is off by S + 7 units of
+        # its size. The difference to the identity adds one unit of both. 1e-15 covers squares that underflow.
+        error = UNIT * ((size + 8) * (np.abs(removed) + 1e-15) + np.eye(size)) * is_reflected[:, None, None]
+        wrong = np.linalg.norm(error, axis=(1, 2))  # the Frobenius norm of each block, at least its spectral norm
+        growth = max(growth, float(wrong.max()))
+        # A p = p - 2 k (k.p): an isometry, so that |A| = 1 and |A'| <= 1 + |A' - A|.
+        images = points - np.einsum("nij,knj->kni", removed, points)
+        missed = np.linalg.norm((images - points[table[:, symbol]]).reshape(len(points), -1), axis=1)
+        moved = np.linalg.norm(wrong * np.linalg.norm(points, axis=2), axis=1)
+        drift = max(drift, float((missed + moved).max()))
+    return drift, growth
+
+
 def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> str:
     """Check a BlockLinearRNN of reflections: states stay in balls around the prototypes for `max_length` steps.
 
@@ -1521,10 +1571,13 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     """
     is_kind = net.settings.get("columns") == "reflected" and net.settings["hidden"] == 0
     demand(is_kind, "expected a block-linear-rnn with columns 'reflected' and without hidden units")
-    weights, width, size = net.weights, net.settings["d_model"], net.settings["block_dim"]
+    weights = net.weights
+    width = net.settings["d_model"]
+    size = net.settings["block_dim"]
     count, num_blocks = len(sets.get("outputs", ())), width // size
     check_machine(net, sets, machine_shapes(net, count) | {"points": (count, width), "radius": ()})
-    points, radius, table = sets["points"].reshape(count, num_blocks, size), float(sets["radius"]), sets["table"]
+    points = sets["points"].reshape(count, num_blocks, size)
+    radius = float(sets["radius"])
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     demand_limit(count * net.num_symbols * width * size, MAX_WORK, "multiplications")
     first = weights["layers.0.first_state"].astype(np.float64)
@@ -1535,21 +1588,7 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     scale = float(np.linalg.norm(first))
     are_usual = (norms > MIN_NORM).all() and (norms < LARGEST).all() and MIN_NORM < scale < LARGEST
     demand(are_usual, "expected directions and a first state whose norms are neither tiny nor huge")
-    drift = growth = 0.0
-    for symbol in range(net.num_symbols):
-        direction = numbers[symbol, :, :-1] / norms[symbol]
-        is_reflected = numbers[symbol, :, -1] > 0  # otherwise the block is the identity, which is not rounded
-        removed = 2 * direction[:, :, None] * direction[:, None, :] * is_reflected[:, None, None]
-        # The norm is off by (S + 4) / 2 units: S squares, their sum, and a root. So 2 k_i k_j is off by S + 7 units of
-        # its size. The difference to the identity adds one unit of both. 1e-15 covers squares that underflow.
-        error = UNIT * ((size + 8) * (np.abs(removed) + 1e-15) + np.eye(size)) * is_reflected[:, None, None]
-        wrong = np.linalg.norm(error, axis=(1, 2))  # the Frobenius norm of each block, at least its spectral norm
-        growth = max(growth, float(wrong.max()))
-        # A p = p - 2 k (k.p): an isometry, so that |A| = 1 and |A'| <= 1 + |A' - A|.
-        images = points - np.einsum("nij,knj->kni", removed, points)
-        missed = np.linalg.norm((images - points[table[:, symbol]]).reshape(count, -1), axis=1)
-        moved = np.linalg.norm(wrong * np.linalg.norm(points, axis=2), axis=1)
-        drift = max(drift, float((missed + moved).max()))
+    drift, growth = drift_and_growth(numbers, norms, points, sets["table"])
     # These margins cover the float64 rounding of the sums above, and products that underflow.
     drift, growth = drift * (1 + 1e-9) + 1e-12 * scale * UNIT, growth * (1 + 1e-9)
     # An entry of A B is a sum of S products, so |fl(A B) - A B| <= (S + 1) u |A|_F |B|_F. Also, |A|_F <= sqrt(S) |A|.
@@ -1606,7 +1645,9 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
         num_rounds += 1
         demand_limit(num_rounds * 2 * count**3, MAX_CLOSURE, "multiplications until no pair of edges is new")
         upward, over = np.nonzero(follows[:num_upward, num_upward:])
-        low, high, over = lower[upward, over], right[upward, over], over + num_upward
+        low = lower[upward, over]
+        high = right[upward, over]
+        over = over + num_upward
         is_made[low] = True
         follows[low, high] = True
         # Edges that precede the two edges also precede the cell's lower edge; followers also follow its right edge.

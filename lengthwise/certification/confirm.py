@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from lengthwise.certification import strings as drawn
 from lengthwise.certification.builder import supervised_only
 from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.counterexample import grade, shortest_error
 from lengthwise.certification.machines import first_error
 from lengthwise.certification.methods.base import PROVERS, Prover
-from lengthwise.certification.preconditions import check_made_by_settings, check_model, snapshot_of
+from lengthwise.certification.strings import draw_strings
+from lengthwise.certification.subject import check_made_by_settings, checked_subject
+from lengthwise.certification.traces import TracedStrings
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
-from lengthwise.models.base import SequenceModel, eval_mode
+from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask
 from lengthwise.threads import denormals_kept, one_thread
 
@@ -27,9 +28,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
     Raises:
         ValueError: one of them was not found; or the model is one that cannot be certified.
     """
-    with eval_mode(model):
-        check_model(model, task)
-        snapshot_of(model, task)
+    with checked_subject(model, task):
         if (error := shortest_error(model, task)) is not None:
             string = task.decode(error)
             raise ValueError(f"certificate: its model answers {string!r} wrongly; it was edited, certify again")
@@ -47,8 +46,8 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
 def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
     """That strings like those of a certificate are answered rightly, as users read them; none where there are none."""
     sentences = []
-    for of_length in drawn.traced_strings(model, task, None, seed=0, num_lengths=2) or []:
-        sample = of_length.subsample
+    for strings in draw_strings(model, task, seed=0, num_lengths=2) or []:
+        sample = TracedStrings(strings, None).subsample
         with denormals_kept():
             graded = grade(model, task, sample)
         if bool(graded.wrong.any()):
@@ -67,8 +66,7 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) 
     Raises:
         ValueError: the certificate is not proved, or its proof is not found again.
     """
-    with eval_mode(model):
-        check_model(model, task)
+    with checked_subject(model, task):
         if certificate.closure is None or certificate.evidence is None:
             raise ValueError(f"certificate: expected one that is proved, got level {certificate.level}")
         extraction = _read_again(certificate.closure.requested_radius, model, task)

@@ -101,7 +101,10 @@ class _Shrinking:
     """A string that is answered wrongly, and how many pairs of positions may still be read to shorten it."""
 
     def __init__(self, model: SequenceModel, task: OracleTask, string: String, max_pairs: int | None) -> None:
-        self.model, self.task, self.string, self.pairs_left = model, task, string, max_pairs
+        self.model = model
+        self.task = task
+        self.string = string
+        self.pairs_left = max_pairs
 
     def to_shortest_wrong_prefix(self) -> None:
         """Go on with it."""

@@ -33,7 +33,7 @@ def streamed_machine_model(certificate: Certificate) -> TransducerModel:
     """
     _check_level(certificate)
     assert certificate.machine is not None
-    machine = machine_from_json(certificate.transducer if certificate.is_of_tree else certificate.machine)
+    machine = machine_from_json(certificate.transducer if certificate.machine_kind == "tree" else certificate.machine)
     assert isinstance(machine, Transducer)
     return TransducerModel(machine, certificate.classes)
 

@@ -1,42 +1,33 @@
-"""The strings on which a model is tested, and its answers to them."""
+"""The strings on which a model is tested: structured strings, samples of the task, and strings of rare answers."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
-
+import numpy as np
 import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from lengthwise.certification.counterexample import MAX_PAIRS_READ, Graded, grade
-from lengthwise.certification.methods.base import Unproved
-from lengthwise.certification.pairs import tested_pairs
-from lengthwise.certification.parts import Tested, TraceAgreement
-from lengthwise.certification.suites import with_rare_answers
+from lengthwise.automata.sampling import StringSampler
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, problems_of
 from lengthwise.conventions import IGNORE
-from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.evaluation.structured import STRUCTURED
-from lengthwise.extraction.base import Extraction, Reader, TraceCount, Traces
 from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.algorithmic.two_strings import GridTask
-from lengthwise.tasks.base import OracleTask, RegularTask, SymbolTask
+from lengthwise.tasks.base import RegularTask, SymbolTask
 
 TESTED_LENGTHS = (40, 500, 10_000)
 NUM_STRINGS = 1_000
 
-SUBSAMPLE_SIZE, NUM_COMPARED_FIRST = 100, 25
-"""How many strings of each of the shorter lengths decide whether a radius is worth a closer look, and how many of these
-are compared first: the states along them are kept."""
+FEWEST = 10
+"""The smallest number of strings for which rare answers are drawn: with fewer for each answer, samples stay as are."""
 
-MAX_SYMBOLS_READ = 1_000_000
-"""Strings with more symbols are read in part by the model; for the others the traces give the answers, if they can."""
-
-NUM_FIRST, NUM_FIRST_READ = 8, 32
-"""Strings that a model without a reader reads first, and that one does whose traces give no answers."""
+MAX_SAMPLED = 10**7
+"""The largest number of floats that drawing strings of rare answers may take: 80 MB, for example 1,000 states at 10,000
+of two symbols."""
 
 
 def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
-    """Those of them that the model reads, or the longest that it does."""
+    """Return the lengths that the model reads, or the longest that it reads if it reads none of them."""
     longest = model.max_length
     if longest is None:
         return TESTED_LENGTHS
@@ -46,11 +37,11 @@ def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
 def tested_strings(
     task: SymbolTask, length: int, num_strings: int, seed: int, longest: int | None
 ) -> Int64[Tensor, "B T"] | None:
-    """Structured strings, each once, for two fifths or less, of all families alike, and for the rest samples.
+    """Draw distinct structured strings for at most two fifths, equally many of each family, and samples for the rest.
 
-    Samples of frequent answers make room for strings of answers that too few have (`with_rare_answers`).
-    Where the task has no strings of this length they have a symbol less or more, but no more than `longest`; None where
-    these do not exist either.
+    Samples of frequent answers make room for strings of rare answers (`with_rare_answers`). If the task has no strings
+    of this length, they are one symbol shorter or longer, but never longer than `longest`. The result is None if those
+    do not exist either.
     """
     near = [n for n in (length, length - 1, length + 1) if n <= (longest or n)]
     legal = [n for n in near if task.is_legal_length(n)]
@@ -69,137 +60,64 @@ def tested_strings(
     return torch.cat([sampled, structured])
 
 
-class TracedStrings(NamedTuple):
-    """Strings of one length, and the model's states along them where a reader reads it."""
-
-    strings: Int64[Tensor, "B T"]
-    traces: Traces | None
-
-    @property
-    def subsample(self) -> Int64[Tensor, "N T"]:
-        """About `SUBSAMPLE_SIZE` of the strings, evenly spread."""
-        return self.strings[:: max(1, len(self.strings) // SUBSAMPLE_SIZE)]
-
-    def graded(self, model: SequenceModel, task: OracleTask) -> Iterator[tuple[Int64[Tensor, "N T"], Graded]]:
-        """Strings and the answers to them, part by part, so that a wrong answer to the first few can end it.
-
-        Of many symbols most answers are those of the traces, where these give any; `MAX_SYMBOLS_READ`, in strings that
-        are spread evenly, are read as the model always reads. Of a model without a reader strings are spread evenly and
-        have at most `MAX_PAIRS_READ` pairs of positions: of a transformer, a thousand of the longest take an hour.
-        """
-        stride = -(-self.strings.numel() // MAX_SYMBOLS_READ)
-        answers = self.traces.answers() if self.traces is not None and stride > 1 else None
-        if answers is not None:
-            answers[::stride] = final_answers(model, self.strings[::stride])
-            yield self.strings, Graded(answers, task.solve(self.strings)[:, -1])
-            return
-        for strings in self._parts():
-            yield strings, grade(model, task, strings)
-
-    def _parts(self) -> list[Int64[Tensor, "_ T"]]:
-        """What the model reads itself, a few strings first."""
-        strings = self.strings
-        if self.traces is None:
-            strings = strings[:: -(-strings.numel() * strings.shape[1] // MAX_PAIRS_READ)]
-            parts = [strings[:NUM_FIRST], strings[NUM_FIRST:]]
-        else:
-            is_first = torch.zeros(len(strings), dtype=torch.bool)
-            is_first[:: max(1, len(strings) // NUM_FIRST_READ)] = True
-            parts = [strings[is_first], strings[~is_first]]
-        return [part for part in parts if len(part)]
-
-
-AllStrings = Sequence[TracedStrings]
-"""The tested strings, by length."""
-
-
-def traced_strings(
-    model: SequenceModel, task: SymbolTask, reader: Reader[Any] | None, seed: int, num_lengths: int | None = None
-) -> list[TracedStrings] | None:
-    """The tested strings of every length, or the shortest few; None where the task has none near one of these."""
+def draw_strings(
+    model: SequenceModel, task: SymbolTask, seed: int, num_lengths: int | None = None
+) -> list[Int64[Tensor, "B T"]] | None:
+    """Draw the tested strings of every length, or of the shortest few; None if the task has none near one of these."""
     if isinstance(task, GridTask):
-        drawn: Sequence[Int64[Tensor, "_ _"] | None] = tested_pairs(len(task.reference.symbols), seed)[:num_lengths]
-    else:
-        lengths = tested_lengths(model)[:num_lengths]
-        drawn = [tested_strings(task, length, NUM_STRINGS, seed, model.max_length) for length in lengths]
-    strings = [of_length for of_length in drawn if of_length is not None]
-    if len(strings) < len(drawn):
-        return None
-    return [TracedStrings(of_length, None if reader is None else reader.traces(of_length)) for of_length in strings]
+        return tested_pairs(len(task.reference.symbols), seed)[:num_lengths]
+    lengths = tested_lengths(model)[:num_lengths]
+    drawn = [tested_strings(task, length, NUM_STRINGS, seed, model.max_length) for length in lengths]
+    existing = [strings for strings in drawn if strings is not None]
+    return existing if len(existing) == len(drawn) else None
 
 
-def grade_all(
-    model: SequenceModel, task: OracleTask, strings: AllStrings
-) -> tuple[tuple[Tested, ...], Int64[Tensor, " T"] | None]:
-    """How many answers are right, up to the first part with a wrong one; a string that is answered wrongly."""
-    tested: list[Tested] = []
-    for traced in strings:
-        done, wrong = [], None
-        for part, graded in traced.graded(model, task):
-            done.append(graded)
-            if bool(graded.wrong.any()):
-                wrong = part[graded.wrong][0]
-                break
-        all_graded = Graded(*map(torch.cat, zip(*done, strict=True)))
-        num_graded, num_wrong = int((all_graded.expected != IGNORE).sum()), int(all_graded.wrong.sum())
-        tested.append(
-            Tested(
-                length=traced.strings.shape[1],
-                num_strings=len(all_graded.answers),
-                num_graded=num_graded,
-                num_correct=num_graded - num_wrong,
-            )
-        )
-        if wrong is not None:
-            return tuple(tested), wrong
-    return tuple(tested), None
+def with_rare_answers(
+    machine: Transducer, samples: Int64[Tensor, "B T"], generator: torch.Generator
+) -> Int64[Tensor, "B T"]:
+    """Replace samples that have frequent answers by strings of answers that too few samples have.
 
-
-def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement, ...]:
-    """How many of the model's states are in the classes that the extracted machine names: all of them.
-
-    Raises:
-        Unproved: some are not.
+    The new strings are drawn uniformly. An answer that no string of this length has is skipped. Without the new strings
+    a model that never gives a rare answer could be right on all samples.
     """
-    return tuple(
-        _agreement(traced.strings, traced.traces.compare(extraction)) for traced in strings if traced.traces is not None
-    )
+    length, semiautomaton = samples.shape[1], machine.semiautomaton
+    answers = np.unique(machine.outputs[machine.outputs != IGNORE])
+    enough = len(samples) // (3 * len(answers))
+    if enough < FEWEST or len(machine.symbols) == 1:
+        return samples
+    last = machine.outputs[semiautomaton.final_states(samples.numpy(), machine.start)]
+    missing = {answer: enough - int((last == answer).sum()) for answer in answers.tolist()}
+    missing = {answer: count for answer, count in missing.items() if count > 0}
+    if semiautomaton.table[:, 1:].size * length * len(missing) > MAX_SAMPLED:
+        return samples
+    drawn, weights = [samples[:0]], np.ones(semiautomaton.table.shape)
+    for answer, count in missing.items():
+        sampler = StringSampler(semiautomaton, np.array([machine.start]), machine.outputs == answer, weights)
+        if sampler.possible(length)[0]:
+            uniforms = torch.rand(count, length, generator=generator, dtype=torch.float64).numpy()
+            drawn.append(torch.from_numpy(sampler.sample(uniforms, np.zeros(count, dtype=np.int64)).copy()))
+    rank = sum(np.where(last == answer, np.cumsum(last == answer), 0) for answer in answers.tolist())
+    is_kept = (last != IGNORE) & (rank <= enough)
+    order = np.concatenate([np.flatnonzero(is_kept), np.flatnonzero(~is_kept)])
+    num_drawn = sum(map(len, drawn))
+    return torch.cat([samples[np.sort(order[: len(samples) - num_drawn])], *drawn])
 
 
-class Stages(NamedTuple):
-    """What is compared one after the other: few strings of the two shorter lengths, more of them, and all strings.
-
-    The first two reject most extractions at little cost.
-    """
-
-    few: AllStrings
-    more: AllStrings
-    every: AllStrings
+def tested_pairs(num_letters: int, seed: int) -> list[Int64[Tensor, "B T"]]:
+    """Draw problems of two strings: unrelated, equal, moved, edited, periodic, and of one letter."""
+    return [_problems(num_letters, length, generator_for(seed, "tested", length)) for length in NUM_LETTERS]
 
 
-def stages(strings: AllStrings, reader: Reader[Any]) -> Stages:
-    """The stages of these strings."""
-    more = [traced.subsample for traced in strings[:2]]
-    few = [sample[:: max(1, len(sample) // NUM_COMPARED_FIRST)] for sample in more]
-    first, second = ([TracedStrings(sample, reader.traces(sample)) for sample in samples] for samples in (few, more))
-    return Stages(first, second, strings)
-
-
-def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:
-    """Raise an `Unproved` where states along powers of words are in another class than the machine says."""
-    traces = reader.power_traces()
-    count = None if traces is None else traces.compare(extraction)
-    if count is not None and count.num_disagreements:
-        raise Unproved(
-            f"{count.num_disagreements:,} of {count.num_nodes:,} states on powers of words are in another class than "
-            "the machine says"
-        )
-
-
-def _agreement(strings: Int64[Tensor, "B T"], count: TraceCount) -> TraceAgreement:
-    if count.num_disagreements:
-        raise Unproved(
-            f"{count.num_disagreements:,} of {count.num_nodes:,} states on strings of {strings.shape[1]:,} symbols are "
-            "in another class than the machine says"
-        )
-    return TraceAgreement(length=strings.shape[1], **count._asdict())
+def _problems(num_letters: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
+    shape = (NUM_PAIRS, length)
+    first, second = (torch.randint(num_letters, shape, generator=generator) for _ in range(2))
+    uniform = torch.rand(shape, generator=generator)
+    kind, row = torch.arange(NUM_PAIRS) % 8, torch.arange(NUM_PAIRS)
+    first[kind == 5] = first[kind == 5].gather(1, (torch.arange(length) % (1 + row[kind == 5, None] % 5)))
+    first[kind == 6] = first[kind == 6, :1]
+    second[kind == 6] = second[kind == 6, :1]
+    second[kind == 7] = first[kind == 7, :1]
+    related = torch.stack([first, first.roll(1, 1), torch.where(uniform < 0.8, first, second), first.flip(1)])
+    for index, made in enumerate(related, start=1):
+        second[kind == index] = made[kind == index]
+    return torch.from_numpy(problems_of(first.numpy(), second.numpy()))

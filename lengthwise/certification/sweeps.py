@@ -104,7 +104,9 @@ def cancelling_products(num_vectors: int, num_rows: int, count: int, dtype: torc
     def numbers(*shape: int) -> Array:
         return np.asarray(drawn.uniform(-2, 2, shape) * 2.0 ** drawn.integers(-10, 10, shape))
 
-    left, right, factors = numbers(num_vectors, count), numbers(num_rows, count), drawn.uniform(1, 2, half)
+    left = numbers(num_vectors, count)
+    right = numbers(num_rows, count)
+    factors = drawn.uniform(1, 2, half)
     # The second half has other digits, so that the errors of products do not cancel with the products.
     left[:, half : 2 * half] = -left[:, :half] * factors
     right[:, half : 2 * half] = right[:, :half] / factors

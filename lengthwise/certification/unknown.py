@@ -9,12 +9,12 @@ from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
-from lengthwise.certification.preconditions import check_model
+from lengthwise.certification.subject import checked_subject
 from lengthwise.conventions import Diverged
 from lengthwise.display import counted
 from lengthwise.extraction.base import reader_of
 from lengthwise.extraction.prototypes import NotFinite
-from lengthwise.models.base import RecurrentModel, check_is_model, eval_mode
+from lengthwise.models.base import RecurrentModel, check_is_model
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.regular.machine import machine_task
@@ -81,8 +81,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             "that you suspect"
         )
     names = texts_of("symbols", symbols), texts_of("classes", classes)
-    with eval_mode(model):
-        check_model(model, _placeholder(*names))
+    with checked_subject(model, _placeholder(*names)):
         reader = reader_of(model, names[0])
         assert reader is not None  # one reads all recurrent models
         strings = torch.randint(len(names[0]), (NUM_STRINGS, LENGTH), generator=generator_for(seed, "unknown"))

@@ -200,12 +200,10 @@ def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], enclosur
 
 def queries_of(enclosures: Enclosures, num_answers: int) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield the names of each query and of its graph, and the query's text; a net with one answer is right."""
-    low, high, table, outputs = (
-        enclosures.low,
-        enclosures.high,
-        enclosures.machine.semiautomaton.table,
-        enclosures.machine.outputs,
-    )
+    low = enclosures.low
+    high = enclosures.high
+    table = enclosures.machine.semiautomaton.table
+    outputs = enclosures.machine.outputs
     for (klass, symbol), target in np.ndenumerate(table):
         outside = [
             comparison

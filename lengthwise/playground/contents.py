@@ -112,7 +112,7 @@ def extraction_again(certificate: Certificate, model: SequenceModel, symbols: tu
 
     Another CPU may round otherwise, so that states close into other classes.
     """
-    if certificate.machine is None or certificate.closure is None or certificate.is_of_grid:
+    if certificate.machine is None or certificate.closure is None or certificate.machine_kind == "grid":
         return None
     reader = reader_of(model, symbols)
     if reader is None:

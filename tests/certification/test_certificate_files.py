@@ -244,7 +244,7 @@ def with_states(**fields: Any) -> Callable[[Content], None]:
 
 
 NAN, HUGE = float("nan"), 10**30
-LEAD_REQUIRED = "expected a positive logit margin, got none"
+LEAD_REQUIRED = "expected a positive logit margin, got "
 EDITS = [
     ("extracted", other_answers, "its machine and its transducer answer"),
     ("extracted", one_entry_less, "table: has no entry for the classes"),
@@ -274,13 +274,18 @@ EDITS = [
     (
         "proved",
         set_to("gru", "model", "name"),
-        "a RegularGPT of variant merge, got those of gru",
+        "and a tree machine, got model 'gru'; certify again",
     ),
-    ("proved", set_to("bare", "model", "variant"), "expected enclosures of a RegularGPT of variant merge"),
-    ("proved", set_to(2, "model", "thickness"), "expected enclosures of a RegularGPT of thickness 1, got 2"),
-    ("bounded", set_to(2, "model", "num_layers"), "of one layer without hidden units, got those of block-linear-rnn"),
-    ("bounded", set_to(8, "model", "hidden"), "of one layer without hidden units, got those of block-linear-rnn"),
-    ("proved", set_to("a\x1b[31mb", "model", "name"), r"got those of a\x1b[31mb; certify again"),
+    (
+        "proved",
+        set_to("bare", "model", "variant"),
+        "method 'enclosures' expects regular-gpt with variant='merge', thickness=1 or codebook-gpt with ",
+    ),
+    ("proved", set_to(True, "model", "thickness"), "got regular-gpt with thickness=True"),
+    ("proved", set_to(2, "model", "thickness"), "got regular-gpt with thickness=2; certify again"),
+    ("bounded", set_to(2, "model", "num_layers"), "got block-linear-rnn with num_layers=2; certify"),
+    ("bounded", set_to(8, "model", "hidden"), "got block-linear-rnn with hidden=8; certify again"),
+    ("proved", set_to("a\x1b[31mb", "model", "name"), r"got model 'a\x1b[31mb'; certify again"),
     ("proved", set_to({}, "model"), "expected the name of its model, got none"),
     ("proved", set_to(["even", "even"], "classes"), "expected a name of its own for each class, got one twice"),
     ("proved", set_to(64, "max_length"), "expected no max_length at level proved, got one"),
@@ -291,7 +296,7 @@ EDITS = [
     ("bounded", other_answers, "its machine and its transducer answer"),
     ("bounded", set_to(65, "max_length"), "expected the largest length of its evidence, got another"),
     ("bounded", set_to(0.002, "evidence", "drift"), "expected states that stay in their balls, got a longer drift"),
-    ("bounded", set_to("stochastic", "model", "columns"), "expected isometries of a BlockLinearRNN with columns 'refl"),
+    ("bounded", set_to("stochastic", "model", "columns"), "got block-linear-rnn with columns='stochastic'"),
     ("bounded", set_to("proved", "level"), "expected no max_length at level proved, got one"),
     ("proved", with_codes(logit_margin=0.0), LEAD_REQUIRED),
     ("proved", with_codes(slack=0.0), "got no slack"),
@@ -332,7 +337,7 @@ EDITS = [
         set_to(4, "evidence", "num_prototypes"),
         "one set around each prototype, got another",
     ),
-    ("proved", the_transducer_as_machine, "expected enclosures of a RegularGPT of variant merge"),
+    ("proved", the_transducer_as_machine, "and a tree machine, got transducer machine"),
     ("proved", with_codes(slack=None), "got no slack"),
     ("proved", with_codes(num_merges=0), "evidence.num_merges: Input should be greater than or equal to 1"),
     ("extracted", left_out("transducer"), "transducer: Field required"),

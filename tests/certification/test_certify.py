@@ -9,15 +9,15 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 import lengthwise.certification.methods.enclosures.prover as enclosures_module
 import lengthwise.certification.methods.intervals.prover as intervals_module
-import lengthwise.certification.strings as strings_module
+import lengthwise.certification.traces as traces_module
 import lengthwise.extraction.tree as tree_module
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.builder import _map
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.methods.enclosures.prover import invariant_enclosures
-from lengthwise.certification.preconditions import check_model
-from lengthwise.certification.strings import SUBSAMPLE_SIZE, TracedStrings
+from lengthwise.certification.subject import check_model
+from lengthwise.certification.traces import SUBSAMPLE_SIZE, TracedStrings
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.extraction.base import reader_of
@@ -158,7 +158,7 @@ def test_a_state_whose_answer_no_prototype_gives_is_in_no_class() -> None:
 @pytest.mark.parametrize("config", [{"thickness": 2}, {"variant": "code"}, {"lower_chunk_sizes": (4,)}, {}])
 def test_answers_to_many_symbols_are_the_models_own(config, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read off trees where these are followed, and from the model where they are others than its own."""
-    monkeypatch.setattr(strings_module, "MAX_SYMBOLS_READ", 1_000)
+    monkeypatch.setattr(traces_module, "MAX_SYMBOLS_READ", 1_000)
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=4, **config).double()  # no answer hangs on a bit
     strings = task.sample(200, 37, torch.Generator().manual_seed(0)).inputs

@@ -14,7 +14,7 @@ from torch import nn
 
 from lengthwise import certify, machine_model
 from lengthwise.automata import Semiautomaton, Transducer
-from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, leads
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead
 from lengthwise.certification.methods.base import PROVERS, Prover, Unproved
 from lengthwise.certification.parts import PositiveCount
 from lengthwise.certification.verify import check
@@ -92,6 +92,9 @@ class WindowReader(Reader[WindowModel]):
 class WindowEvidence(Evidence):
     """All windows, and the smallest lead of a right logit."""
 
+    requires = Requirement("transducer", {"window": {}})
+    assumes = "the model reads two symbols"
+
     method: Literal["windows"] = "windows"
     num_windows: PositiveCount
     logit_margin: float
@@ -99,10 +102,8 @@ class WindowEvidence(Evidence):
     def describe(self) -> str:
         return f"{self.num_windows} windows"
 
-    def check(self, certificate: Certificate) -> str:
-        if certificate.model["name"] != "window" or not leads(self.logit_margin, certificate):
-            raise ValueError("evidence: expected windows with a positive logit margin, got others; certify again")
-        return "the model reads two symbols"
+    def check_numbers(self, certificate: Certificate) -> None:
+        check_lead(self.logit_margin, certificate)
 
 
 @PROVERS.register("windows")
@@ -157,8 +158,11 @@ def test_a_new_kind_whose_answers_rounding_decides_is_not_proved() -> None:
 def test_evidence_of_a_new_kind_belongs_to_it() -> None:
     certificate = certify(last_symbol_window(), LastSymbol())
     no_margin = certificate.evidence.model_copy(update={"logit_margin": 0.0})
-    for change in ({"model": {"name": "gru"}}, {"evidence": no_margin}):
-        with pytest.raises(ValueError, match="expected windows with a positive logit margin"):
+    for change, message in (
+        ({"model": {"name": "gru"}}, "method 'windows' expects window and a transducer machine, got model 'gru'"),
+        ({"evidence": no_margin}, "expected a positive logit margin, got 0.0"),
+    ):
+        with pytest.raises(ValueError, match=message):
             check(certificate.model_copy(update=change))
 
 

@@ -6,7 +6,8 @@ import torch
 from lengthwise.certification import strings as strings_module
 from lengthwise.certification.certify import certify
 from lengthwise.certification.counterexample import shrunk_error
-from lengthwise.certification.strings import TracedStrings, grade_all
+from lengthwise.certification.searches import search_samples
+from lengthwise.certification.traces import TracedStrings
 from lengthwise.models import make_model
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks import make_task
@@ -42,7 +43,7 @@ def test_without_traces_few_strings_are_read_first_and_never_more_pairs_than_may
     strings = [TracedStrings(torch.ones(1_000, length, dtype=torch.int64), None) for length in (41, 10_001)]
     for right_up_to, expected in ((0, {41: 8}), (41, {41: 1_000, 10_001: 8}), (10_001, {41: 1_000, 10_001: 22})):
         model = RightUpTo(right_up_to)
-        tested, wrong = grade_all(model, task, strings)
+        wrong, tested, _ = search_samples(model, task, strings)
         assert model.num_read == expected
         assert {part.length: part.num_strings for part in tested} == expected
         assert (wrong is None) == (right_up_to == 10_001)

@@ -6,7 +6,7 @@ from lengthwise.automata.labeled import labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.certification import strings as strings_module
 from lengthwise.certification.certify import certify
-from lengthwise.certification.suites import with_rare_answers
+from lengthwise.certification.strings import with_rare_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from lengthwise.certification.strings import NUM_FIRST_READ, TracedStrings, grade_all
+from lengthwise.certification.searches import search_samples
+from lengthwise.certification.traces import NUM_FIRST_READ, TracedStrings
 from lengthwise.constructions import construct
 from lengthwise.extraction import recurrent as recurrent_module
 from lengthwise.extraction.base import reader_of
@@ -81,7 +82,7 @@ def test_a_recurrence_that_errs_reads_few_strings_and_one_that_does_not_reads_al
     model = make_model("gru", PARITY, d_model=8)
     strings = PARITY.sample(500, 20, torch.Generator().manual_seed(0)).inputs
     traced = TracedStrings(strings, reader_of(model, PARITY.symbols).traces(strings))
-    (tested,), wrong = grade_all(model, PARITY, [traced])
+    wrong, (tested,), _ = search_samples(model, PARITY, [traced])
     assert NUM_FIRST_READ <= tested.num_strings < NUM_FIRST_READ + 5
     assert wrong is not None
     parts = [part for part, _ in traced.graded(model, PARITY)]

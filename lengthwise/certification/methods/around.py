@@ -1,6 +1,6 @@
-"""What evidence of sets around prototypes has in common."""
+"""Evidence of sets around prototypes, for several methods."""
 
-from lengthwise.certification.certificate import Certificate, Evidence, describe_lead, leads
+from lengthwise.certification.certificate import Certificate, Evidence, check_lead, describe_lead
 from lengthwise.certification.parts import Distance, PositiveCount
 
 
@@ -18,10 +18,9 @@ class AroundPrototypes(Evidence):
         around = f"around {self.num_prototypes} prototypes, radii up to {self.radius:.2g}"
         return f"{around}; {describe_lead(self.logit_margin)}"
 
-    def check_sets(self, certificate: Certificate) -> None:
-        """Raise a ValueError unless there is one for each prototype, and a lead in each."""
+    def check_numbers(self, certificate: Certificate) -> None:
+        """Raise a ValueError unless each prototype has a set, and the right logit leads in each."""
         closure = certificate.closure
         if closure is None or self.num_prototypes != closure.num_prototypes:
             raise ValueError("evidence: expected one set around each prototype, got another number; certify again")
-        if not leads(self.logit_margin, certificate):
-            raise ValueError("evidence: expected a positive logit margin, got none; certify again")
+        check_lead(self.logit_margin, certificate)

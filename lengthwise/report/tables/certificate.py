@@ -43,12 +43,14 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
 
 
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
-    machine, closure, laws = certificate.machine, certificate.closure, certificate.laws
+    machine = certificate.machine
+    closure = certificate.closure
+    laws = certificate.laws
     if machine is not None:
         size, size_of_task = certificate.num_classes
         yield (
             ("machine", f"{size} classes go down; of the task's rule {size_of_task}")
-            if certificate.is_of_grid
+            if certificate.machine_kind == "grid"
             else ("machine", f"{size} classes; the task's transducer has {size_of_task} states")
         )
     if closure is not None:

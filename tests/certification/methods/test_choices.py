@@ -129,7 +129,8 @@ def test_evidence_is_checked_against_the_model_that_the_certificate_names() -> N
     assert f"{evidence.num_states}, all {evidence.num_steps} steps enumerated; " in evidence.describe()
     assert "in 3 columns rounding may decide" in evidence.model_copy(update={"num_undecided": 3}).describe()
     named = {"name": "pd-ssm", "diagonal": "none", "driven": False, "form": "scatter", "num_layers": 1}
-    assert "enumerated" in evidence.check(Certificate.model_construct(model=named))
+    machine = {"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [0]}
+    assert "enumerated" in evidence.check(Certificate.model_construct(model=named, machine=machine, classes=("no",)))
     for changes in ({"name": "gru"}, {"driven": True}, {"num_layers": 2}):
-        with pytest.raises(ValueError, match="evidence: expected states of a PDSSM of one layer"):
-            evidence.check(Certificate.model_construct(model=named | changes))
+        with pytest.raises(ValueError, match="evidence: method 'choices' expects pd-ssm with "):
+            evidence.check(Certificate.model_construct(model=named | changes, machine=machine))

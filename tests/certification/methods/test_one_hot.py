@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification import strings as strings_module
+from lengthwise.certification import traces as traces_module
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.machines import first_error
@@ -371,7 +371,7 @@ def test_some_strings_of_each_length_are_computed_as_products(monkeypatch: pytes
 
     monkeypatch.setattr(one_hot, "compare_exact_traces", recorded)
     monkeypatch.setattr(one_hot, "MAX_COMPUTED", 5_000)
-    monkeypatch.setattr(strings_module, "NUM_COMPARED_FIRST", 2)
+    monkeypatch.setattr(traces_module, "NUM_COMPARED_FIRST", 2)
     assert certify(construct("block-linear-rnn", SUM).model, SUM).level == "proved"
     assert {(10, 40), (10, 500)} <= set(computed)
     assert not any(count > 10 and length == 500 for count, length in computed)

@@ -15,7 +15,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.checker import Rejected, between, demand_lead
 from lengthwise.certification.methods.base import Unproved
-from lengthwise.certification.methods.intervals.evidence import KINDS as KINDS_OF_EVIDENCE
+from lengthwise.certification.methods.intervals.evidence import IntervalEvidence
 from lengthwise.certification.methods.intervals.prover import IntervalProver, growth, invariant_intervals
 from lengthwise.certification.methods.steps import STEPS, margin, steps_of
 from lengthwise.certification.verify import check
@@ -42,7 +42,7 @@ def shaken(kind: str, seed: int, factor: float, layers: int = 1) -> RecurrentMod
 
 
 def test_every_kind_of_step_is_tried_here() -> None:
-    assert sorted(STEPS) == sorted([*KINDS, "wrapped"]) == sorted(KINDS_OF_EVIDENCE)
+    assert sorted(STEPS) == sorted([*KINDS, "wrapped"]) == sorted(IntervalEvidence.requires.models)
 
 
 @pytest.mark.parametrize("kind", KINDS)

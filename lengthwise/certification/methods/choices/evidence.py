@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, describe_lead, leads
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead, describe_lead
 from lengthwise.certification.parts import Count, PositiveCount
 
 
@@ -13,6 +13,12 @@ class ChoiceEvidence(Evidence):
     `num_undecided`: in how many columns of these rounding may decide; each choice is among the steps. `logit_margin`:
     by how much the logit of the answer leads (None: there is one answer only).
     """
+
+    requires = Requirement(
+        "transducer",
+        {"pd-ssm": {"diagonal": "none", "driven": False, "form": "scatter", "num_layers": 1}},
+    )
+    assumes = "the model's states and steps are those enumerated"
 
     method: Literal["choices"] = "choices"
     num_states: PositiveCount
@@ -27,14 +33,5 @@ class ChoiceEvidence(Evidence):
             f"{describe_lead(self.logit_margin)}"
         )
 
-    def check(self, certificate: Certificate) -> str:
-        model = certificate.model
-        settings = {"name": "pd-ssm", "diagonal": "none", "driven": False, "form": "scatter", "num_layers": 1}
-        if certificate.is_of_tree or not settings.items() <= model.items():
-            raise ValueError(
-                "evidence: expected states of a PDSSM of one layer, not driven and with no diagonal, got those of "
-                f"{model['name']}; certify again"
-            )
-        if not leads(self.logit_margin, certificate):
-            raise ValueError("evidence: expected a positive logit margin, got none; certify again")
-        return "the model's states and steps are those enumerated"
+    def check_numbers(self, certificate: Certificate) -> None:
+        check_lead(self.logit_margin, certificate)

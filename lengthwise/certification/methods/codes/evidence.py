@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, describe_lead, leads
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead, describe_lead
 from lengthwise.certification.parts import PositiveCount
 
 
@@ -13,6 +13,9 @@ class CodeEvidence(Evidence):
     `slack`: how far every merged state is, rounding allowed for, from where another code were the nearest (None: there
     is one code only). `logit_margin`: by how much the right logit leads (None: there is one answer only).
     """
+
+    requires = Requirement("tree", {"codebook-gpt": {}})
+    assumes = "the model merges codes as the machine does"
 
     method: Literal["codes"] = "codes"
     num_codes: PositiveCount
@@ -26,14 +29,7 @@ class CodeEvidence(Evidence):
             f"{self.num_codes:,}, all {self.num_merges:,} merges enumerated; {slack}{describe_lead(self.logit_margin)}"
         )
 
-    def check(self, certificate: Certificate) -> str:
-        if certificate.model["name"] != "codebook-gpt" or not certificate.is_of_tree:
-            raise ValueError(
-                f"evidence: expected merges of the codes of a CodebookGPT, got those of {certificate.model['name']}; "
-                "certify again"
-            )
+    def check_numbers(self, certificate: Certificate) -> None:
         if not (self.num_codes == 1 if self.slack is None else self.slack > 0):
             raise ValueError("evidence: expected merged states nearest to their codes, got no slack; certify again")
-        if not leads(self.logit_margin, certificate):
-            raise ValueError("evidence: expected a positive logit margin, got none; certify again")
-        return "the model merges codes as the machine does"
+        check_lead(self.logit_margin, certificate)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lengthwise.certification.certificate import EVIDENCE, Certificate
+from lengthwise.certification.certificate import EVIDENCE, Requirement
 from lengthwise.certification.methods.around import AroundPrototypes
 
 
@@ -13,20 +13,10 @@ class EnclosureEvidence(AroundPrototypes):
     `radius` is the largest radius of an enclosure along one of its axes.
     """
 
-    method: Literal["enclosures"] = "enclosures"
+    requires = Requirement(
+        "tree",
+        {name: {"variant": "merge", "thickness": 1} for name in ("regular-gpt", "codebook-gpt")},
+    )
+    assumes = "the model maps the enclosures of its prototypes into one another"
 
-    def check(self, certificate: Certificate) -> str:
-        model = certificate.model
-        is_merge = model["name"] in ("regular-gpt", "codebook-gpt") and model.get("variant") == "merge"
-        if not (is_merge and certificate.is_of_tree):
-            raise ValueError(
-                f"evidence: expected enclosures of a RegularGPT of variant merge, got those of {model['name']}; "
-                "certify again"
-            )
-        if model.get("thickness") != 1:
-            raise ValueError(
-                f"evidence: expected enclosures of a RegularGPT of thickness 1, got {model.get('thickness')}; certify "
-                "again"
-            )
-        self.check_sets(certificate)
-        return "the model maps the enclosures of its prototypes into one another"
+    method: Literal["enclosures"] = "enclosures"

@@ -111,7 +111,9 @@ class ExactProver(Prover):
         check_usual(model, kinds)
         if not isinstance(readout, nn.Sequential) or [type(part) for part in readout] != [nn.Identity, nn.Linear]:
             raise ValueError("model: exact merges are known with a linear read-out, got another one")
-        machine, points, leaves = extraction.fine, extraction.prototypes.double(), model.tree.leaves
+        machine = extraction.fine
+        points = extraction.prototypes.double()
+        leaves = model.tree.leaves
         if not torch.equal(extraction.prototypes[: len(leaves)], leaves):
             raise ValueError("extraction: its first prototypes are not the model's leaves; extract from this model")
         assert isinstance(machine, TreeMachine)

@@ -2,10 +2,8 @@
 
 from typing import Literal
 
-from lengthwise.certification.certificate import EVIDENCE, Certificate
+from lengthwise.certification.certificate import EVIDENCE, Requirement
 from lengthwise.certification.methods.around import AroundPrototypes
-
-KINDS = ("gru", "lstm", "rnn", "wrapped")
 
 
 @EVIDENCE.register("intervals")
@@ -15,13 +13,7 @@ class IntervalEvidence(AroundPrototypes):
     `radius` is half the length of the longest interval.
     """
 
-    method: Literal["intervals"] = "intervals"
+    requires = Requirement("transducer", {name: {} for name in ("gru", "lstm", "rnn", "wrapped")})
+    assumes = "the model maps the intervals around its prototypes into one another"
 
-    def check(self, certificate: Certificate) -> str:
-        name = certificate.model["name"]
-        if name not in KINDS or certificate.is_of_tree:
-            raise ValueError(
-                f"evidence: expected intervals for one of {', '.join(KINDS)}, got some for {name}; certify again"
-            )
-        self.check_sets(certificate)
-        return "the model maps the intervals around its prototypes into one another"
+    method: Literal["intervals"] = "intervals"

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lengthwise.certification.certificate import EVIDENCE, Certificate, describe_lead
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Requirement, describe_lead
 from lengthwise.certification.methods.around import AroundPrototypes
 from lengthwise.certification.parts import Distance, PositiveCount
 
@@ -15,6 +15,15 @@ class IsometryEvidence(AroundPrototypes):
     stays the same; the margin nearly vanishes at their edge. `drift` is the drift of the first step; later steps drift
     no less.
     """
+
+    requires = Requirement(
+        "transducer",
+        {"block-linear-rnn": {"columns": "reflected", "num_layers": 1, "hidden": 0}},
+    )
+    assumes = (
+        "the model's states drift from its prototypes by at most that much a step, and its answers stay the same up to "
+        "that distance"
+    )
 
     method: Literal["isometries"] = "isometries"
     drift: Distance
@@ -31,18 +40,7 @@ class IsometryEvidence(AroundPrototypes):
             f"states drift {self.drift:.2g} a step, up to {self.max_length:,} steps"
         )
 
-    def check(self, certificate: Certificate) -> str:
-        model = certificate.model
-        kind = (model["name"], model.get("columns"), model.get("num_layers"), model.get("hidden"))
-        if kind != ("block-linear-rnn", "reflected", 1, 0) or certificate.is_of_tree:
-            raise ValueError(
-                "evidence: expected isometries of a BlockLinearRNN with columns 'reflected', of one layer without "
-                f"hidden units, got those of {model['name']}; certify again"
-            )
-        self.check_sets(certificate)
+    def check_numbers(self, certificate: Certificate) -> None:
+        super().check_numbers(certificate)
         if self.drift * self.max_length > self.radius * (1 + 1e-9):
             raise ValueError("evidence: expected states that stay in their balls, got a longer drift; certify again")
-        return (
-            f"the model's states drift {self.drift:.2g} a step from its prototypes, "
-            f"and its answers stay the same up to a distance of {self.radius:.2g}"
-        )

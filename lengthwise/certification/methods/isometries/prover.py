@@ -149,7 +149,9 @@ class Balls:
     def __init__(self, readout: nn.Module, points: Float64[Tensor, "K D"], outputs: Int64[Tensor, " K"]) -> None:
         if not isinstance(readout, nn.Sequential):
             raise ValueError(f"model: bounds are known for its usual read-out, got a {type(readout).__name__}")
-        self.readout, self.points, self.outputs = readout, points, outputs
+        self.readout = readout
+        self.points = points
+        self.outputs = outputs
 
     def margin(self, radius: float) -> float:
         """By how much the logit of each one's answer exceeds every other one in its whole ball, at least."""

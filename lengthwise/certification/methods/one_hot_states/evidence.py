@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, describe_lead, leads
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead, describe_lead
 from lengthwise.certification.parts import PositiveCount
 
 
@@ -13,6 +13,9 @@ class StateEvidence(Evidence):
     `slack`: how much closer two logits of a column could come before float32 gave another column.
     `logit_margin`: by how much the logit of a state's answer leads (None: there is one answer only).
     """
+
+    requires = Requirement("transducer", {"block-linear-rnn": {"columns": "stochastic", "num_layers": 1}})
+    assumes = "the model's states and steps are those enumerated"
 
     method: Literal["states"] = "states"
     num_states: PositiveCount
@@ -26,18 +29,10 @@ class StateEvidence(Evidence):
             f"{self.num_states:,}, all {self.num_steps:,} steps enumerated; {slack}{describe_lead(self.logit_margin)}"
         )
 
-    def check(self, certificate: Certificate) -> str:
-        model, closure = certificate.model, certificate.closure
-        is_one_hot = (model.get("columns"), model.get("num_layers")) == ("stochastic", 1)
-        if model["name"] != "block-linear-rnn" or not is_one_hot or certificate.is_of_tree:
-            raise ValueError(
-                f"evidence: expected states of a BlockLinearRNN of one layer with one-hot columns, got those of "
-                f"{model['name']}; certify again"
-            )
+    def check_numbers(self, certificate: Certificate) -> None:
+        closure = certificate.closure
         if closure is None or self.num_states != closure.num_prototypes:
             raise ValueError("evidence: expected one prototype for each state, got another number; certify again")
         if self.slack is not None and self.slack <= 0:
             raise ValueError("evidence: expected columns that rounding cannot change, got no slack; certify again")
-        if not leads(self.logit_margin, certificate):
-            raise ValueError("evidence: expected a positive logit margin, got none; certify again")
-        return "the model's states and steps are those enumerated"
+        check_lead(self.logit_margin, certificate)

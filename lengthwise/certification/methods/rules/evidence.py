@@ -3,7 +3,7 @@
 from typing import Literal
 
 from lengthwise.automata.grid_machine import GridMachine
-from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement
 from lengthwise.certification.machines import machine_from_json
 from lengthwise.certification.parts import Distance, PositiveCount
 
@@ -16,6 +16,9 @@ class RuleEvidence(Evidence):
     one class only).
     """
 
+    requires = Requirement("grid", {"grid-recurrence": {"messages": "categorical"}})
+    assumes = "the model's cells, borders and numbers are the machine's"
+
     method: Literal["rules"] = "rules"
     num_cells: PositiveCount
     slack: Distance | None
@@ -24,18 +27,11 @@ class RuleEvidence(Evidence):
         lead = "there is one class only" if self.slack is None else f"the right class leads by {self.slack:.2g}"
         return f"all {self.num_cells:,} cells enumerated; {lead}; answers are sums of integers"
 
-    def check(self, certificate: Certificate) -> str:
-        model = certificate.model
-        if (model["name"], model.get("messages")) != ("grid-recurrence", "categorical") or not certificate.is_of_grid:
-            raise ValueError(
-                "evidence: expected cells of a GridRecurrence with categorical messages, got those of "
-                f"{model['name']}; certify again"
-            )
+    def check_numbers(self, certificate: Certificate) -> None:
         if self.slack is not None and not self.slack > 0:
             raise ValueError("evidence: expected a leading class for each cell, got no slack; certify again")
-        assert certificate.machine is not None  # as `is_of_grid` says
+        assert certificate.machine is not None  # a requirement of this method
         machine = machine_from_json(certificate.machine)
         assert isinstance(machine, GridMachine)
         if self.num_cells != machine.num_cells:
             raise ValueError("evidence: expected the cells of its machine, got another number; certify again")
-        return "the model's cells, borders and numbers are the machine's"

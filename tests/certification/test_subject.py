@@ -13,7 +13,7 @@ from torch import nn
 from lengthwise import construct, make_model, make_task, wrap
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
-from lengthwise.certification.preconditions import check_made_by_settings
+from lengthwise.certification.subject import check_made_by_settings
 from lengthwise.models.base import SequenceModel
 
 TASK = LastSymbol()

@@ -1,6 +1,12 @@
-"""What has to hold before a model can be examined."""
+"""The subject of a certificate: a model and its task, checked before and unchanged after.
 
-from collections.abc import Mapping
+A certificate names a model by its settings and its weights. The checks here reject whatever would make such a
+certificate about another net: arithmetic that is not float32 or float64 on a CPU, a changed attribute, or an answer
+that depends on chance or on earlier calls.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -8,11 +14,25 @@ from torch import Tensor, nn
 
 from lengthwise.certification.builder import weights_digest
 from lengthwise.devices import check_arithmetic
-from lengthwise.models.base import MODELS, SequenceModel, outline
+from lengthwise.models.base import MODELS, SequenceModel, eval_mode, outline
 from lengthwise.models.consistency import check_consistent, check_methods, check_sizes, some_strings
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import MachineTask
 from lengthwise.tasks.consistency import check_task_consistent
+
+
+@contextmanager
+def checked_subject(model: SequenceModel, task: MachineTask) -> Iterator[None]:
+    """Check a model and its task, keep the model in evaluation mode, and check at the end that nothing changed.
+
+    Raises:
+        ValueError: the model or the task cannot be certified, or the block changed the weights or the answers.
+    """
+    with eval_mode(model):
+        check_model(model, task)
+        before = _snapshot_of(model, task)
+        yield
+        _check_unchanged(model, task, before)
 
 
 def check_model(model: SequenceModel, task: MachineTask) -> None:
@@ -69,14 +89,14 @@ def _are_same(one: object, another: Tensor) -> bool:
     return isinstance(one, Tensor) and one.dtype == another.dtype and torch.equal(one, another)
 
 
-class Snapshot(NamedTuple):
+class _Snapshot(NamedTuple):
     """A model's weights, by their hash, and its logits on some strings."""
 
     weights: str
     logits: Tensor
 
 
-def snapshot_of(model: SequenceModel, task: MachineTask) -> Snapshot:
+def _snapshot_of(model: SequenceModel, task: MachineTask) -> _Snapshot:
     """What of a model may not change; a ValueError where the same strings have other logits the second time.
 
     What is proved of one run of a model has to hold of the next: layers by torch keep to `model.eval()`, others may
@@ -88,7 +108,7 @@ def snapshot_of(model: SequenceModel, task: MachineTask) -> Snapshot:
             "model: expected the same logits from the same strings, got others the second time; turn off dropout, "
             "noise and whatever else model.eval() leaves random"
         )
-    return Snapshot(weights_digest(model), first)
+    return _Snapshot(weights_digest(model), first)
 
 
 def _check_axes(model: SequenceModel, task: MachineTask) -> None:
@@ -178,7 +198,7 @@ def _settings_of(part: nn.Module) -> dict[str, object]:
     return {name: value for name, value in vars(part).items() if isinstance(value, kinds) and name not in own}
 
 
-def check_unchanged(model: SequenceModel, task: MachineTask, before: Snapshot) -> None:
+def _check_unchanged(model: SequenceModel, task: MachineTask, before: _Snapshot) -> None:
     """Reject a model that reading strings has changed: what was found of it need not hold of what it is now."""
     changed = {
         "weights": weights_digest(model) != before.weights,

@@ -1,0 +1,152 @@
+"""Searches for a wrongly answered string, in the order in which `certify` runs them.
+
+A model may compute an answer in several ways: in a batch, alone, or as a prefix of another string. These ways round
+differently, so each has a search of its own.
+"""
+
+from collections.abc import Callable
+from itertools import groupby
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.automata.conformance import conformance_strings
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.counterexample import Graded, String, all_strings, grade, max_enumerated_length
+from lengthwise.certification.parts import Tested
+from lengthwise.certification.traces import AllStrings
+from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.length_curve import prefix_answers
+from lengthwise.models.base import SequenceModel
+from lengthwise.tasks.base import MachineTask, OracleTask
+from lengthwise.threads import denormals_kept
+
+MAX_SHORT = 64
+"""The largest number of strings of one length for which all of them are read alone."""
+
+NUM_LONGEST = 16
+"""How many of the longest strings are read with denormal numbers kept, which is slow."""
+
+MAX_SYMBOLS_OF_PREFIXES = 4_096
+"""The largest number of symbols, over all strings, of the strings whose prefixes are answered at once."""
+
+MAX_SYMBOLS_OF_SUITE = 100_000
+"""The largest number of symbols, over all strings, of the conformance suite."""
+
+
+class Outcome(NamedTuple):
+    """The result of a search: a wrongly answered string or None, counts of right answers, and its name."""
+
+    wrong: String | None
+    tested: tuple[Tested, ...] = ()
+    found_by: str = ""
+
+
+class Search(NamedTuple):
+    """A search for a wrongly answered string, under the name that a certificate gives it."""
+
+    name: str
+    run: Callable[[SequenceModel, MachineTask, AllStrings], Outcome]
+
+
+def run_searches(model: SequenceModel, task: MachineTask, strings: AllStrings) -> Outcome:
+    """Run `SEARCHES` in turn, up to the first that finds a wrongly answered string."""
+    tested: tuple[Tested, ...] = ()
+    for name, run in SEARCHES:
+        outcome = run(model, task, strings)
+        tested += outcome.tested
+        if outcome.wrong is not None:
+            return Outcome(outcome.wrong, tested, name)
+    return Outcome(None, tested)
+
+
+def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
+    """Grade the answers to all strings, in batches, and count the right ones up to the first batch with a wrong one."""
+    tested: list[Tested] = []
+    for traced in strings:
+        done, wrong = [], None
+        for part, graded in traced.graded(model, task):
+            done.append(graded)
+            if bool(graded.wrong.any()):
+                wrong = part[graded.wrong][0]
+                break
+        all_graded = Graded(*map(torch.cat, zip(*done, strict=True)))
+        num_graded, num_wrong = int((all_graded.expected != IGNORE).sum()), int(all_graded.wrong.sum())
+        tested.append(
+            Tested(
+                length=traced.strings.shape[1],
+                num_strings=len(all_graded.answers),
+                num_graded=num_graded,
+                num_correct=num_graded - num_wrong,
+            )
+        )
+        if wrong is not None:
+            return Outcome(wrong, tuple(tested))
+    return Outcome(None, tuple(tested))
+
+
+def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
+    """Grade strings that are read alone, as users read them: the shortest, and about 100 of each of two lengths.
+
+    If a reader supports the model, it also reads `NUM_LONGEST` of the longest strings, all at once.
+    """
+    with denormals_kept():
+        for batch in (*_shortest(model, task), *(traced.subsample for traced in strings[:2])):
+            string: Tensor
+            for string in batch:
+                if bool(grade(model, task, string[None]).wrong):
+                    return Outcome(string)
+        for traced in strings[2:]:
+            if traced.traces is not None:
+                longest = traced.strings[:: -(-len(traced.strings) // NUM_LONGEST)]
+                wrong = grade(model, task, longest).wrong
+                if bool(wrong.any()):
+                    return Outcome(longest[wrong][0])
+    return Outcome(None)
+
+
+def search_prefixes(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
+    """Grade the prefixes of strings, all answered at once, as in training on every prefix."""
+    for traced in strings[:2]:
+        sample = traced.subsample
+        sample = sample[:: max(1, sample.numel() // MAX_SYMBOLS_OF_PREFIXES)]
+        expected = task.solve(sample)
+        with denormals_kept():
+            wrong = (expected != IGNORE) & (prefix_answers(model, sample) != expected)
+        for row, index in torch.nonzero(wrong)[:1].tolist():
+            return Outcome(sample[row, : index + 1])
+    return Outcome(None)
+
+
+def search_conformance(model: SequenceModel, task: MachineTask, strings: AllStrings) -> Outcome:
+    """Grade the strings that tell the task's machine from others (`automata.conformance`), not the tested strings.
+
+    They lead to every state and through every transition, as far as `MAX_SYMBOLS_OF_SUITE` and the longest string that
+    the model reads allow. Up to there, a model that never gives some answer is wrong on one of them.
+    """
+    if not isinstance(reference := task.reference, Transducer):
+        return Outcome(None)
+    for length, group in groupby(conformance_strings(reference, MAX_SYMBOLS_OF_SUITE), key=len):
+        batch = torch.tensor(list(group))
+        if length > (model.max_length or length):
+            return Outcome(None)
+        wrong = grade(model, task, batch).wrong
+        if bool(wrong.any()):
+            return Outcome(batch[wrong][0])
+    return Outcome(None)
+
+
+def _shortest(model: SequenceModel, task: OracleTask) -> list[Int64[Tensor, "B T"]]:
+    """Return all strings of each length that has at most `MAX_SHORT` of them."""
+    lengths = range(1, max_enumerated_length(model, task) + 1)
+    return [all_strings(task, length) for length in lengths if len(task.symbols) ** length <= MAX_SHORT]
+
+
+SEARCHES = (
+    Search("samples", search_samples),
+    Search("strings read alone", search_alone),
+    Search("prefixes", search_prefixes),
+    Search("conformance suite", search_conformance),
+)
