@@ -18,10 +18,26 @@ def test_files_functions_and_constructors_are_short(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 400 or file.name in IN_ONE_PIECE
     for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Assign):
+            assert not is_packed(node), f"line {node.lineno} assigns more than two variables"
         if isinstance(node, ast.FunctionDef):
             assert node.end_lineno - node.lineno < 60, f"{node.name} is over 60 lines"
             arguments = node.args
             assert len(arguments.args + arguments.kwonlyargs) <= 12, f"{node.name} takes over 12 parameters"
+
+
+def is_packed(node: ast.Assign) -> bool:
+    """Whether a tuple of three or more values is assigned to as many variables; constants may share a line."""
+    target = node.targets[0]
+    if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Tuple) or len(target.elts) <= 2:
+        return False
+    is_starred = any(isinstance(part, ast.Starred) for part in target.elts)
+    return not is_starred and any(ast.unparse(part) != ast.unparse(part).upper() for part in target.elts)
+
+
+def test_packed_assignments_are_noticed() -> None:
+    cases = {"a, b, c = 1, 2, 3": True, "a, b = 1, 2": False, "A, B, C = 1, 2, 3": False, "a, b, c = made()": False}
+    assert {case: is_packed(ast.parse(case).body[0]) for case in cases} == cases
 
 
 @pytest.mark.parametrize("name", ["utils", "common", "helpers"])

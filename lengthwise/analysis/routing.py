@@ -62,7 +62,9 @@ def hillis_steele_scan(length: int) -> list[Merge]:
 
     Source: Hillis and Steele, "Data Parallel Algorithms" (1986).
     """
-    merges, step, stride = [], 1, 1
+    merges = []
+    step = 1
+    stride = 1
     while stride < length:
         merges += [Merge(step, position, (position - stride, position)) for position in range(stride, length)]
         step, stride = step + 1, 2 * stride

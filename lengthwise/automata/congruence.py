@@ -53,7 +53,9 @@ def _united(
     What is known of a block is kept at its first class. A pair that cannot be united stays apart: later blocks are
     coarser, so that no more pairs can be.
     """
-    table, apart, blocks = table.copy(), apart.copy(), np.arange(len(apart))
+    table = table.copy()
+    apart = apart.copy()
+    blocks = np.arange(len(apart))
     for first, second in pairs:
         low, high = sorted((int(blocks[first]), int(blocks[second])))
         if low == high or apart[low, high]:

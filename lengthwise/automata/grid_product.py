@@ -291,7 +291,9 @@ def _narrow_difference(
         next_layer: list[tuple[np.ndarray, tuple[int, ...]]] = []
         for column, string in layer:
             for letter in range(size):
-                crossing, passed, differs = np.array(entering), np.empty_like(column), False
+                crossing = np.array(entering)
+                passed = np.empty_like(column)
+                differs = False
                 for index, other_letter in enumerate(letters):
                     for k, machine in enumerate((one, other)):
                         p, q = (crossing[k], column[k, index]) if is_first else (column[k, index], crossing[k])

@@ -38,7 +38,9 @@ CROWDED = 45
 ALONG = (0.5, 0.4, 0.6, 0.3, 0.7)
 """Where on its curve a label may stand."""
 
-SWEEPS, ROUNDS, SAMPLES = 12, 3, 13
+SWEEPS = 12
+ROUNDS = 3
+SAMPLES = 13
 
 Point = Float[np.ndarray, " 2"]
 Points = Float[np.ndarray, "_ 2"]

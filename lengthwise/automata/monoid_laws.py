@@ -31,7 +31,9 @@ def monoid_laws(machine: TreeMachine) -> MonoidLaws:
         >>> monoid_laws(tree_machine(library.parity()))
         MonoidLaws(pad_is_identity=True, num_decided=8, num_violations=0)
     """
-    every, pad, chunk = np.arange(machine.num_classes), int(machine.leaves[0]), machine.chunk_size
+    every = np.arange(machine.num_classes)
+    pad = int(machine.leaves[0])
+    chunk = machine.chunk_size
     alone = np.full((chunk, machine.num_classes, chunk), pad)
     alone[np.arange(chunk), :, np.arange(chunk)] = every
     merged = machine.merged(alone)

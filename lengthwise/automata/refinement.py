@@ -68,7 +68,9 @@ def _split_by_smaller_halves(
     edges_into = np.searchsorted(table.ravel()[by_target], np.arange(num_states + 1)).tolist()
     sources, symbols = (by_target // num_symbols).tolist(), (by_target % num_symbols).tolist()
     order = np.argsort(blocks, kind="stable")
-    states, at, block_of = order.tolist(), np.argsort(order).tolist(), blocks.tolist()
+    states = order.tolist()
+    at = np.argsort(order).tolist()
+    block_of = blocks.tolist()
     bounds = np.searchsorted(blocks[order], np.arange(blocks.max() + 2)).tolist()
     first, end = bounds[:-1], bounds[1:]
     waiting = list(range(len(first)))
@@ -84,10 +86,15 @@ def _split_by_smaller_halves(
                 block = block_of[state]
                 front, index = first[block] + num_marked[block], at[state]
                 other = states[front]
-                states[front], states[index], at[state], at[other] = state, other, front, index
+                states[front] = state
+                states[index] = other
+                at[state] = front
+                at[other] = index
                 num_marked[block] += 1
             for block, count in num_marked.items():
-                begin, middle, stop = first[block], first[block] + count, end[block]
+                begin = first[block]
+                middle = first[block] + count
+                stop = end[block]
                 if middle == stop:
                     continue
                 # The smaller half becomes the new block. Only it has to wait: if the old block still waits, both do

@@ -110,7 +110,9 @@ def _edges(dfa: DFA) -> Edges:
 
 def _best(edges: Edges, states: set[int]) -> int:
     """The state without which all edges together get the fewest new symbols; of several the first."""
-    incoming, outgoing, loops = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list), Counter[int]()
+    incoming = defaultdict[int, list[int]](list)
+    outgoing = defaultdict[int, list[int]](list)
+    loops = Counter[int]()
     for (p, q), node in edges.items():
         size = _size(node)
         if p == q:

@@ -46,8 +46,8 @@ def leaderboard(
     from lengthwise.experiment import parse_scale
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
-    from lengthwise.runs.records import read_diverged, read_records, records_file, restore, restore_diverged
-    from lengthwise.studies.leaderboard.experiments.leaderboard import ENTRANTS, RATES, Entrant, leaderboard_of
+    from lengthwise.runs.records import read_records, records_file
+    from lengthwise.studies.leaderboard.experiments.leaderboard import ENTRANTS, leaderboard_of
 
     _check_given(scale, pages)
     records = records_file(pages, file_stem("leaderboard", scale))
@@ -63,23 +63,38 @@ def leaderboard(
             device=device,
         )
     check_alone("model", "lengthwise train")
-    console, options, size = Output(), PoolOptions(workers), parse_scale(scale)
+    console = Output()
     names = _models_of(model)
     _check_not_there(names, {entrant.model: entrant.column for entrant in ENTRANTS})
     before = read_records(records) if records.exists() else []
     _say_what_is_there(records, before, [*(entrant.model for entrant in ENTRANTS), *names], scale, console)
-    # With any rate: each is made once before the first is trained.
+    size = parse_scale(scale)
+    _announce(names, row, size, console)
+    with workers_on(device):
+        added = [_with_rate(name, size, runs, console, PoolOptions(workers)) for name in names]
+        _restore(records, before, runs)
+        own = leaderboard_of(added, size).select(row)
+        whole = leaderboard_of([*ENTRANTS, *added], size)
+        page = Page("leaderboard", scale, whole, runs, pages, before, f"lengthwise leaderboard --model {model}")
+        return _run(own, page, console, PoolOptions(workers))
+
+
+def _announce(names: Sequence[str], row: str | None, size: "Scale", console: Output) -> None:
+    """Print how many runs each model takes. Making them here finds a wrong setting before the first run trains."""
+    from lengthwise.studies.leaderboard.experiments.leaderboard import RATES, Entrant, leaderboard_of
+
     planned = leaderboard_of([Entrant(name, name, {}, RATES[0]) for name in names], size).select(row)
     console.print_line(
         f"{', '.join(names)}: {len(RATES)} runs each for a learning rate, then {len(planned.specs) // len(names)} each"
     )
-    with workers_on(device):
-        added = [_with_rate(name, size, runs, console, options) for name in names]
-        restore(before, runs)
-        restore_diverged(read_diverged(records) if before else [], runs)
-        own, whole = leaderboard_of(added, size).select(row), leaderboard_of([*ENTRANTS, *added], size)
-        page = Page("leaderboard", scale, whole, runs, pages, before, f"lengthwise leaderboard --model {model}")
-        return _run(own, page, console, options)
+
+
+def _restore(records: Path, before: "list[RunResult]", runs: Path) -> None:
+    """Write the recorded runs, finished and diverged ones, into the folder of runs."""
+    from lengthwise.runs.records import read_diverged, restore, restore_diverged
+
+    restore(before, runs)
+    restore_diverged(read_diverged(records) if before else [], runs)
 
 
 def _run(own: "Experiment", page: Page, console: Output, options: "PoolOptions") -> int:

@@ -81,7 +81,9 @@ def _evaluate_drawn(
     from lengthwise.report.pages.terminal import MAX_ROWS, measuring_display, print_curve
     from lengthwise.report.tables.runs import curves_as_csv
 
-    task, requested, run = stored.task, parse_lengths("41-500" if lengths is None else lengths), stored.run
+    task = stored.task
+    requested = parse_lengths("41-500" if lengths is None else lengths)
+    run = stored.run
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
     console = Output()
     with measuring_display(console) as set_progress:
@@ -231,7 +233,9 @@ def predict(
         for line in text.split("\n"):
             write_row(line.split("\t"))  # a text is made of lines, and source code has tabs
         return 0
-    code, number, is_learned = 0, 0, (model / "learned.json").exists()
+    code = 0
+    number = 0
+    is_learned = (model / "learned.json").exists()
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
         try:
             prediction = predict_text(stored.model, stored.task, text, is_learned=is_learned)

@@ -91,11 +91,17 @@ def target_of(machine: Machine) -> Target:
         ValueError: a task has no finite machine, or a machine's answers are not class ids.
     """
     if isinstance(machine, RegularTask):
-        transducer, classes, task = machine.transducer, machine.classes, machine
+        transducer = machine.transducer
+        classes = machine.classes
+        task = machine
     elif isinstance(machine, DFA):
-        transducer, classes, task = machine.transducer, ("out", "in"), None
+        transducer = machine.transducer
+        classes = ("out", "in")
+        task = None
     elif isinstance(machine, Transducer):
-        transducer, classes, task = machine, tuple(map(str, range(max(1, int(machine.outputs.max()) + 1)))), None
+        transducer = machine
+        classes = tuple(map(str, range(max(1, int(machine.outputs.max()) + 1))))
+        task = None
     else:
         raise ValueError(
             f"machine: expected a task that a finite machine solves, got "

@@ -114,7 +114,9 @@ def _cleaned(content: Any, traced: Graph) -> Any:
 
     graph = content.graph
     graph.name = f"lengthwise_{traced.form}"
-    content.producer_name, content.producer_version, content.doc_string = "lengthwise", "", None
+    content.producer_name = "lengthwise"
+    content.producer_version = ""
+    content.doc_string = None
     content.metadata_props.clear()
     graph.metadata_props.clear()
     values = [*graph.inputs, *graph.initializers.values()]
@@ -156,7 +158,9 @@ def _scanned(content: Any, first: torch.Tensor, *, in_parts: bool) -> Any:
         num_outputs=2,
     )
     last, answers = loop.outputs
-    loop.name, last.name, answers.name = "symbols", "last_state", "logits_of_prefixes"
+    loop.name = "symbols"
+    last.name = "last_state"
+    answers.name = "logits_of_prefixes"
     answers.shape, answers.type = ir.Shape(["batch", "length", int(logits.shape[1])]), state_type
     last.shape, last.type = ir.Shape(["batch", first.shape[1]]), state_type
     graph = ir.Graph(

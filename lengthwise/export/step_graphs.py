@@ -189,7 +189,9 @@ def stacked_step(graph: GraphBuilder, model: BoundedStackedRNN, symbol: int) -> 
 
 def wrapped_step(graph: GraphBuilder, model: WrappedRNN, symbol: int) -> list[Value]:
     """Layers of torch's own; of an lstm the state has the contents of all layers first, then the outputs."""
-    core, size, layers = model.core, model.config.hidden_size, model.config.num_layers
+    core = model.core
+    size = model.config.hidden_size
+    layers = model.config.num_layers
     assert isinstance(core, nn.RNNBase)
     parts = graph.split(graph.source, [size] * (graph.width // size))
     before, hidden = parts[:-layers], parts[-layers:]

@@ -96,7 +96,9 @@ class KnownMerges:
             merged = self._indices_of(merge_windows(self._layer, self._states[torch.tensor(chunk)]))
             self._merged.update(zip(chunk, merged.tolist(), strict=True))
             if len(self._states) > MAX_KNOWN:
-                self._merged, self._indices, self._are_few = {}, {}, False
+                self._merged = {}
+                self._indices = {}
+                self._are_few = False
                 return None
         return torch.tensor([self._merged[key] for key in keys])
 
@@ -120,7 +122,9 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMer
     """
     check_tree(tree := model.tree)
     known = known or KnownMerges(model)
-    states, codes, levels = tree.leaves, strings + 1, []
+    states = tree.leaves
+    codes = strings + 1
+    levels = []
     for _ in range(num_levels(strings.shape[1], tree.chunk_size)):
         windows, codes = _distinct_windows(codes, len(states), tree.chunk_size)
         counts = codes.flatten().bincount(minlength=len(windows))

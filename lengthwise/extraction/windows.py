@@ -49,7 +49,9 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
     if size is None:
         raise ValueError("model: expected one whose answers depend on the last positions alone, got one that reads all")
     numbers: dict[Window, int] = {(): 0}
-    outputs, table, margin = [IGNORE], [], float("inf")
+    outputs = [IGNORE]
+    table = []
+    margin = float("inf")
     frontier: list[Window] = [()]
     while frontier:
         found_next: dict[Window, None] = {}

@@ -37,7 +37,9 @@ def machine_of_graph(graph: Graph) -> LabeledMachine:
     states = {name: attributes for name, attributes in graph.nodes.items() if not _marks_start(name, attributes)}
     drawing = _Drawing(graph, states)
     drawing.check_texts()
-    starts, edges, accepting = drawing.starts(), drawing.edges(), drawing.accepting()
+    starts = drawing.starts()
+    edges = drawing.edges()
+    accepting = drawing.accepting()
     if not starts and (bold := drawing.initial_of_openfst()) is not None:
         return _openfst_machine(drawing, bold, edges, accepting)
     draft = Draft()

@@ -319,7 +319,9 @@ class _Parser:
             self.begin = begin.end() if begin else self.index
             got = self.source[self.begin]
             raise ValueError(f"line {self._line()}: expected names, quoted texts and marks of DOT, got {got!r}")
-        self.kind, self.text, self.index = match.lastgroup or "", match[match.lastindex or 0], match.end()
+        self.kind = match.lastgroup or ""
+        self.text = match[match.lastindex or 0]
+        self.index = match.end()
         self.begin = self.index - len(self.text)
         if self.kind == "html":
             self.index = self._end_of_html()

@@ -38,7 +38,10 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
     """
     _check_entries(content, _ENTRIES, _ENTRIES, "entries")
     types, alphabet = (_names(content[entry], entry) for entry in ("types", "alphabet"))
-    nodes, numbers, start, outputs = _list(content["nodes"], "nodes"), dict[str, int](), [], []
+    nodes = _list(content["nodes"], "nodes")
+    numbers = dict[str, int]()
+    start = []
+    outputs = []
     for node in nodes:
         _check_entries(node, _OF_NODE, ("id", "source", "data"), "entries of a node")
         name = _number(node["id"])
@@ -56,7 +59,9 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
     columns, given = {symbol: v for v, symbol in enumerate(alphabet)}, set()
     for edge in _list(content["edges"], "edges"):
         _check_entries(edge, _OF_EDGE, ("source", "target", "name"), "entries of an edge")
-        source, target, symbol = _number(edge["source"]), _number(edge["target"]), edge["name"]
+        source = _number(edge["source"])
+        target = _number(edge["target"])
+        symbol = edge["name"]
         if symbol not in columns or source not in numbers:
             unknown = f"source {source}" if symbol in columns else f"name {str(symbol)[:60]!r}"
             raise ValueError(f"edges: expected nodes and symbols that the file declares, got {unknown}; declare it")

@@ -93,7 +93,9 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
     entries = ("symbols", "start", "table", "outputs")
     if set(content) - {"classes", *_NOTES} != set(entries):
         raise ValueError(f"expected the entries {', '.join(entries)} and classes, got {_listed(content)}")
-    symbols, table, outputs = _names(content["symbols"], "symbols"), content["table"], content["outputs"]
+    symbols = _names(content["symbols"], "symbols")
+    table = content["table"]
+    outputs = content["outputs"]
     if not _is_table(table) or {len(row) for row in table} != {len(symbols)}:
         raise ValueError(f"table: expected rows of {len(symbols)} numbers of states, got others; give one row a state")
     if not _are_numbers([content["start"]]) or not _are_numbers(outputs):

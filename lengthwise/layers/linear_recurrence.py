@@ -37,7 +37,9 @@ class DenseLinearLayer(RecurrentLayer):
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         """Step after step: with one A for all strings, a step is a single product of matrices."""
-        inputs, latest, states = self.b(features), state, []
+        inputs = self.b(features)
+        latest = state
+        states = []
         for driven in inputs.unbind(1):
             latest = torch.addmm(driven, latest, self.a.T)
             states.append(latest)

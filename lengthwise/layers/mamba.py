@@ -39,7 +39,9 @@ class SelectiveLayer(RecurrentLayer):
         learned_start: bool,
     ) -> None:
         super().__init__()
-        self.width, self.d_state, self.eigenvalues = 2 * d_model, d_state, eigenvalues
+        self.width = 2 * d_model
+        self.d_state = d_state
+        self.eigenvalues = eigenvalues
         self.convolution = ShortConvolution(channels=num_convolved, width=conv) if conv else None
         self.convolution_bias = nn.Parameter(torch.empty(num_convolved)) if conv else None
         self.sizes = [math.prod(state_shape), self.convolution.state_size if self.convolution else 0]

@@ -81,7 +81,9 @@ class TimeMix(_Shifted):
             averages.append((old * a + new * v) / (old * b + new))
             later = torch.maximum(largest - decay, k)
             old, new = torch.exp(largest - decay - later), torch.exp(k - later)
-            a, b, largest = old * a + new * v, old * b + new, later
+            a = old * a + new * v
+            b = old * b + new
+            largest = later
         outputs = self.output(receptance * torch.stack(averages, 1))
         return outputs, torch.cat([features[:, -1], a, b, largest], 1)
 

@@ -91,7 +91,9 @@ class MLSTMLayer(TabledLayer):
         """`num_blocks` is how many such layers, or others, the model has: W_out begins the smaller."""
         super().__init__()
         inner = 2 * d_model
-        self.num_heads, self.width, self.num_blocks = num_heads, inner // num_heads, num_blocks
+        self.num_heads = num_heads
+        self.width = inner // num_heads
+        self.num_blocks = num_blocks
         self.convolution = ShortConvolution(channels=inner, width=conv) if conv else None
         recent = self.convolution.state_size if self.convolution else 0
         self.sizes = [num_heads * self.width * (self.width + 1), num_heads, recent]

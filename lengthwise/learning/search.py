@@ -89,7 +89,9 @@ def search(
     Raises:
         ValueError: no model became a machine; a string is longer than training can be.
     """
-    task, started, began = Sample(held=examples), time.process_time(), 0.0
+    task = Sample(held=examples)
+    started = time.process_time()
+    began = 0.0
     if (longest := int(examples.lengths.max())) > MAX_LENGTH:
         raise ValueError(f"examples: expected strings of at most {MAX_LENGTH:,} symbols, got one of {longest:,}")
     candidates: list[tuple[Attempt, BlockLinearRNN, Transducer]] = []

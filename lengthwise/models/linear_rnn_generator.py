@@ -122,7 +122,9 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
             for weight in (self.hidden_weight, self.input_weight, self.readout.weight)
         )
         bias = [Fraction(number) for number in self.readout.bias.double().tolist()]
-        token, state, tokens = len(inputs[0]) - 1, [Fraction(0)] * len(hidden), []
+        token = len(inputs[0]) - 1
+        state = [Fraction(0)] * len(hidden)
+        tokens = []
         for i in range(count):
             state = [_dot(row, state) + read[token] for row, read in zip(hidden, inputs, strict=True)]
             logits = [_dot(row, state) + b for row, b in zip(readout, bias, strict=True)]

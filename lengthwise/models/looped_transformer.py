@@ -249,7 +249,9 @@ class LoopedTransformer(CausalTransformer):
         """
         length, recomputed = read.shape[1], self._is_recomputed()
         scales, (attention,) = self._scales_of_loops(self.config.num_loops * length), self._attention(read)
-        size, state, parts = math.isqrt(length) if recomputed else length, None, []
+        size = math.isqrt(length) if recomputed else length
+        state = None
+        parts = []
         for first in range(0, length, size):
             arguments = (state, read, scales, attention, range(first, min(first + size, length)))
             if recomputed:

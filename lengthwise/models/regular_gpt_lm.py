@@ -150,7 +150,9 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         return [parameter for parameter in self.layers.parameters() if parameter.ndim == 2]
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        states, length, read = self._read(inputs), inputs.shape[1], []
+        states = self._read(inputs)
+        length = inputs.shape[1]
+        read = []
         levels, chunk = self.num_levels(length), self.config.chunk_size
         for level in range(levels):
             states = self._after(states, level, chunk**level)
@@ -162,7 +164,9 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
         """Level l computes the positions at multiples of C^l before the last one alone: T K (1 + 1/C + ...) states."""
-        states, levels, chunk = self._read(inputs), self.num_levels(inputs.shape[1]), self.config.chunk_size
+        states = self._read(inputs)
+        levels = self.num_levels(inputs.shape[1])
+        chunk = self.config.chunk_size
         for level in range(levels):
             if level:
                 states = states[:, (states.shape[1] - 1) % chunk :: chunk]

@@ -120,10 +120,14 @@ def _in_chunks_of(
     step = symbol.repeat_interleave(products)
     overlaps = b * (k @ k.mT)
     reads = (q @ k.mT).masked_fill(step > symbol[:, None], 0.0)
-    from_start, to_end, last = k, k, torch.ones_like(b[..., :1, :])
+    from_start = k
+    to_end = k
+    last = torch.ones_like(b[..., :1, :])
     if decays is not None:
         overlaps, reads = overlaps * decays.between_steps, reads * decays.to_symbols
-        from_start, to_end, last = decays.step * k, decays.to_end * k, decays.last
+        from_start = decays.step * k
+        to_end = decays.to_end * k
+        last = decays.last
         q = decays.symbol * q
     # The solver looks at what is below the diagonal alone, and takes the diagonal for ones.
     driven = torch.linalg.solve_triangular(

@@ -147,7 +147,9 @@ class _BandedAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, ...]:
         query, key, value, band = ctx.saved_tensors  # type: ignore[attr-defined]
-        by_query, by_key, by_value = torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(value)
+        by_query = torch.empty_like(query)
+        by_key = torch.zeros_like(key)
+        by_value = torch.zeros_like(value)
         by_band = torch.zeros_like(band)
         for queries, keys, rows, columns in _blocks(query.shape[1], band):
             weights = _weights(query[:, queries], key[:, keys], band[:, rows, columns])

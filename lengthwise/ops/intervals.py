@@ -107,7 +107,9 @@ class Intervals:
                 terms.append(Intervals.around(weight))
                 one = one[0] @ weight.T, one[1] @ weight.abs().T, one[2] @ weight.abs().T
                 units += weight.shape[1]
-            center, radius, size = center + one[0], radius + one[1], size + one[2]
+            center = center + one[0]
+            radius = radius + one[1]
+            size = size + one[2]
         image = Intervals(center - radius, center + radius)
         return image if Intervals.is_sum_exact(size, *terms) else image.rounded(size, units)
 

@@ -133,7 +133,9 @@ class _Part:
     def __init__(
         self, rates: Tensor, like: Tensor, length: int, eigenvalues: Eigenvalues, tabled: _Tabled | None
     ) -> None:
-        self.rates, self.eigenvalues, self.tabled = rates, eigenvalues, tabled
+        self.rates = rates
+        self.eigenvalues = eigenvalues
+        self.tabled = tabled
         self.decays = like.new_empty(length, *like.shape)
         self.states = like.new_empty(length + 1, *like.shape)
 
@@ -213,7 +215,9 @@ def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]
     by_exponent, weighted = torch.empty_like(adjoint), torch.empty_like(adjoint)
     for t in reversed(range(len(by_time[0]))):
         steps, values, b, c, by_outputs, by_steps, by_values, by_b, by_c = (each[t] for each in by_time)
-        decays, before, after = part.decays[t], part.states[t], part.states[t + 1]
+        decays = part.decays[t]
+        before = part.states[t]
+        after = part.states[t + 1]
         adjoint.addcmul_(c.mT, by_outputs)
         torch.bmm(by_outputs, after.mT, out=by_c)
         torch.bmm(values, adjoint.mT, out=by_b)

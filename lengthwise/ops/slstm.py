@@ -48,7 +48,10 @@ def slstm_by_definition(
         >>> log_norm.exp().item()  # half of 1, and 1
         1.5
     """
-    c, n, m, outputs = average, torch.ones_like(average), log_norm, []
+    c = average
+    n = torch.ones_like(average)
+    m = log_norm
+    outputs = []
     for g in gates.unbind(1):
         i, f, z, o = (g + torch.einsum("bhe,khed->bkhd", h, feedback)).unbind(1)
         kept = F.logsigmoid(f) + m

@@ -177,7 +177,9 @@ class _SparseRecurrence(torch.autograd.Function):
         by_initial = backwards.at(in_time[0]).applied(OTHER[form], adjoints[0])
         before = torch.cat([_numbers(initial)[None], states[:-1]])
         by_row = RowSums(in_time.flatten(), len(mixtures))
-        left, right, by_factors = adjoints, before, None
+        left = adjoints
+        right = before
+        by_factors = None
         if steps.factors is not None:
             # Of each row, D's gradient is the sum of l[p(j)] conj(x[j]) (scatter), of l[i] conj(x[p(i)]) (gather).
             moved = steps.indices[in_time]

@@ -170,7 +170,10 @@ def prefix_states(
         return cut_prefix_states(ids, tree, perturb)
     levels = tree.num_levels(ids.shape[1])
     skipped, num_tabled = _num_leading_pads(ids, tree), _num_tabled(tree, table_rows)
-    rows, codes, answers, level = tree.leaves, ids[:, skipped:], [], 0
+    rows = tree.leaves
+    codes = ids[:, skipped:]
+    answers = []
+    level = 0
     merge = merge_of(tree.layers[-1])
     while level < levels and (level < num_tabled if perturb else _repeats(rows, [codes], tree, table_rows)):
         rows, (codes,) = _merge_distinct(rows, [_shifted(codes, level, tree)], tree, merge)
@@ -225,7 +228,9 @@ def last_states(
     depths = [tree.num_levels(ids.shape[1]) for ids in batches]
     # The trees that still grow; their nodes are codes as long as states are shared.
     growing = dict(enumerate(ids[:, _num_leading_pads(ids, tree) :] for ids in batches))
-    rows, level, merge = tree.leaves, 0, merge_of(tree.layers[-1])
+    rows = tree.leaves
+    level = 0
+    merge = merge_of(tree.layers[-1])
     tops: dict[int, Tensor] = {}
     while growing and (level < num_tabled if perturb else _repeats(rows, growing.values(), tree, table_rows)):
         rows, growing = _merge_codes(rows, growing, level, tree, merge)

@@ -49,7 +49,9 @@ def certify_against(folder: Path, source: str, out: Path | None = None) -> Certi
             task.
     """
     stored = load_stored(folder)
-    model, task, about = stored.model, stored.task, {stored.kind: stored.name}
+    model = stored.model
+    task = stored.task
+    about = {stored.kind: stored.name}
     if not isinstance(task, RegularTask):
         raise ValueError(f"{folder}: expected a model of a regular task, got {task.name}; its machine is none")
     (given,) = given_machines([source], task.symbols)

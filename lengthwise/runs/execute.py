@@ -179,7 +179,9 @@ def _pursue(work: _Work, until: Until) -> _Trained:
         attempt, changes = work.spec.attempt(number), until.models[number % len(until.models)]
         work.decide(0, course.announce(changes, attempt.seed))
         state = work.where.state(attempt)
-        certificate, problem, is_solved = None, None, False
+        certificate = None
+        problem = None
+        is_solved = False
         try:
             _train(state, work, course)
             loss, is_solved = loss_at_end(state, work.spec.task, attempt.recipe, seed=attempt.seed)

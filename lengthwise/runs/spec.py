@@ -119,7 +119,9 @@ def make_spec(
         (10, 128)
     """
     _check_sections(settings, other_tasks)
-    task_class, model_class, seed = TASKS[task], MODELS[model], whole_seed(seed)
+    task_class = TASKS[task]
+    model_class = MODELS[model]
+    seed = whole_seed(seed)
     goal = None if until is None else parse_goal(until)
     base_preset = _preset(
         model_class, (task_class.default_preset or None) if preset is None else preset, until=goal is not None
@@ -129,22 +131,13 @@ def make_spec(
     base: Settings = {"train": base_preset.train, "model": base_preset.models.get(model, {})}
     pursuit = base_preset.until.get(model, Pursuit({"pace": {}}))
     merged = merge(merge(base, {} if goal is None else {"train": pursuit.train}), settings)
-    problems = [
-        f"{quoted(s)}: no such section{nearest(s, SECTIONS)} (known: {', '.join(SECTIONS)})"
-        for s in settings
-        if s not in (*SECTIONS, "seed", "preset")
-    ]
+    problems = _misplaced(settings, seed)
     built: dict[str, Any] = {}
     for section, kind in (("task", task_class), ("model", model_class.Config), ("train", Recipe)):
         try:
             built[section] = validated(kind, _section(merged, section), path=section)
         except ValueError as error:
             problems.append(str(error))
-    problems += [
-        f"{name}: no section; give it apart from the settings" for name in ("seed", "preset") if name in settings
-    ]
-    if not 0 <= seed <= MAX_SEED:
-        problems.append(f"seed: expected an integer from 0 to {MAX_SEED:,}, got {truncate(str(seed))}")
     if problems:
         raise ValueError("\n".join(problems))
     spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
@@ -154,6 +147,21 @@ def make_spec(
     spec = spec._replace(other_tasks=tuple(_other_task(task_class, {**fields, **changes}) for changes in other_tasks))
     check(spec)
     return spec
+
+
+def _misplaced(settings: Mapping[str, Any], seed: int) -> list[str]:
+    """Describe unknown sections, settings that are arguments of `make_spec`, and a seed out of range."""
+    problems = [
+        f"{quoted(section)}: no such section{nearest(section, SECTIONS)} (known: {', '.join(SECTIONS)})"
+        for section in settings
+        if section not in (*SECTIONS, "seed", "preset")
+    ]
+    problems += [
+        f"{name}: no section; give it apart from the settings" for name in ("seed", "preset") if name in settings
+    ]
+    if not 0 <= seed <= MAX_SEED:
+        problems.append(f"seed: expected an integer from 0 to {MAX_SEED:,}, got {truncate(str(seed))}")
+    return problems
 
 
 def _check_sections(settings: object, other_tasks: object) -> None:

@@ -92,7 +92,9 @@ def in_memory(
     Raises:
         ValueError: a token is none of the tokenizer's.
     """
-    vocab_size, bounds, stop = len(tokenizer.symbols), {}, 0
+    vocab_size = len(tokenizer.symbols)
+    bounds = {}
+    stop = 0
     for name in SPLITS:
         bounds[name] = (stop, stop + len(tokens[name]))
         stop += len(tokens[name])

@@ -96,7 +96,9 @@ class Batches:
     """
 
     def __init__(self, task: Task, recipe: Recipe, *, seed: int) -> None:
-        self.task, self.recipe, self.seed = task, recipe, seed
+        self.task = task
+        self.recipe = recipe
+        self.seed = seed
         self._sets: dict[tuple[Task, int], Batch] = {}
 
     def draw(self, step: int, length: int, generator: torch.Generator) -> Batch:

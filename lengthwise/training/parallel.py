@@ -28,7 +28,9 @@ class StepLosses(nn.Module):
 
     def __init__(self, model: SequenceModel, head: StateHead | None, ranks: Ranks) -> None:
         super().__init__()
-        self.model, self.head, self.ranks = model, head, ranks
+        self.model = model
+        self.head = head
+        self.ranks = ranks
 
     def forward(self, *arguments: Any) -> StepLoss:
         """As `step_loss`, after its model and head: batch, task, recipe, step of the schedule, generators."""

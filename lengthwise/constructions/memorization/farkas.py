@@ -91,7 +91,9 @@ def refute_below(memorization: Memorization | RationalMemorization) -> list[Fark
         >>> [(certificate.frequencies, certificate.kind) for certificate in refute_below(memorize("abcabd"))]
         [((1,), 'exact'), ((2,), 'coincidence'), ((3,), 'coincidence')]
     """
-    word, lower, certificates = memorization.word, memorization.lower, []
+    word = memorization.word
+    lower = memorization.lower
+    certificates = []
     if isinstance(memorization, RationalMemorization):
         smaller = [frequencies_of(orders, word.period) for d, orders in sets_of_orders(word.period) if d < lower]
     else:
@@ -156,7 +158,9 @@ def _is_about(word: Word, certificate: FarkasCertificate) -> bool:
 
     Python reads positions from the end where they are negative, and sums of any length.
     """
-    both, numbers, num_symbols = certificate.pairs, certificate.numbers, len(word.symbols)
+    both = certificate.pairs
+    numbers = certificate.numbers
+    num_symbols = len(word.symbols)
     if not both or len(both) != len(numbers) or (certificate.kind == "coincidence" and len(both) != 2):
         return False
     if not all(0 <= i < word.period and 0 <= j < num_symbols and word.letters[i] != j for i, j in both):

@@ -128,7 +128,9 @@ class _Search:
     """
 
     def __init__(self, word: Word, known: Bounds, budget: int) -> None:
-        self.word, self.known, self.budget = word, known, budget
+        self.word = word
+        self.known = known
+        self.budget = budget
         self.programs = self.entries = 0
         self.reached = known.lower
         self.is_complete = True
@@ -197,7 +199,9 @@ def _assemble_weights(word: Word, frequencies: Frequencies, best: WidestMargin) 
     p = word.period
     d = dimension(frequencies, p)
     scales = np.sqrt(best.norms / best.cost)
-    hidden, first, weights = np.zeros((d, d)), np.zeros(d), np.zeros((len(word.symbols), d))
+    hidden = np.zeros((d, d))
+    first = np.zeros(d)
+    weights = np.zeros((len(word.symbols), d))
     for k, block, scale in zip(frequencies, blocks(frequencies, p), scales, strict=True):
         size = block.stop - block.start
         hidden[block, block] = rotation_matrix(2 * np.pi * k / p)[:size, :size]

@@ -109,7 +109,10 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
 
 
 def _search(word: Word, budget: int) -> RationalMemorization:
-    p, lower, programs, entries = word.period, psi(word.period), 0, 0
+    p = word.period
+    lower = psi(word.period)
+    programs = 0
+    entries = 0
     divisors = _divisors(p)
     if len(divisors) <= MAX_DIVISORS:
         for lower, orders in sets_of_orders(p):

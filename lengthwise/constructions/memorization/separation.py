@@ -152,7 +152,9 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
     from scipy.optimize import linprog
 
     rows = constraints(letters, orbit)
-    n, width, count = int(letters.max()) + 1, orbit.shape[1] + 1, len(blocks)
+    n = int(letters.max()) + 1
+    width = orbit.shape[1] + 1
+    count = len(blocks)
     first = read_out(letters, orbit)
     if first is None:
         return None

@@ -50,7 +50,9 @@ class XLAttention(CausalAttention):
     """Attention with W_R R, head by head: `falling` has the distances T - 1 ... 0."""
 
     def __init__(self, u: Float[Tensor, "H E"], v: Float[Tensor, "H E"], falling: Float[Tensor, "H T E"]) -> None:
-        self.u, self.v, self.falling = u[:, None], v[:, None], falling
+        self.u = u[:, None]
+        self.v = v[:, None]
+        self.falling = falling
 
     def attend(
         self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]

@@ -68,7 +68,9 @@ def comparison_chart(
     color = _color("model", list(models), columns=2)
     lines = alt.Chart(alt.InlineData(values=dense)).encode(x=x, color=color)
     points = alt.Chart(alt.InlineData(values=long)).encode(x=x, color=color, tooltip=_MEAN_TOOLTIP)
-    y, low, high = _accuracy(), alt.Y("low:Q", title=""), alt.Y2("high:Q")
+    y = _accuracy()
+    low = alt.Y("low:Q", title="")
+    high = alt.Y2("high:Q")
     layers = [
         *(layer for length in trained_to for layer in _training_length(length, x)),
         *_baseline(rows, x),

@@ -162,7 +162,9 @@ def _cut(corners: list[Point], normal: Point, offset: float) -> list[Point]:
 
 def _period_chart(memorization: Memorization | RationalMemorization) -> alt.LayerChart:
     """Logits of all symbols over one period, as the trigonometric polynomials that they are, and what is read."""
-    generator, word, frequencies = memorization.generator, memorization.word, _frequencies(memorization)
+    generator = memorization.generator
+    word = memorization.word
+    frequencies = _frequencies(memorization)
     p, symbols = word.period, [_label(symbol) for symbol in word.symbols]
     logits = generator.logits(generator.states(p)).astype(float)
     basis = np.c_[orbit(frequencies, p), np.ones(p)]

@@ -71,7 +71,10 @@ class _Sweep:
         pool: Executor,
         held: Literal["wait", "fail"],
     ) -> None:
-        self._specs, self._root, self._plans, self._pool = specs, root, plans, pool
+        self._specs = specs
+        self._root = root
+        self._plans = plans
+        self._pool = pool
         self._waits, self._listener = held == "wait", listener
         self._follower = None if isinstance(pool, ReportingExecutor) else Follower(root, self._tell)
         if isinstance(pool, ReportingExecutor):

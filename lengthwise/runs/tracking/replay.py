@@ -95,7 +95,10 @@ class LiveTracking:
     """
 
     def __init__(self, tracker: str, root: Path, project: str, folder: Path) -> None:
-        self._kind, self._root, self._project, self._out = TRACKERS[tracker], root, project, folder
+        self._kind = TRACKERS[tracker]
+        self._root = root
+        self._project = project
+        self._out = folder
         self._replays: dict[str, Replay | None] = {}
         self._looked_at: dict[str, float] = {}
         self.location = ""

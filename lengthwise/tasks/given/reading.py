@@ -110,11 +110,9 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
                 f"examples: row {number:,}: expected a string of at most {MAX_STRING:,} symbols, got "
                 f"{len(parts.symbols):,}; cut it into shorter ones"
             )
-        num_rows, num_symbols, num_labels = (
-            num_rows + 1,
-            num_symbols + len(parts.symbols),
-            num_labels + len(parts.labels),
-        )
+        num_rows = num_rows + 1
+        num_symbols = num_symbols + len(parts.symbols)
+        num_labels = num_labels + len(parts.labels)
         for count, bound, what in (
             (num_rows, MAX_ROWS, "rows"),
             (num_symbols, MAX_SYMBOLS, "symbols"),

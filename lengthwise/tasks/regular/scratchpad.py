@@ -112,7 +112,9 @@ class Scratchpad(RegularTask):
         """A state q of the base task before a symbol, one after it, which has its answer, and the sink."""
         base = self.base.transducer
         table, num_states = base.semiautomaton.table, base.num_states
-        before, after, sink = np.arange(num_states), np.arange(num_states) + num_states, 2 * num_states
+        before = np.arange(num_states)
+        after = np.arange(num_states) + num_states
+        sink = 2 * num_states
         step = np.full((2 * num_states + 1, len(self.symbols)), sink)
         step[before, : len(base.symbols)] = table + num_states
         answered = base.outputs != IGNORE

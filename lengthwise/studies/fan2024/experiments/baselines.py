@@ -61,7 +61,9 @@ def baselines_search(scale: Scale = "small") -> Experiment:
 
 def _point(scale: Scale, row: str, column: str, point: tuple[float, int, int]) -> tuple[RunSpec, ...]:
     """One recipe of the grid."""
-    (rate, warmup, layers), (model, settings), task = point, BASELINES[column], TASKS[row]
+    rate, warmup, layers = point
+    model, settings = BASELINES[column]
+    task = TASKS[row]
     small: Settings = {"d_state": 8} if model == "liquid-s4" else {}
     optimizer: Settings = {"learning_rate": rate, "warmup_steps": warmup, "weight_decay": 0.0}
     given: Settings = {
