@@ -79,9 +79,7 @@ class Requirement(NamedTuple):
         settings = self.models.get(name) if isinstance(name, str) else None
         if settings is None:
             problem = f"model {name!r}"
-        elif others := {
-            key: given for key, value in settings.items() if (given := certificate.model.get(key)) != value
-        }:
+        elif others := {key: certificate.model.get(key) for key in settings if _differs(certificate, key, settings)}:
             problem = f"{name} with {_as_settings(others)}"
         elif certificate.machine_kind != self.machine:
             problem = f"{certificate.machine_kind or 'no'} machine"
