@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, cast, get_args
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import MODELS
 from lengthwise.registry import Registry, nearest
+from lengthwise.runs.goal import BUDGET
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
-from lengthwise.runs.until import BUDGET
 from lengthwise.tasks.base import SymbolTask
 
 Scale = Literal["smoke", "small", "paper"]
@@ -55,9 +55,9 @@ class Experiment(NamedTuple):
     `about`: what the page shows, in one to three sentences; `headline`: what came out of it at `headline_scale`;
     `notes`: how the setting differs from the paper's, and what else its numbers need.
     `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`); or, where
-    answers are numbers, their squared `"error"`; or, of language models, the `"perplexity"` of chunks; or what it cost
-    to reach a level (`"until"`); or, of the recipes that a cell searches, the run whose final training loss is lowest
-    (`"search"`).
+    answers are numbers, their squared `"error"`; or, of language models, the `"perplexity"` of chunks; or what
+    it cost to reach a level (`"attempts"`); or, of the recipes that a cell searches, the run whose final training loss
+    is lowest (`"search"`).
     `fit`: a length, one of the plan's long ones, and the accuracy that every run of a cell has to reach at it; where
     one does not, the cell is marked: how it scores beyond says nothing of generalization.
     `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
@@ -77,7 +77,7 @@ class Experiment(NamedTuple):
     cells: Sequence[Cell]
     plan: EvaluationPlan
     notes: Sequence[str] = ()
-    scored: Literal["balanced", "legal", "error", "until", "search", "perplexity"] = "balanced"
+    scored: Literal["balanced", "legal", "error", "attempts", "search", "perplexity"] = "balanced"
     fit: tuple[int, float] | None = None
     best_test: bool = False
     compared: Sequence[tuple[str, str]] = ()
@@ -132,13 +132,13 @@ _SMOKE = (
 class ScaledSpecs(NamedTuple):
     """Makes the specifications of a cell at a scale: at `smoke` one seed and tiny sizes; `paper` is a ValueError.
 
-    `until` and `budget` as in `make_spec`.
+    `goal` and `budget` as in `make_spec`.
     """
 
     scale: Scale
     seeds: Sequence[int]
     model: str = "regular-gpt"
-    until: str | None = None
+    goal: str | None = None
     budget: float = BUDGET
 
     def __call__(self, task: str, settings: Settings, *, preset: str | None = None) -> tuple[RunSpec, ...]:
@@ -146,9 +146,9 @@ class ScaledSpecs(NamedTuple):
         smoke = self.scale == "smoke"
         seeds, budget = (self.seeds[:1], 0.0) if smoke else (self.seeds, self.budget)
         if smoke:
-            contracting: Settings = {} if self.until is None else {"train": {"pace": {"contract_steps": 5}}}
+            contracting: Settings = {} if self.goal is None else {"train": {"pace": {"contract_steps": 5}}}
             settings = at_smoke_scale(merge(contracting, settings), self.model)
-        return with_seeds(make_spec(task, self.model, settings, preset=preset, until=self.until, budget=budget), seeds)
+        return with_seeds(make_spec(task, self.model, settings, preset=preset, goal=self.goal, budget=budget), seeds)
 
 
 def with_seeds(spec: RunSpec, seeds: Iterable[int]) -> tuple[RunSpec, ...]:

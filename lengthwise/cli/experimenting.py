@@ -29,8 +29,8 @@ def demo(
     from lengthwise.experiment import EXPERIMENTS, parse_scale
     from lengthwise.report.pages.terminal import print_failures, print_results
     from lengthwise.report.tables.settings import task_of
+    from lengthwise.runs.goal import attempts_text
     from lengthwise.runs.pools.base import PoolOptions
-    from lengthwise.runs.until import attempts_text
 
     console = Output()
     out = out if scale != "smoke" else out / "smoke"

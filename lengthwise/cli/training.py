@@ -1,6 +1,9 @@
 """Commands that train: train, resume."""
 
 import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
@@ -67,8 +70,8 @@ def train(
     """
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.models.base import MODELS
+    from lengthwise.runs.goal import BUDGET
     from lengthwise.runs.spec import make_spec
-    from lengthwise.runs.until import BUDGET
     from lengthwise.tasks.base import TASKS
 
     if task in MODELS and model in TASKS:
@@ -78,10 +81,11 @@ def train(
     _check_seeds(seeds, seed, workers, parallel)
     settings = given.read()
     seconds = BUDGET if budget is None else budget
-    specs = [
-        make_spec(task, model, settings, preset=preset, seed=number, until=until, budget=seconds)
-        for number in ([seed or 0] if seeds is None else parse_seeds(seeds))
-    ]
+    with _flag_for_goal():
+        specs = [
+            make_spec(task, model, settings, preset=preset, seed=number, goal=until, budget=seconds)
+            for number in ([seed or 0] if seeds is None else parse_seeds(seeds))
+        ]
     plan = EvaluationPlan().up_to(longest, specs[0].task)
     with tracked(track, runs) as listener:
         if seeds is None:
@@ -89,6 +93,15 @@ def train(
         check_alone("seeds", "one run")
         with workers_on(device):
             return _train_all(specs, runs, plan, workers, listener)
+
+
+@contextmanager
+def _flag_for_goal() -> Iterator[None]:
+    """Name the flag --until in messages about the argument `goal` of `make_spec`."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(re.sub(r"^goal\b", "until", str(error), flags=re.MULTILINE)) from None
 
 
 def _check_seeds(seeds: str | None, seed: int | None, workers: int, parallel: str | None) -> None:
@@ -167,9 +180,9 @@ def _train(
     from lengthwise.cli.progress import watched
     from lengthwise.report.pages.terminal import print_results
     from lengthwise.runs.execute import execute
+    from lengthwise.runs.goal import attempts_text
     from lengthwise.runs.other_ranks import train_along
     from lengthwise.runs.signals import stop_on_interrupt
-    from lengthwise.runs.until import attempts_text
     from lengthwise.training.parallel import joined, own_device, parse_parallel
 
     console, where = Output(), own_device(device)

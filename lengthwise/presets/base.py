@@ -9,7 +9,7 @@ from lengthwise.registry import Registry
 Settings = Mapping[str, Any]
 
 
-class Pursuit(NamedTuple):
+class GoalPreset(NamedTuple):
     """How a model is trained until a certificate reaches a level: changes of `train`, and what is tried in turn.
 
     `models` has the settings of the model that each attempt changes; after the last one the first is tried again.
@@ -23,15 +23,15 @@ class Preset:
     """A named recipe: what it changes in the defaults of `Recipe`, and in those of the models that it names.
 
     It is a description, which is never instantiated; a run's specification merges it with the settings given and
-    validates the whole. `source`: where its numbers come from. `until`: for models that it trains until a level is
-    reached, how.
+    validates the whole. `source`: where its numbers come from. `goals`: how it trains a model until a level is
+    reached.
     """
 
     name: ClassVar[str]
     source: ClassVar[str]
     train: ClassVar[Settings]
     models: ClassVar[Mapping[str, Settings]] = MappingProxyType({})
-    until: ClassVar[Mapping[str, Pursuit]] = MappingProxyType({})
+    goals: ClassVar[Mapping[str, GoalPreset]] = MappingProxyType({})
 
 
 PRESETS: Registry[type[Preset]] = Registry("preset", "lengthwise.presets", "lengthwise.studies.*.presets", base=Preset)

@@ -2,9 +2,9 @@
 
 from types import MappingProxyType
 
-from lengthwise.presets.base import PRESETS, Preset, Pursuit
+from lengthwise.presets.base import PRESETS, GoalPreset, Preset
 
-_LOW_LOSS = Pursuit(
+_LOW_LOSS = GoalPreset(
     train=MappingProxyType(
         {
             "steps": 7_000,
@@ -32,4 +32,4 @@ class Fast(Preset):
 
     source = "ours"
     train = MappingProxyType({})
-    until = MappingProxyType({"regular-gpt": _LOW_LOSS, "codebook-gpt": _LOW_LOSS})
+    goals = MappingProxyType({"regular-gpt": _LOW_LOSS, "codebook-gpt": _LOW_LOSS})

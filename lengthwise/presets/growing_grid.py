@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset, Pursuit
+from lengthwise.presets.base import PRESETS, UNAUGMENTED, GoalPreset, Preset
 
 
 @PRESETS.register("growing-grid")
@@ -30,9 +30,9 @@ class GrowingGrid(Preset):
         }
     )
     models = MappingProxyType({"grid-recurrence": {"num_messages": 8}})
-    until = MappingProxyType(
+    goals = MappingProxyType(
         {
-            "grid-recurrence": Pursuit(
+            "grid-recurrence": GoalPreset(
                 train=MappingProxyType(
                     {
                         "steps": 3_000,

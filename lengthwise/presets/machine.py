@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset, Pursuit
+from lengthwise.presets.base import EVERY_PREFIX, PRESETS, GoalPreset, Preset
 
 
 @PRESETS.register("machine")
@@ -25,9 +25,9 @@ class Machine(Preset):
         }
     )
     models = MappingProxyType({"block-linear-rnn": {"d_model": 128, "block_dim": 128, "hidden": 0, "read": "mixture"}})
-    until = MappingProxyType(
+    goals = MappingProxyType(
         {
-            "block-linear-rnn": Pursuit(
+            "block-linear-rnn": GoalPreset(
                 train=MappingProxyType(
                     {
                         "steps": 2_800,

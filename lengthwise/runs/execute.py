@@ -19,6 +19,7 @@ from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
 from lengthwise.runs.earlier import earlier_status, finished_result, set_unreadable_result_aside
 from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.goal import Attempt, Attempts, Goal, length_grown_to, loss_at_end
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.measurements import measurements
 from lengthwise.runs.placement import Placement, check_ranks_of
@@ -26,7 +27,6 @@ from lengthwise.runs.provenance import versions
 from lengthwise.runs.result import ENDINGS, RunResult, RunStatus, takes_probes
 from lengthwise.runs.signals import Interrupted, StopRequested
 from lengthwise.runs.spec import RunSpec
-from lengthwise.runs.until import Attempt, Course, Until, length_grown_to, loss_at_end
 from lengthwise.tasks.base import SymbolTask
 from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
@@ -70,8 +70,8 @@ def execute(
     A run that is finished under the same plan, or one that has all of it, is only read; under another plan it is
     measured again, and the new result replaces the old.
 
-    A run with a goal (`RunSpec.until`) makes attempts until one reaches it: see `_pursue`. One that ended for want of
-    budget goes on where it is given more.
+    A run with a goal (`RunSpec.goal`) makes attempts until one reaches it: see `_train_to_goal`. A run that ended
+    because its budget was spent continues if it gets a larger one.
 
     A run that another process works on is a `RunHeld`, a ValueError.
 
@@ -106,7 +106,7 @@ def execute(
                     clock = Clock(earlier_status(folder), str(where))
                     work = _Work(spec, folder, clock, listener, stop_requested, where)
                     lead()
-                    trained = _train_once(work) if spec.until is None else _pursue(work, spec.until)
+                    trained = _train_once(work) if spec.goal is None else _train_to_goal(work, spec.goal)
                     result, note = _measure(work, plan, trained), ""
                     folder.write_result(result)
     listener(Progress(spec.id, "done", result.training.step, result.training.step, note))
@@ -162,30 +162,30 @@ class _Trained(NamedTuple):
 
 def _train_once(work: _Work) -> _Trained:
     state = work.where.state(work.spec)
-    status = _train(state, work, Course())
+    status = _train(state, work, Attempts())
     return _Trained(work.where.measurable(state, work.spec, work.folder.checkpoint), status)
 
 
-def _pursue(work: _Work, until: Until) -> _Trained:
+def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
     """Make attempts until one reaches the goal, or until no other may begin.
 
     An attempt is certified where its loss says that the task is solved, and says so still when its states have
     contracted; where that is the goal, it is not. What an attempt does, and whether it reaches the goal, depends on its
     steps alone; the CPU seconds so far decide only whether another one begins.
     """
-    course, was_decided = _earlier_course(work), work.was_decided
+    attempts, was_decided = _earlier_attempts(work), work.was_decided
     while True:
-        number = len(course.over)
-        attempt, changes = work.spec.attempt(number), until.models[number % len(until.models)]
-        work.decide(0, course.announce(changes, attempt.seed))
+        number = len(attempts.over)
+        attempt, changes = work.spec.attempt(number), goal.models[number % len(goal.models)]
+        work.decide(0, attempts.announce(changes, attempt.seed))
         state = work.where.state(attempt)
         certificate = None
         problem = None
         is_solved = False
         try:
-            _train(state, work, course)
+            _train(state, work, attempts)
             loss, is_solved = loss_at_end(state, work.spec.task, attempt.recipe, seed=attempt.seed)
-            if is_solved and until.is_certified:
+            if is_solved and goal.is_certified:
                 work.decide(state.step, f"certifies: with contracted states the loss is {loss:.2g}")
                 state.load_final_weights()
                 certificate = _certified(state, work)
@@ -204,12 +204,12 @@ def _pursue(work: _Work, until: Until) -> _Trained:
         if was_decided:  # the last attempt was certified again
             work.clock.rewind()
             was_decided = False
-        course = Course((*course.over, over))
-        is_reached = until.is_reached_by(over)
-        is_last = is_reached or work.clock.status("", 0).cpu_seconds >= until.budget
+        attempts = Attempts((*attempts.over, over))
+        is_reached = goal.is_reached_by(over)
+        is_last = is_reached or work.clock.status("", 0).cpu_seconds >= goal.budget
         if problem is not None and is_last:
             raise problem
-        status = _close_attempt(work, course, "reached" if is_reached else "out of budget" if is_last else "training")
+        status = _close_attempt(work, attempts, "reached" if is_reached else "out of budget" if is_last else "training")
         if is_last:
             work.decide(state.step, f"{status.status}: {over.outcome}, after {status.cpu_seconds:.1f} CPU seconds")
             return _Trained(state, status, certificate)
@@ -221,30 +221,30 @@ def _certified(state: TrainingState, work: _Work) -> Certificate:
         return write_certificate(state.model, work.spec.task, work.folder.certificate, run=work.spec.id)
 
 
-def _earlier_course(work: _Work) -> Course:
+def _earlier_attempts(work: _Work) -> Attempts:
     """The attempts that are over, as the checkpoint says."""
     checkpoint = work.folder.checkpoint
-    return Course.from_notes(read_notes(checkpoint, work.spec.id)) if checkpoint.exists() else Course()
+    return Attempts.from_notes(read_notes(checkpoint, work.spec.id)) if checkpoint.exists() else Attempts()
 
 
-def _close_attempt(work: _Work, course: Course, status: str) -> RunStatus:
+def _close_attempt(work: _Work, attempts: Attempts, status: str) -> RunStatus:
     """Write down that an attempt is over, and what became of it; the journals are those that it left."""
     journals = {
-        journal.path.name: journal.digest(course.steps) for journal in (work.folder.metrics, work.folder.probes)
+        journal.path.name: journal.digest(attempts.steps) for journal in (work.folder.metrics, work.folder.probes)
     }
-    now = work.clock.status(status, course.steps).model_copy(update={"journals": journals, "attempts": course.over})
+    now = work.clock.status(status, attempts.steps).model_copy(update={"journals": journals, "attempts": attempts.over})
     work.folder.write_status(now)
     return now
 
 
-def _train(state: TrainingState, work: _Work, course: Course) -> RunStatus:
+def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
     """Train from the checkpoint, or from the start; the status of the trained run, all of which is saved."""
-    spec, folder = work.spec.attempt(len(course.over)), work.folder
-    _go_on(state, work, course)
+    spec, folder = work.spec.attempt(len(attempts.over)), work.folder
+    _go_on(state, work, attempts)
     saved, was_over = state.step, work.was_over
     try:
         with folder.metrics.appending() as metrics, folder.probes.appending() as probes:
-            record = _Record(state, work, course, metrics, probes)
+            record = _Record(state, work, attempts, metrics, probes)
             for step in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
                 record.add(step)
                 if step.step % spec.recipe.checkpoint_every == 0:
@@ -262,7 +262,7 @@ def _train(state: TrainingState, work: _Work, course: Course) -> RunStatus:
                 work.clock.rewind()
             return record.save("trained")
     except Diverged as error:
-        folder.write_status(work.clock.status("diverged", course.steps + state.step, str(error)))
+        folder.write_status(work.clock.status("diverged", attempts.steps + state.step, str(error)))
         raise
     except RankEnded as error:
         raise RankEnded(f"{error}; {_kept(work, saved)}") from None
@@ -290,16 +290,16 @@ def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: boo
         work.decide(step.step, f"{sentence} takes {pace.contract_steps:,} more")
 
 
-def _go_on(state: TrainingState, work: _Work, course: Course) -> None:
+def _go_on(state: TrainingState, work: _Work, attempts: Attempts) -> None:
     """Bring the state to the checkpoint, where there is one of this attempt, and the journals with it."""
     folder = work.folder
     if folder.checkpoint.exists():
-        if work.spec.until is None or _earlier_course(work) == course:
+        if work.spec.goal is None or _earlier_attempts(work) == attempts:
             load_checkpoint(state, folder.checkpoint, work.spec.id)
-        folder.check_journals(earlier_status(folder), course.steps + state.step)
+        folder.check_journals(earlier_status(folder), attempts.steps + state.step)
     work.where.check_is_shared(state, folder.path)
-    folder.metrics.keep(course.steps + state.step)
-    folder.probes.keep(course.steps + state.step)
+    folder.metrics.keep(attempts.steps + state.step)
+    folder.probes.keep(attempts.steps + state.step)
 
 
 class _Record(NamedTuple):
@@ -307,13 +307,13 @@ class _Record(NamedTuple):
 
     state: TrainingState
     work: _Work
-    course: Course
+    attempts: Attempts
     metrics: JournalWriter[StepRecord]
     probes: JournalWriter[Probe]
 
     def add(self, step: StepRecord) -> None:
         """Write down a step, counted over all attempts, and every so often how the weights would do."""
-        self.metrics.write(step._replace(step=self.course.steps + step.step))
+        self.metrics.write(step._replace(step=self.attempts.steps + step.step))
         task = self.work.spec.task
         if step.step % PROBE_EVERY == 0 and takes_probes(self.work.spec) and isinstance(task, SymbolTask):
             self.probes.write(_probe(self.state, task, self.work))
@@ -322,10 +322,10 @@ class _Record(NamedTuple):
         """Save a checkpoint. Journals are on disk before it, so that none is behind it after a power cut."""
         folder = self.work.folder
         journals = {folder.metrics.path.name: self.metrics.sync(), folder.probes.path.name: self.probes.sync()}
-        notes = {**self.course.to_notes(), "device": str(self.work.where)}
+        notes = {**self.attempts.to_notes(), "device": str(self.work.where)}
         save_checkpoint(self.state, folder.checkpoint, self.work.spec.id, notes)
-        now = self.work.clock.status(status, self.course.steps + self.state.step)
-        now = now.model_copy(update={"journals": journals, "attempts": self.course.over})
+        now = self.work.clock.status(status, self.attempts.steps + self.state.step)
+        now = now.model_copy(update={"journals": journals, "attempts": self.attempts.over})
         folder.write_status(now)
         return now
 
@@ -366,11 +366,11 @@ class _Announcer:
 def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
     (spec, folder), (state, status, certificate) = work[:2], trained
     started = time.perf_counter()
-    loss = math.nan if spec.until is not None else final_loss(state, spec.task, spec.recipe, seed=spec.seed)
+    loss = math.nan if spec.goal is not None else final_loss(state, spec.task, spec.recipe, seed=spec.seed)
     state.load_final_weights()
     announcer = _Announcer(work, status.step)
     measured = measurements(spec, plan, state.model, announcer.begin, announcer.set_progress)
-    is_certified = plan.certificate or (spec.until is not None and spec.until.is_certified)
+    is_certified = plan.certificate or (spec.goal is not None and spec.goal.is_certified)
     if certificate is None and is_certified and "dense" in measured:
         announcer.begin("certificate")
         certificate = _certified(state, work)

@@ -19,12 +19,12 @@ from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.files import UnreadableFile, read_json, write_json
 from lengthwise.models.base import MODELS, SequenceModel
 from lengthwise.registry import UnknownName
+from lengthwise.runs.goal import Attempts
 from lengthwise.runs.journal import TRAIN_AGAIN, Journal, Probe
 from lengthwise.runs.lock import held_run, read_beginnings
 from lengthwise.runs.provenance import changed_extensions, file_digests, files_of_others, versions
 from lengthwise.runs.result import ENDINGS, RunResult, RunStatus, result_card, takes_probes
 from lengthwise.runs.spec import RunSpec, identity, spec_from_json
-from lengthwise.runs.until import Course
 from lengthwise.training.checkpoint import load_final_weights, read_notes
 from lengthwise.training.loop import StepRecord
 from lengthwise.validation import path_of, validated
@@ -78,7 +78,7 @@ class RunFolder(NamedTuple):
         is_own = earlier is not None and earlier.id == spec.id
         content, has_net = content if is_own else {}, self._has_net()
         planned = content.get("plan") if plan is None else plan.model_dump(mode="json")
-        is_as_before = earlier is not None and is_own and earlier.until == spec.until and content.get("plan") == planned
+        is_as_before = earlier is not None and is_own and earlier.goal == spec.goal and content.get("plan") == planned
         if has_net and is_as_before:
             return
         begun, more = (has_net and content.get("versions")) or versions(device), {"plan": planned} if planned else {}
@@ -240,7 +240,7 @@ class Run(NamedTuple):
     @property
     def is_trained(self) -> bool:
         """Whether the weights are those after the last step; others are partial."""
-        if self.spec.until is not None:
+        if self.spec.goal is not None:
             return self.folder.read_status().status in ENDINGS
         if self.steps_done == self.spec.recipe.steps:
             return True
@@ -249,7 +249,7 @@ class Run(NamedTuple):
     @property
     def steps_text(self) -> str:
         """After how many steps the weights are those."""
-        if self.spec.until is not None:
+        if self.spec.goal is not None:
             return f"after {self.steps_done:,} steps of an attempt"
         return f"after step {self.steps_done:,} of {self.spec.recipe.steps:,}"
 
@@ -282,8 +282,8 @@ def load_run(path: str | Path) -> Run:
         warnings.warn(f"{folder.path}: {name} {change}", stacklevel=2)
     if not folder.checkpoint.exists() and folder.read_result() is not None:
         raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {TRAIN_AGAIN}")
-    notes = {} if spec.until is None else read_notes(folder.checkpoint, spec.id)
-    model = spec.attempt(len(Course.from_notes(notes).over)).make_model()
+    notes = {} if spec.goal is None else read_notes(folder.checkpoint, spec.id)
+    model = spec.attempt(len(Attempts.from_notes(notes).over)).make_model()
     steps_done = load_final_weights(model, folder.checkpoint, spec.id)
     model.eval()
     return Run(folder, spec, model, steps_done)

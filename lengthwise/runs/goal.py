@@ -16,7 +16,7 @@ from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import TrainingState
 from lengthwise.training.recipe import Recipe
 
-Goal = Literal["solved", "extracted", "bounded", "proved"]
+GoalLevel = Literal["solved", "extracted", "bounded", "proved"]
 """What training can have as its end: a low training loss, which no certificate follows, or the level of one."""
 
 BUDGET = 600.0
@@ -59,7 +59,7 @@ class Attempt(BaseModel):
         return f"the loss is {self.loss:.2g} with contracted states, which is too high"
 
 
-class Until(BaseModel):
+class Goal(BaseModel):
     """Train until `level` is reached, in attempts, none of which begins after `budget` CPU seconds.
 
     An attempt that ends with a low loss (`PaceRecipe`) has `solved` its task; for any other level it is certified. The
@@ -70,7 +70,7 @@ class Until(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    level: Goal
+    level: GoalLevel
     budget: Annotated[float, Field(ge=0)] = BUDGET
     models: tuple[dict[str, Any], ...] = Field(({},), min_length=1)
 
@@ -89,29 +89,29 @@ class Until(BaseModel):
         return attempt.level is not None and reaches(attempt.level, self.level)
 
 
-def parse_goal(name: str) -> Goal:
+def parse_goal_level(name: str) -> GoalLevel:
     """The goal of that name; another name is a ValueError."""
-    goals = get_args(Goal)
+    goals = get_args(GoalLevel)
     if name not in goals:
-        raise ValueError(f"until: expected one of {', '.join(goals)}, got {name!r}{nearest(name, goals)}")
-    return cast(Goal, name)
+        raise ValueError(f"goal: expected one of {', '.join(goals)}, got {name!r}{nearest(name, goals)}")
+    return cast(GoalLevel, name)
 
 
-def check_reachable(model: SequenceModel, task: Task, level: Goal) -> None:
+def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
     """Raise a ValueError where no certificate of such a model can reach the level, or the task can have none."""
     if level == "solved":
         return
     if not isinstance(task, MachineTask):
         raise ValueError(
-            f"until: {task.name} has no transducer to compare a machine with, so that nothing can be certified; choose "
+            f"goal: {task.name} has no transducer to compare a machine with, so that nothing can be certified; choose "
             "solved, which the training loss decides, or a regular task"
         )
     highest = highest_level(model)
     if not reaches(highest, level):
-        possible = [goal for goal in get_args(Goal) if goal in CLAIMS and reaches(highest, goal)]
+        possible = [goal for goal in get_args(GoalLevel) if goal in CLAIMS and reaches(highest, goal)]
         ways = f"choose {' or '.join(['solved', *possible])}, or "
         raise ValueError(
-            f"until: expected a level that a {model.name} of these settings can reach, at most {highest!r}, got "
+            f"goal: expected a level that a {model.name} of these settings can reach, at most {highest!r}, got "
             f"{level!r}; {ways}train another model, such as a block-linear-rnn"
         )
 
@@ -133,7 +133,7 @@ def length_grown_to(state: TrainingState, task: Task, recipe: Recipe) -> int | N
     return lengths[state.growth.num_reached - 1] if is_held else None
 
 
-class Course(NamedTuple):
+class Attempts(NamedTuple):
     """Where a run stands: the attempts that are over, and the steps that they took."""
 
     over: tuple[Attempt, ...] = ()
@@ -148,7 +148,7 @@ class Course(NamedTuple):
         return {"attempts": json.dumps([attempt.model_dump() for attempt in self.over])} if self.over else {}
 
     @classmethod
-    def from_notes(cls, notes: Mapping[str, str]) -> "Course":
+    def from_notes(cls, notes: Mapping[str, str]) -> "Attempts":
         """The inverse of `to_notes`."""
         return cls(tuple(Attempt.model_validate(entry) for entry in json.loads(notes.get("attempts", "[]"))))
 

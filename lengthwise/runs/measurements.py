@@ -15,8 +15,8 @@ from lengthwise.training.batches import examples_answered
 
 def has_all_of(result: RunResult, spec: RunSpec, plan: EvaluationPlan) -> bool:
     """Whether nothing is left to do: all of the plan is measured, and a run with a goal may make no other attempt."""
-    until, training = spec.until, result.training
-    may_go_on = until is not None and training.status != "reached" and training.cpu_seconds < until.budget
+    goal, training = spec.goal, result.training
+    may_go_on = goal is not None and training.status != "reached" and training.cpu_seconds < goal.budget
     return not may_go_on and result.plan.about(spec.task).covers(plan.about(spec.task))
 
 

@@ -80,9 +80,9 @@ class Placement(NamedTuple):
 
 def check_ranks_of(spec: RunSpec, ranks: Ranks) -> None:
     """Raise a ValueError where several processes cannot train a run together."""
-    if ranks.size > 1 and spec.until is not None:
+    if ranks.size > 1 and spec.goal is not None:
         raise ValueError(
-            f"until: expected none with {ranks.size} processes, as attempts are for one, got {spec.until.level!r}; "
+            f"goal: expected none with {ranks.size} processes, as attempts are for one, got {spec.goal.level!r}; "
             "start one process, or leave it out"
         )
     check_ranks(spec.recipe, ranks)

@@ -11,9 +11,9 @@ from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.perplexity import PerplexityCurve
 from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.runs.goal import Attempt
 from lengthwise.runs.journal import Probe
 from lengthwise.runs.spec import SECTIONS, RunSpec
-from lengthwise.runs.until import Attempt
 from lengthwise.tasks.base import SymbolTask
 from lengthwise.text.language import LanguageTask
 
@@ -49,7 +49,7 @@ def takes_probes(spec: RunSpec) -> bool:
     language models, whose answers are neither right nor wrong.
     """
     has_answers = isinstance(spec.task, SymbolTask) and not isinstance(spec.task, LanguageTask)
-    return has_answers and spec.until is None and spec.model_config.takes_probes
+    return has_answers and spec.goal is None and spec.model_config.takes_probes
 
 
 NOT_MEASURED = LengthCurve(protocol="independent", points=())

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from lengthwise.files import UnreadableFile, read_file
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, build_model, check_accepts_vectors, outline
 from lengthwise.models.consistency import check_made_alike
-from lengthwise.presets.base import PRESETS, Preset, Pursuit
+from lengthwise.presets.base import PRESETS, GoalPreset, Preset
 from lengthwise.randomness import whole_seed
 from lengthwise.registry import is_of_package, names_of_files, nearest
-from lengthwise.runs.until import BUDGET, Goal, Until, check_reachable, parse_goal
+from lengthwise.runs.goal import BUDGET, Goal, GoalLevel, check_reachable, parse_goal_level
 from lengthwise.tasks.base import TASKS, SymbolTask, Task, VectorTask
 from lengthwise.training.batches import training_lengths
 from lengthwise.training.recipe import Recipe
@@ -43,7 +43,7 @@ class RunSpec(NamedTuple):
     model_config: ModelConfig
     recipe: Recipe
     seed: int
-    until: Until | None = None
+    goal: Goal | None = None
     other_tasks: tuple[SymbolTask, ...] = ()
 
     def to_json(self) -> Settings:
@@ -53,7 +53,8 @@ class RunSpec(NamedTuple):
             "model": dump_named(self.model_name, self.model_config),
             "train": self.recipe.model_dump(mode="json"),
             "seed": self.seed,
-            **({} if self.until is None else {"until": self.until.model_dump(mode="json")}),
+            # The key keeps its first name, because it is part of the ids of recorded runs.
+            **({} if self.goal is None else {"until": self.goal.model_dump(mode="json")}),
             **({"other_tasks": [dump_named(task.name, task) for task in self.other_tasks]} if self.other_tasks else {}),
         }
 
@@ -84,15 +85,15 @@ class RunSpec(NamedTuple):
         """What attempt 0, 1, ... of a run trains; of a run that is trained once it is the run itself.
 
         Example:
-            >>> spec = make_spec("parity", "block-linear-rnn", {}, until="proved")
+            >>> spec = make_spec("parity", "block-linear-rnn", {}, goal="proved")
             >>> [spec.attempt(number).model_config.d_model for number in range(6)]
             [16, 64, 64, 128, 16, 64]
         """
-        if self.until is None:
+        if self.goal is None:
             return self
-        changes = self.until.models[number % len(self.until.models)]
+        changes = self.goal.models[number % len(self.goal.models)]
         config = validated(type(self.model_config), {**self.model_config.model_dump(), **changes}, path="model")
-        return self._replace(model_config=config, seed=self.seed + number * SEEDS_APART, until=None)
+        return self._replace(model_config=config, seed=self.seed + number * SEEDS_APART, goal=None)
 
 
 def make_spec(
@@ -102,13 +103,13 @@ def make_spec(
     *,
     preset: str | None = None,
     seed: int = 0,
-    until: str | None = None,
+    goal: str | None = None,
     budget: float | int = BUDGET,
     other_tasks: Sequence[Settings] = (),
 ) -> RunSpec:
     """Validate settings (sections `task`, `model`, `train`) over a preset, by default the task's or else the model's.
 
-    With `until`, a level of certificates, the run trains until a certificate reaches it (`Until`), by default as the
+    With `goal`, a level of certificates, the run trains until a certificate reaches it (`Goal`), by default as the
     first preset says that does so with this model; no attempt begins after `budget` CPU seconds. `other_tasks` has
     changes of the section `task`, each of which makes a task that the run is measured on, too. All problems come as one
     ValueError.
@@ -122,15 +123,15 @@ def make_spec(
     task_class = TASKS[task]
     model_class = MODELS[model]
     seed = whole_seed(seed)
-    goal = None if until is None else parse_goal(until)
+    level = None if goal is None else parse_goal_level(goal)
     base_preset = _preset(
-        model_class, (task_class.default_preset or None) if preset is None else preset, until=goal is not None
+        model_class, (task_class.default_preset or None) if preset is None else preset, has_goal=goal is not None
     )
     if issubclass(task_class, VectorTask):
         check_accepts_vectors(model_class)
     base: Settings = {"train": base_preset.train, "model": base_preset.models.get(model, {})}
-    pursuit = base_preset.until.get(model, Pursuit({"pace": {}}))
-    merged = merge(merge(base, {} if goal is None else {"train": pursuit.train}), settings)
+    attempts = base_preset.goals.get(model, GoalPreset({"pace": {}}))
+    merged = merge(merge(base, {} if goal is None else {"train": attempts.train}), settings)
     problems = _misplaced(settings, seed)
     built: dict[str, Any] = {}
     for section, kind in (("task", task_class), ("model", model_class.Config), ("train", Recipe)):
@@ -141,8 +142,8 @@ def make_spec(
     if problems:
         raise ValueError("\n".join(problems))
     spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
-    if goal is not None:
-        spec = spec._replace(until=_until(goal, budget, pursuit, settings.get("model", {})))
+    if level is not None:
+        spec = spec._replace(goal=_goal(level, budget, attempts, settings.get("model", {})))
     fields = _section(merged, "task")
     spec = spec._replace(other_tasks=tuple(_other_task(task_class, {**fields, **changes}) for changes in other_tasks))
     check(spec)
@@ -172,10 +173,10 @@ def _check_sections(settings: object, other_tasks: object) -> None:
         check_kind("other_tasks", changes, Mapping, "changes of the task's settings")
 
 
-def _until(goal: Goal, budget: float | int, pursuit: Pursuit, given: Mapping[str, Any]) -> Until:
-    """A goal, with those models of a pursuit in turn that change no setting that is given."""
-    models = tuple(dict(changes) for changes in pursuit.models if not given.keys() & changes.keys()) or ({},)
-    return validated(Until, {"level": goal, "budget": budget, "models": models}, path="until")
+def _goal(level: GoalLevel, budget: float | int, attempts: GoalPreset, given: Mapping[str, Any]) -> Goal:
+    """Return a goal, with the models of a preset that change none of the given settings."""
+    models = tuple(dict(changes) for changes in attempts.models if not given.keys() & changes.keys()) or ({},)
+    return validated(Goal, {"level": level, "budget": budget, "models": models}, path="goal")
 
 
 def _other_task(kind: type[Task], fields: Settings) -> SymbolTask:
@@ -189,9 +190,9 @@ def check(spec: RunSpec) -> None:
     """Raise a ValueError where the parts of a specification, each of which is valid, do not fit one another."""
     check_task(spec.task, spec.recipe)
     training_lengths(spec.task, spec.recipe)
-    if spec.until is not None and spec.recipe.pace is None:
+    if spec.goal is not None and spec.recipe.pace is None:
         raise ValueError(
-            f"train.pace: expected a section with until={spec.until.level!r}, which says when one has learned, got "
+            f"train.pace: expected a section with goal={spec.goal.level!r}, which says when one has learned, got "
             "none; leave it to the preset"
         )
     for task in spec.other_tasks:
@@ -202,24 +203,24 @@ def check(spec: RunSpec) -> None:
                 f"{task.classes}; change fields that leave both alone"
             )
     check_model(MODELS[spec.model_name], spec.recipe)
-    for number in range(1 if spec.until is None else len(spec.until.models)):
+    for number in range(1 if spec.goal is None else len(spec.goal.models)):
         model = spec.attempt(number).outline()
         check_memory(model, spec.recipe)
-        if spec.until is not None:
-            check_reachable(model, spec.task, spec.until.level)
-    if spec.until is not None and spec.until.is_certified and spec.recipe.precision != "float32":
+        if spec.goal is not None:
+            check_reachable(model, spec.task, spec.goal.level)
+    if spec.goal is not None and spec.goal.is_certified and spec.recipe.precision != "float32":
         raise ValueError(
-            f"train.precision: expected 'float32' with until={spec.until.level!r}, as certificates are about float32 "
+            f"train.precision: expected 'float32' with goal={spec.goal.level!r}, as certificates are about float32 "
             f"nets, got {spec.recipe.precision!r}; leave one of the two out"
         )
 
 
-def _preset(model: type[SequenceModel], name: str | None, *, until: bool) -> type[Preset]:
+def _preset(model: type[SequenceModel], name: str | None, *, has_goal: bool) -> type[Preset]:
     """The preset of that name, or the model's own: until a level is reached, the first that is made for that."""
     if name is not None:
         return PRESETS[name]
-    pursuing = [preset for preset in PRESETS.values() if until and model.name in preset.until]
-    return pursuing[0] if pursuing else PRESETS[model.default_preset]
+    with_goal = [preset for preset in PRESETS.values() if has_goal and model.name in preset.goals]
+    return with_goal[0] if with_goal else PRESETS[model.default_preset]
 
 
 def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
@@ -230,7 +231,7 @@ def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
     with names_of_files():
         spec = make_spec(sections["task"].pop("name"), sections["model"].pop("name"), sections, seed=settings["seed"])
     if "until" in settings:
-        spec = spec._replace(until=validated(Until, settings["until"], path="until"))
+        spec = spec._replace(goal=validated(Goal, settings["until"], path="until"))
     if "other_tasks" in settings:
         tasks = ((TASKS[fields["name"]], fields) for fields in settings["other_tasks"])
         others = tuple(

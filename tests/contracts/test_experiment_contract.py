@@ -65,7 +65,7 @@ def runs(tmp_path_factory) -> Path:
 
 
 def of_four_steps(spec: RunSpec) -> RunSpec:
-    return spec if spec.until else spec._replace(recipe=spec.recipe.model_copy(update={"steps": 4}))
+    return spec if spec.goal else spec._replace(recipe=spec.recipe.model_copy(update={"steps": 4}))
 
 
 @pytest.mark.usefixtures("fewer_strings", "fewer_steps")

@@ -48,21 +48,21 @@ def test_some_preset_names_models() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "model"), [(name, model) for name in PRESETS for model in PRESETS[name].until], indirect=["name"]
+    ("name", "model"), [(name, model) for name in PRESETS for model in PRESETS[name].goals], indirect=["name"]
 )
 def test_trains_models_until_a_level_is_reached(name: str, model: str) -> None:
     """Each of the models that it tries, and at a pace by which training ends early."""
-    pursuit = PRESETS[name].until[model]
-    spec = make_spec("parity", model, {}, preset=name, until="solved")
+    attempts = PRESETS[name].goals[model]
+    spec = make_spec("parity", model, {}, preset=name, goal="solved")
     assert spec.recipe.pace is not None
-    assert spec.until is not None
-    assert [dict(changes) for changes in pursuit.models] == list(spec.until.models)
-    for number, changes in enumerate(pursuit.models):
+    assert spec.goal is not None
+    assert [dict(changes) for changes in attempts.models] == list(spec.goal.models)
+    for number, changes in enumerate(attempts.models):
         config = spec.attempt(number).model_config.model_dump()
         assert changes.items() <= config.items()
     with pytest.raises(TypeError):
-        pursuit.train["steps"] = 1  # type: ignore[index]
+        attempts.train["steps"] = 1  # type: ignore[index]
 
 
 def test_some_preset_trains_until_a_level_is_reached() -> None:
-    assert any(PRESETS[name].until for name in PRESETS)
+    assert any(PRESETS[name].goals for name in PRESETS)

@@ -133,7 +133,7 @@ def test_variations_name_the_settings_that_differ() -> None:
 def repeated(spec: RunSpec) -> RunSpec:
     """What the file of a page trains, over its preset."""
     content = spec.to_json()
-    goal = {} if spec.until is None else {"until": spec.until.level, "budget": spec.until.budget}
+    goal = {} if spec.goal is None else {"until": spec.goal.level, "budget": spec.goal.budget}
     names, settings = (content[section]["name"] for section in ("task", "model")), tomllib.loads(as_toml(content))
     return make_spec(*names, settings, preset=preset_below(content), seed=spec.seed, **goal)
 
@@ -159,7 +159,7 @@ def test_the_file_of_a_configuration_repeats_every_task_even_without_sections_of
 @pytest.mark.parametrize("model_settings", [{}, {"d_model": 16, "block_dim": 16}])
 def test_the_file_of_a_configuration_repeats_a_run_with_a_goal(task: str, model: str, model_settings: dict) -> None:
     kept = {key: value for key, value in model_settings.items() if key in MODELS[model].Config.model_fields}
-    spec = make_spec(task, model, {"model": kept}, until="proved", budget=12.5)
+    spec = make_spec(task, model, {"model": kept}, goal="proved", budget=12.5)
     assert repeated(spec) == spec
 
 

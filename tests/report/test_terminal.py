@@ -105,7 +105,7 @@ def test_decisions_stay_on_the_screen(is_terminal: bool) -> None:
     from lengthwise.report.pages.terminal import progress_display
 
     screen = Console(file=io.StringIO(), width=100, force_terminal=is_terminal)
-    spec = make_spec("parity", "regular-gpt", {}, until="proved")
+    spec = make_spec("parity", "regular-gpt", {}, goal="proved")
     with progress_display(screen, [spec]) as listener:
         listener(Progress("run-1", "training", 0, 1000, "attempt 1: seed 0", is_decision=True))
         listener(Progress("run-1", "training", 10, 1000, "loss 0.5"))

@@ -13,10 +13,10 @@ from lengthwise.report.pages import run as run_page
 from lengthwise.runs import execute as execute_module
 from lengthwise.runs.execute import Interrupted, Progress, execute
 from lengthwise.runs.folder import RunFolder, load_run
+from lengthwise.runs.goal import Goal
 from lengthwise.runs.pools.folder_progress import progress_of
 from lengthwise.runs.result import RunStatus
 from lengthwise.runs.spec import RunSpec, make_spec, spec_from_json
-from lengthwise.runs.until import Until
 from lengthwise.training.loop import StepRecord
 
 PLAN = EvaluationPlan(dense=(9, 12), dense_strings=8, long=((30, 4),), structured=((20, 2),))
@@ -36,7 +36,7 @@ def draw_few_strings(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(drawn, "TESTED_LENGTHS", (10, 20, 40))
 
 
-def pursuing(*models: dict, budget: float = 600.0, level: str = "proved", **train) -> RunSpec:
+def with_goal(*models: dict, budget: float = 600.0, level: str = "proved", **train) -> RunSpec:
     """Parity by these models in turn."""
     settings = {
         "train": {
@@ -50,16 +50,16 @@ def pursuing(*models: dict, budget: float = 600.0, level: str = "proved", **trai
             **train,
         }
     }
-    spec = make_spec("parity", "block-linear-rnn", settings, preset="machine", until=level, budget=budget)
-    return spec._replace(until=Until(level=level, budget=budget, models=models))
+    spec = make_spec("parity", "block-linear-rnn", settings, preset="machine", goal=level, budget=budget)
+    return spec._replace(goal=Goal(level=level, budget=budget, models=models))
 
 
-BOTH = pursuing(ONE_STATE, EIGHT_STATES)
+BOTH = with_goal(ONE_STATE, EIGHT_STATES)
 
 
 def test_without_a_pace_nothing_says_when_an_attempt_has_learned() -> None:
-    with pytest.raises(ValueError, match=r"train\.pace: expected a section with until='proved', which says when"):
-        make_spec("parity", "block-linear-rnn", {"train": {"pace": None}}, until="proved")
+    with pytest.raises(ValueError, match=r"train\.pace: expected a section with goal='proved', which says when"):
+        make_spec("parity", "block-linear-rnn", {"train": {"pace": None}}, goal="proved")
 
 
 def test_between_attempts_a_run_is_not_measured_yet(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_between_attempts_a_run_is_not_measured_yet(tmp_path: Path) -> None:
 
 def test_an_attempt_that_ended_before_lengths_had_grown_says_so(tmp_path: Path) -> None:
     easy = {"lengths": "legal", "length_sampling": "growing", "pace": {"solved_loss": 1e3, "contract_steps": 5}}
-    spec = pursuing(EIGHT_STATES, budget=0.0, level="solved", **easy, steps=20)
+    spec = with_goal(EIGHT_STATES, budget=0.0, level="solved", **easy, steps=20)
     result = execute(spec, tmp_path, PLAN)
     (attempt,) = result.training.attempts
     assert (attempt.solved_at, attempt.longest) == (None, 1)  # 18 steps at least are needed for each length
@@ -188,7 +188,7 @@ def test_a_run_that_dies_wherever_it_writes_goes_on_to_the_same_bits(
 
 
 def test_a_budget_of_0_is_one_attempt_and_more_of_it_goes_on(tmp_path: Path, undisturbed: Path) -> None:
-    spec = pursuing(ONE_STATE, EIGHT_STATES, budget=0.0)
+    spec = with_goal(ONE_STATE, EIGHT_STATES, budget=0.0)
     assert spec.id == BOTH.id
     result = execute(spec, tmp_path, PLAN)
     assert (result.training.status, len(result.training.attempts)) == ("out of budget", 1)
@@ -203,7 +203,7 @@ def test_a_budget_of_0_is_one_attempt_and_more_of_it_goes_on(tmp_path: Path, und
 
 
 def test_cpu_seconds_of_earlier_processes_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec, listener = pursuing(ONE_STATE, budget=1e6), StopAt(1, 50)
+    spec, listener = with_goal(ONE_STATE, budget=1e6), StopAt(1, 50)
     with pytest.raises(Interrupted):
         execute(spec, tmp_path, PLAN, listener, lambda: listener.requested)
     folder = RunFolder(tmp_path / spec.id)
@@ -223,7 +223,7 @@ def test_a_certificate_below_the_level_begins_another_attempt(tmp_path: Path, mo
     monkeypatch.setattr(execute_module, "write_certificate", lower)
     sentences: list[str] = []
     result = execute(
-        pursuing(EIGHT_STATES),
+        with_goal(EIGHT_STATES),
         tmp_path,
         PLAN,
         lambda progress: sentences.append(progress.note) if progress.is_decision else None,
@@ -245,7 +245,7 @@ def test_another_attempt_comes_after_one_that_diverges(tmp_path: Path, monkeypat
             yield step
 
     monkeypatch.setattr(execute_module, "training_steps", diverging)
-    result = execute(pursuing(EIGHT_STATES), tmp_path, PLAN)
+    result = execute(with_goal(EIGHT_STATES), tmp_path, PLAN)
     first = result.training.attempts[0]
     assert (first.loss, first.outcome) == (None, "training diverged")
     assert result.training.status == "reached"
@@ -254,7 +254,7 @@ def test_another_attempt_comes_after_one_that_diverges(tmp_path: Path, monkeypat
 def test_solved_is_decided_by_the_loss_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first attempt knows nothing; the second one succeeds, and no certificate is made of it."""
     monkeypatch.setattr(execute_module, "write_certificate", None)
-    spec = pursuing(ONE_STATE, EIGHT_STATES, level="solved")
+    spec = with_goal(ONE_STATE, EIGHT_STATES, level="solved")
     training = execute(spec, tmp_path, PLAN).training
     assert [(attempt.is_solved, attempt.level) for attempt in training.attempts] == [(False, None), (True, None)]
     assert training.status == "reached"
@@ -266,7 +266,7 @@ def test_solved_is_decided_by_the_loss_alone(tmp_path: Path, monkeypatch: pytest
 
 def test_the_loss_at_the_end_may_have_to_be_lower(tmp_path: Path) -> None:
     pace = {"solved_loss": 0.02, "contract_steps": CONTRACT_STEPS, "patience": 80, "final_loss": 1e-30}
-    training = execute(pursuing(EIGHT_STATES, budget=0.0, level="solved", pace=pace), tmp_path, PLAN).training
+    training = execute(with_goal(EIGHT_STATES, budget=0.0, level="solved", pace=pace), tmp_path, PLAN).training
     (attempt,) = training.attempts
     assert (training.status, attempt.is_solved) == ("out of budget", False)
     assert attempt.solved_at is not None
@@ -275,14 +275,14 @@ def test_the_loss_at_the_end_may_have_to_be_lower(tmp_path: Path) -> None:
 
 
 def test_a_task_without_a_transducer_can_be_solved_and_one_with_a_rule_proved() -> None:
-    make_spec("edit-distance", "transformer", {}, until="solved")
-    rule = make_spec("levenshtein-distance", "grid-recurrence", {"task": {"alphabet": 3}}, until="proved")
+    make_spec("edit-distance", "transformer", {}, goal="solved")
+    rule = make_spec("levenshtein-distance", "grid-recurrence", {"task": {"alphabet": 3}}, goal="proved")
     assert rule.recipe.pace is not None
     assert rule.recipe.pace.final_loss == 1e-4
 
 
 def test_a_run_with_a_pace_and_no_goal_is_trained_where_it_ends(tmp_path: Path) -> None:
-    spec = pursuing(EIGHT_STATES)
+    spec = with_goal(EIGHT_STATES)
     spec = spec.attempt(0)
     execute(spec, tmp_path, PLAN)
     run = load_run(tmp_path / spec.id)
@@ -291,15 +291,15 @@ def test_a_run_with_a_pace_and_no_goal_is_trained_where_it_ends(tmp_path: Path) 
 
 
 def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
-    spec = make_spec("parity", "block-linear-rnn", {}, until="proved", budget=5)
+    spec = make_spec("parity", "block-linear-rnn", {}, goal="proved", budget=5)
     assert spec_from_json(spec.to_json()) == spec
-    assert spec.id == make_spec("parity", "block-linear-rnn", {}, until="proved").id
-    assert spec.id != make_spec("parity", "block-linear-rnn", {}, until="extracted").id
+    assert spec.id == make_spec("parity", "block-linear-rnn", {}, goal="proved").id
+    assert spec.id != make_spec("parity", "block-linear-rnn", {}, goal="extracted").id
     assert "until" not in make_spec("parity", "block-linear-rnn", {}).to_json()
     sizes = [spec.attempt(number).model_config.d_model for number in range(8)]
     assert sizes == [16, 64, 64, 128, 16, 64, 64, 128]
     assert len({spec.attempt(number).seed for number in range(8)}) == 8
-    fixed = make_spec("parity", "block-linear-rnn", {"model": {"d_model": 8, "block_dim": 8}}, until="proved")
+    fixed = make_spec("parity", "block-linear-rnn", {"model": {"d_model": 8, "block_dim": 8}}, goal="proved")
     assert [fixed.attempt(number).model_config.d_model for number in range(3)] == [8, 8, 8]
 
 
@@ -309,14 +309,14 @@ def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
         (
             "parity",
             "block-linear-rnn",
-            {"until": "robust"},
-            "until: expected one of solved, extracted, bounded, proved, got",
+            {"goal": "robust"},
+            "goal: expected one of solved, extracted, bounded, proved, got",
         ),
         (
             "parity",
             "block-linear-rnn",
-            {"until": "tested"},
-            "until: expected one of solved, extracted, bounded, proved, got",
+            {"goal": "tested"},
+            "goal: expected one of solved, extracted, bounded, proved, got",
         ),
         (
             "parity",
@@ -325,20 +325,20 @@ def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
             "transformer of these settings can reach, at most 'tested', got 'proved'; choose solved, or train",
         ),
         ("parity", "s4d", {}, "at most 'extracted', got 'proved'; choose solved or extracted, or train another model"),
-        ("edit-distance", "transformer", {}, "until: edit-distance has no transducer to compare a machine with"),
-        ("parity", "block-linear-rnn", {"budget": -1.0}, "until.budget: .*greater than or equal to 0"),
-        ("parity", "block-linear-rnn", {"budget": float("nan")}, "until.budget: .*finite"),
+        ("edit-distance", "transformer", {}, "goal: edit-distance has no transducer to compare a machine with"),
+        ("parity", "block-linear-rnn", {"budget": -1.0}, "goal.budget: .*greater than or equal to 0"),
+        ("parity", "block-linear-rnn", {"budget": float("nan")}, "goal.budget: .*finite"),
     ],
 )
 def test_what_cannot_be_reached_is_refused_before_anything_is_trained(
     task: str, model: str, changes: dict, sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence) as refusal:
-        make_spec(task, model, {}, **{"until": "proved", **changes})
+        make_spec(task, model, {}, **{"goal": "proved", **changes})
     assert "\n" not in str(refusal.value)
 
 
 def test_reflections_reach_a_bounded_certificate_and_no_other() -> None:
-    make_spec("parity", "block-linear-rnn", {}, preset="reflecting", until="bounded")
+    make_spec("parity", "block-linear-rnn", {}, preset="reflecting", goal="bounded")
     with pytest.raises(ValueError, match="at most 'bounded', got 'proved'; choose solved or extracted or bounded"):
-        make_spec("parity", "block-linear-rnn", {}, preset="reflecting", until="proved")
+        make_spec("parity", "block-linear-rnn", {}, preset="reflecting", goal="proved")

@@ -262,7 +262,7 @@ def test_result_says_how_it_came_about(tmp_path: Path) -> None:
 
 def test_seconds_of_training_stay_where_a_run_is_measured_again(tmp_path: Path) -> None:
     settings = {"model": {"d_model": 8, "num_heads": 2}, "train": {"steps": 9, "pace": {"contract_steps": 5}}}
-    for spec in (small_spec(), make_spec("parity", "regular-gpt", settings, until="solved", budget=0)):
+    for spec in (small_spec(), make_spec("parity", "regular-gpt", settings, goal="solved", budget=0)):
         first = execute(spec, tmp_path, PLAN)
         again = execute(spec, tmp_path, PLAN.model_copy(update={"seed": 1}))
         assert again.dense != first.dense

@@ -31,7 +31,7 @@ def test_nets_of_both_columns_are_counted_as_they_came_out() -> None:
 
 def test_products_have_one_recipe_for_all_tasks() -> None:
     specs = EXPERIMENTS["regular-gpt/ours"]("small").select(column="products").specs
-    assert len({(spec.recipe, spec.model_config, spec.until) for spec in specs}) == 1
+    assert len({(spec.recipe, spec.model_config, spec.goal) for spec in specs}) == 1
 
 
 def test_the_headline_on_moduli_has_the_numbers_of_the_page() -> None:

@@ -27,7 +27,7 @@ _SCORED = {
     "balanced": ["Final answers, at lengths at which every class can occur."],
     "legal": ["Final answers, at all lengths, also those at which only one answer can occur."],
     "error": [],
-    "until": [],
+    "attempts": [],
     "perplexity": [
         "Perplexities of the last tokens of chunks of the test split: the same tokens at all lengths and for all "
         "models, so that differences are far more certain than the perplexities are."

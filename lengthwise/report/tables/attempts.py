@@ -28,7 +28,7 @@ COLUMNS = {
 """What the columns say."""
 
 
-def pursuit_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+def attempts_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """One line for each cell: how many runs reached the level, and what that took."""
     lines = [_cell_line(cell, results_of(cell, outcomes)) for cell in experiment.cells]
     return Table(("row", "column", "runs", *COLUMNS, "paper"), tuple(lines))

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from lengthwise.experiment import Experiment
 from lengthwise.report.tables.accuracies import about_accuracies, accuracy_table, main_columns
+from lengthwise.report.tables.attempts import COLUMNS as ATTEMPT_COLUMNS
+from lengthwise.report.tables.attempts import MAIN_COLUMNS as MAIN_ATTEMPT_COLUMNS
+from lengthwise.report.tables.attempts import attempts_table
 from lengthwise.report.tables.errors import COLUMNS as ERROR_COLUMNS
 from lengthwise.report.tables.errors import MAIN_COLUMNS as MAIN_ERROR_COLUMNS
 from lengthwise.report.tables.errors import error_table
 from lengthwise.report.tables.perplexities import about_perplexities, perplexity_table
 from lengthwise.report.tables.perplexities import main_columns as main_perplexity_columns
-from lengthwise.report.tables.pursuits import COLUMNS as PURSUIT_COLUMNS
-from lengthwise.report.tables.pursuits import MAIN_COLUMNS as MAIN_PURSUIT_COLUMNS
-from lengthwise.report.tables.pursuits import pursuit_table
 from lengthwise.report.tables.search import COLUMNS as SEARCH_COLUMNS
 from lengthwise.report.tables.search import MAIN_COLUMNS as MAIN_SEARCH_COLUMNS
 from lengthwise.report.tables.search import search_table
@@ -23,7 +23,7 @@ def cell_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """One line for each cell, with every column."""
     tables = {
         "error": error_table,
-        "until": pursuit_table,
+        "attempts": attempts_table,
         "search": search_table,
         "perplexity": perplexity_table,
     }
@@ -32,7 +32,7 @@ def cell_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 def main_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """One line for each cell: what a reader comes for, in at most eight columns, or as the experiment has it."""
-    of_their_own = {"error": MAIN_ERROR_COLUMNS, "until": MAIN_PURSUIT_COLUMNS, "search": MAIN_SEARCH_COLUMNS}
+    of_their_own = {"error": MAIN_ERROR_COLUMNS, "attempts": MAIN_ATTEMPT_COLUMNS, "search": MAIN_SEARCH_COLUMNS}
     usual = main_perplexity_columns if experiment.scored == "perplexity" else main_columns
     names = experiment.main or of_their_own.get(experiment.scored) or usual(experiment)
     return cell_table(experiment, outcomes).columns(names).without_empty().folded(["column"])
@@ -48,7 +48,7 @@ def detail_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 def about_columns(experiment: Experiment, table: Table) -> list[tuple[str, str]]:
     """(column, what it says) for each column of a table that needs a sentence."""
-    of_their_own = {"error": ERROR_COLUMNS, "until": PURSUIT_COLUMNS, "search": SEARCH_COLUMNS}
+    of_their_own = {"error": ERROR_COLUMNS, "attempts": ATTEMPT_COLUMNS, "search": SEARCH_COLUMNS}
     if (columns := of_their_own.get(experiment.scored)) is not None:
         return [(name, columns[name]) for name in table.header if name in columns]
     return about_perplexities(table) if experiment.scored == "perplexity" else about_accuracies(table)

@@ -135,7 +135,7 @@ def preset_below(spec: Settings) -> str:
         'plain'
     """
     model, until = spec["model"]["name"], spec.get("until")
-    return next((name for name, preset in PRESETS.items() if until and model in preset.until), "plain")
+    return next((name for name, preset in PRESETS.items() if until and model in preset.goals), "plain")
 
 
 def setting_text(value: Any) -> str:

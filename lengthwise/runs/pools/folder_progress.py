@@ -54,6 +54,6 @@ def progress_of(spec: RunSpec, root: Path) -> Progress | None:
         status = folder.read_status().status
     except (OSError, ValueError, TypeError):  # not begun, or in the middle of being written
         return None
-    if status in (ENDINGS if spec.until else ("trained",)):
+    if status in (ENDINGS if spec.goal else ("trained",)):
         return Progress(spec.id, "measuring", total, total)
     return Progress(spec.id, "training", min(step.step, total), total, f"loss {step.loss:.4f}")

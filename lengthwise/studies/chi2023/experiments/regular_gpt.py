@@ -59,7 +59,7 @@ _ABOUT_PRODUCTS = (
 @EXPERIMENTS.register("regular-gpt/ours")
 def ours(scale: Scale = "small") -> Experiment:
     """Seventeen regular tasks under our protocol: preset `fast`, five seeds, begun again where the loss is not low."""
-    specs = ScaledSpecs(scale, seeds=SEEDS, until="solved", budget=300)
+    specs = ScaledSpecs(scale, seeds=SEEDS, goal="solved", budget=300)
     return Experiment(
         title="RegularGPT on regular languages, our protocol",
         headline=_HEADLINE,
@@ -84,7 +84,7 @@ def ours(scale: Scale = "small") -> Experiment:
 @EXPERIMENTS.register("regular-gpt/codebook")
 def codebook(scale: Scale = "small") -> Experiment:
     """The tasks that preset `fast` learns, by nets whose states are moved to codes in the last tenth of training."""
-    specs = ScaledSpecs(scale, seeds=SEEDS[:3], model="codebook-gpt", until="extracted", budget=1_200)
+    specs = ScaledSpecs(scale, seeds=SEEDS[:3], model="codebook-gpt", goal="extracted", budget=1_200)
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
         headline=(

@@ -18,7 +18,7 @@ _TASKS: dict[str, tuple[str, Settings]] = {
 @EXPERIMENTS.register("demo")
 def demo(scale: Scale = "small") -> Experiment:
     """Six tasks, one seed: nets that become finite machines, until they are proved; measured up to length 100,000."""
-    specs = ScaledSpecs(scale, seeds=(0,), model="block-linear-rnn", until="proved")
+    specs = ScaledSpecs(scale, seeds=(0,), model="block-linear-rnn", goal="proved")
     plan = EvaluationPlan(dense_strings=64)
     return Experiment(
         title="Linear RNNs trained until they are proved, accuracy of the final answer by length",

@@ -30,7 +30,7 @@ _PROBLEMS = (
 
 
 def _cell(scale: Scale, problem: _Problem) -> Cell:
-    specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="grid-recurrence", until="proved", budget=BUDGET)
+    specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="grid-recurrence", goal="proved", budget=BUDGET)
     max_letters = 24 if scale == "smoke" else MAX_LETTERS
     settings: Settings = {
         "task": {"alphabet": 4, "max_length": max_letters, **problem.fields},

@@ -21,7 +21,7 @@ def tasks(scale: Scale = "small") -> Experiment:
         scale,
         seeds=(0, 1, 2, 3, 4),
         model="block-linear-rnn",
-        until="proved",
+        goal="proved",
         budget=BUDGET,
     )
     plan = EvaluationPlan(dense=(41, 100), dense_strings=32, long=((1_000, 64),), structured=((500, 32),))
@@ -49,5 +49,5 @@ def tasks(scale: Scale = "small") -> Experiment:
         ),
         cells=[Cell(row, "", specs(task, {"task": fields})) for row, (task, fields) in _TASKS.items()],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
-        scored="until",
+        scored="attempts",
     )
