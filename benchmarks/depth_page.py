@@ -37,32 +37,37 @@ def _page(costs: Sequence[Any], d_model: int) -> str:
     example = by_shape[512, 128]
     parts = [
         "# Routing and depth",
+        "RegularGPT answers a string of T symbols in log T levels. This page compares its merges with two parallel "
+        "scans, and its cost with a Transformer's.",
         "```console\npython benchmarks/depth_cost.py --save\n```",
         "## The tree and parallel scans (Figure 2)",
         f"![Routing of RegularGPT and of two parallel scans over {DRAWN} symbols](routing.svg)",
-        "Circles are values, the string is at the bottom, and a step merges the values that its lines come from. Dark "
-        f"is what the answer at the last of {DRAWN} symbols needs. With C=2 and a length that is a power of two these "
-        "merges are the same in all three, as section 4 of Chi et al. (2023) says. RegularGPT also merges pads before "
-        "the start (not drawn); without them its pass for every prefix is the Hillis-Steele scan at any length. "
-        "The Blelloch scan needs fewer merges in up to twice the steps, and merges values of unequal depth.",
+        "Circles are values, and the string is at the bottom. A step merges the values that its lines come from. The "
+        f"dark values are needed for the answer at the last of {DRAWN} symbols.",
+        "- With C=2 and a length that is a power of two, these merges are the same in all three. This agrees with "
+        "section 4 of Chi et al. (2023).\n"
+        "- RegularGPT also merges pads before the start, which are not drawn. Without them, its pass for every prefix "
+        "is the Hillis-Steele scan at any length.\n"
+        "- The Blelloch scan needs fewer merges in up to twice the steps, and merges values of unequal depth.",
         _merges_table(),
-        "Each entry: steps, merges. The package answers a whole string with the second row and all prefixes with the "
-        "first.",
+        "Each entry shows steps, then merges. The package answers a whole string with the second row and all prefixes "
+        "with the first.",
         "## Is it cheaper than a Transformer? (section 3.4)",
-        "The paper compares T C K log_C T with T² L and concludes that RegularGPT with thickness K is likely to be "
+        "If all multiplications of a layer are counted, it is cheaper only if K is smaller than L. The paper counts "
+        "attention: it compares T C K log_C T with T² L. It concludes that RegularGPT with thickness K is likely to be "
         f"cheaper than a Transformer of L layers as long as K < 3L (T=512, C=128: {example.published:.2f}). The table "
-        "gives the K / L at which both cost the same: above it RegularGPT costs more.",
+        "gives the K / L at which both cost the same. Above this ratio RegularGPT costs more.",
         _costs_table(costs),
         "- *Formula*: T / (C log_C T), attention alone.\n"
         "- *Pairs*: pairs of a query and a key that the masks allow, with a whole number of levels and a causal "
         "Transformer.\n"
         f"- *Layers*: all multiplications of a layer at D={d_model}: 2 D for each pair, 12 D² for each position.\n"
-        "- *Measured*: CPU time of a forward pass over one string, one core, everything in one run, after attention in "
-        "blocks was compared with the masked definition; medians of 5. Both sides use torch's attention kernel and the "
-        "same projections and feed-forward block. In blocks, up to twice the pairs are computed.",
+        "- *Measured*: CPU time of a forward pass over one string on one core, all in one run, medians of 5. Before "
+        "that, attention in blocks was compared with the masked definition. Both sides use torch's attention kernel "
+        "and the same projections and feed-forward block. In blocks, up to twice the pairs are computed.",
         f"So K < 3L is a statement about attention terms. At T={example.length} attention is a small part of a layer "
-        f"of width {d_model}, and windows of {example.chunk_size} symbols need 2 levels, so that a pass of thickness K "
-        f"costs about as much as 2 K layers: the costs are equal at K / L = {example.layers:.2f} counted and "
+        f"of width {d_model}. Windows of {example.chunk_size} symbols need 2 levels, so a pass of thickness K costs "
+        f"about as much as 2 K layers. The costs are equal at K / L = {example.layers:.2f} counted and "
         f"{example.layers_measured:.2f} measured.",
         provenance(environment()),
     ]
