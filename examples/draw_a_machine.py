@@ -1,4 +1,4 @@
-"""Train a net on a regular expression, read the finite machine off it, and draw that machine.
+"""Train a net on a regular expression, read the finite machine off the net, and draw the machine.
 
 python examples/draw_a_machine.py --pattern "(a|b)*abb" --out docs/machine.svg
 """
@@ -33,7 +33,7 @@ def main() -> None:
         print("no machine was read off this net; train it for more steps")
         return
     machine = machine_from_json(certificate.machine)
-    assert isinstance(machine, Transducer)  # of a recurrent model; that of a RegularGPT is a tree machine
+    assert isinstance(machine, Transducer)  # a recurrent model has a transducer; a RegularGPT would have a tree machine
     options.out.write_text(machine_svg(machine.minimize(), certificate.classes), encoding="utf-8")
     print(f"wrote {options.out}: {machine.num_states} states")
 

@@ -1,4 +1,4 @@
-"""Two nets that are right on random strings of 10,000 symbols: one is refuted by a short string, the other is proved.
+"""Compare two nets that are right on random strings of 10,000 symbols: a short string refutes one, the other is proved.
 
 python examples/refuted_and_proved.py --out docs/refuted-and-proved.svg
 """
@@ -24,7 +24,7 @@ FAMILIES = {
 
 
 def specifications(steps: int | None) -> list[RunSpec]:
-    """The two runs of the README; `steps` shortens both, which shows only that they run."""
+    """Return the specifications of the two runs in the README; with `steps`, both runs are too short to learn."""
     slow = {"steps": 150, "optimizer": {"learning_rate": 0.01}}
     small = {"d_model": 16, "block_dim": 16}
     few = {} if steps is None else {"steps": steps}
@@ -37,7 +37,7 @@ def specifications(steps: int | None) -> list[RunSpec]:
 
 
 def scores(spec: RunSpec, model: SequenceModel, lengths: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Accuracy by length, for random strings and two families of structured ones."""
+    """Yield the accuracy by length, for random strings and two families of structured strings."""
     for protocol in ("independent", "structured"):
         for point in length_curve(model, spec.task, lengths, num_strings=128, protocol=protocol).points:
             if point.family in FAMILIES:
@@ -45,12 +45,13 @@ def scores(spec: RunSpec, model: SequenceModel, lengths: tuple[int, ...]) -> Ite
 
 
 def chart(values: list[dict[str, Any]], title: str, trained_to: int) -> alt.LayerChart:
-    """Accuracy against length, a line for each family of strings."""
+    """Return a chart of accuracy against length, with a line for each family of strings."""
     x = alt.X("length:Q", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", values=[10, 100, 1_000, 10_000]))
     y = alt.Y("accuracy:Q", scale=alt.Scale(domain=[0.45, 1.02]), axis=alt.Axis(format="%", values=[0.5, 0.75, 1]))
     names = list(FAMILIES.values())
     color = alt.Color("strings:N", title=None, sort=names, legend=alt.Legend(orient="bottom", columns=3, labelLimit=0))
-    width = alt.StrokeWidth("strings:N", sort=names, scale=alt.Scale(range=[7, 3, 1.5]), legend=None)  # all are seen
+    # With different widths, lines that coincide stay visible.
+    width = alt.StrokeWidth("strings:N", sort=names, scale=alt.Scale(range=[7, 3, 1.5]), legend=None)
     lines = (
         alt.Chart(alt.InlineData(values=values)).mark_line(point=True).encode(x=x, y=y, color=color, strokeWidth=width)
     )

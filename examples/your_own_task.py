@@ -1,4 +1,4 @@
-"""A task of your own: does the number of 1 leave remainder 2 modulo 3? Registered, it works in this script.
+"""Register a task of your own: is the number of 1 equal to 2 modulo 3? The registration holds for this script.
 
 python examples/your_own_task.py --steps 2000
 """
@@ -16,9 +16,10 @@ from lengthwise.tasks import Batch, RegularTask
 
 @TASKS.register("two-mod-three")
 class TwoModThree(RegularTask):
-    """Whether the number of 1 so far is 2 modulo 3."""
+    """The task whose answer is yes if the number of 1 so far is 2 modulo 3."""
 
-    prefix_exchangeable: ClassVar[bool] = True  # symbols are independent: a prefix is as good as a string
+    # Symbols are independent, so a prefix is distributed as a string of its length.
+    prefix_exchangeable: ClassVar[bool] = True
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -37,7 +38,7 @@ class TwoModThree(RegularTask):
         return length >= 1
 
     def is_balanced_length(self, length: int) -> bool:
-        return length >= 2  # every answer can occur
+        return length >= 2  # from length 2 on, both answers can occur
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         self.check_length(length)
