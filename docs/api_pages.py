@@ -70,7 +70,7 @@ def _page(folder: Path) -> str:
 
 
 def _entries(folder: Path) -> str:
-    """What makes mkdocstrings show the public modules of a folder."""
+    """Return the directives with which mkdocstrings shows the public modules of a folder."""
     modules = [path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")]
     return "\n\n".join(f"::: lengthwise.{_dotted(module)}" for module in modules)
 
