@@ -14,6 +14,7 @@ class WeightsAndBiases(ModuleTracker):
     modules = ("wandb",)
 
     def __init__(self, about: About) -> None:
+        self.load()  # a package that is not installed leaves no folder
         about.folder.mkdir(parents=True, exist_ok=True)  # else it writes into a temporary one
         super().__init__(about)
         self._run.define_metric("by_length/*", step_metric=LENGTH)
