@@ -67,6 +67,8 @@ LONG = {
     "tests/certification/test_certify.py::test_chunks_of_three_and_double_precision_are_certified_too": (
         "certifies two nets"
     ),
+    "tests/contracts/test_pool_contract.py::"
+    "test_it_is_an_executor_that_says_what_to_do_with_a_run_that_is_held": STARTS_PROCESSES,
     "tests/contracts/test_format_contract.py::test_any_machine_it_holds_comes_back": "writes hundreds of machines",
     "tests/test_examples.py::test_python_of_the_readme_runs": "trains and certifies two nets",
     "tests/report/test_claims.py::test_the_page_is_what_the_records_of_the_checkout_say": READS_RECORDS,

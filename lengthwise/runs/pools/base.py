@@ -87,10 +87,18 @@ def check_reachable(address: str) -> None:
         raise OSError(f"scheduler: no answer from {address} ({error}); start it, or leave it out") from None
 
 
+class MissingPackage(ValueError):
+    """A pool's package that is not installed; the sentence has the command that installs it."""
+
+
 def require(pool: str, package: str) -> None:
-    """Check that the package is installed that a pool needs; where it is not, a ValueError says how to install it."""
+    """Check that the package that a pool needs is installed.
+
+    Raises:
+        MissingPackage: it is not.
+    """
     if importlib.util.find_spec(package) is None:
-        raise ValueError(
+        raise MissingPackage(
             f"pool: expected the package {package} for pool {pool}, got none; pip install 'lengthwise[{pool}]'"
         )
 
