@@ -128,7 +128,10 @@ class Reader(ABC, Generic[Kind]):
 
     @abstractmethod
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
-        """The radii of classes that are worth a try, from the largest, given some strings."""
+        """Return the radii of classes to try, from the largest, for a model whose states along some strings are seen.
+
+        Radius 0, if exact states can be enumerated, comes before all others.
+        """
 
     @abstractmethod
     def extract(self, radius: float) -> Extraction:

@@ -1,0 +1,128 @@
+"""Promises of all registered evidence, whatever its method: it is read strictly, and checked without the model."""
+
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+from pydantic import ValidationError
+from read_nets import first_proof
+
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence
+from lengthwise.certification.methods.base import PROVERS
+
+
+@pytest.fixture(params=list(EVIDENCE))
+def method(request) -> str:
+    return request.param
+
+
+@cache
+def certified(method: str) -> Certificate:
+    """Return a certificate of a net whose evidence is of this method."""
+    for proof in map(first_proof, PROVERS):
+        if proof.evidence.method == method:
+            return proof.certificate()
+    raise AssertionError(f"no prover gives evidence of method {method}")
+
+
+def evidence_of(method: str) -> Evidence:
+    evidence = certified(method).evidence
+    assert evidence is not None
+    return evidence
+
+
+def content_of(method: str) -> dict[str, Any]:
+    return json.loads(certified(method).to_text())
+
+
+REFUSED = r"^[^\n]+; .*certify again$"
+"""One sentence with a way out."""
+
+
+def check_refused(content: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=REFUSED):
+        Certificate.from_text(json.dumps(content))
+
+
+def test_it_has_the_name_of_its_method_and_is_described(method: str) -> None:
+    kind = EVIDENCE[method]
+    assert issubclass(kind, Evidence)
+    assert kind.name == method
+    assert get_origin(kind.model_fields["method"].annotation) is Literal
+    assert get_args(kind.model_fields["method"].annotation) == (method,)
+    assert kind.__doc__
+
+
+def test_it_comes_back_in_a_certificate(method: str) -> None:
+    again = Certificate.from_text(certified(method).to_text())
+    assert again == certified(method)
+    assert type(again.evidence) is EVIDENCE[method]
+
+
+def test_it_cannot_be_changed(method: str) -> None:
+    evidence = evidence_of(method)
+    for field in type(evidence).model_fields:
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(evidence, field, getattr(evidence, field))
+
+
+def test_all_its_numbers_are_required_and_no_others_are_read(method: str) -> None:
+    content = content_of(method)
+    evidence = content["evidence"]
+    for key in evidence:
+        check_refused(content | {"evidence": {other: evidence[other] for other in evidence if other != key}})
+    check_refused(content | {"evidence": evidence | {"surely_not_a_field": 1}})
+    check_refused(content | {"evidence": evidence | {"method": "surely-not-a-method"}})
+
+
+def test_its_numbers_are_finite_numbers(method: str) -> None:
+    content = content_of(method)
+    evidence = content["evidence"]
+    for key in evidence.keys() - {"method"}:
+        for wrong in (str(evidence[key]), True, [evidence[key]], float("nan"), float("inf")):
+            check_refused(content | {"evidence": evidence | {key: wrong}})
+
+
+def test_it_describes_itself_in_a_line(method: str) -> None:
+    description = evidence_of(method).describe()
+    assert description
+    assert "\n" not in description
+
+
+def test_it_is_checked_against_its_certificate(method: str) -> None:
+    """Without the model: what is left is one sentence to trust."""
+    sentence = evidence_of(method).check(certified(method))
+    assert sentence
+    assert "\n" not in sentence
+
+
+def test_it_is_refused_for_another_kind_of_model(method: str) -> None:
+    other = certified(method).model_copy(update={"model": {"name": "surely-not-a-model"}})
+    with pytest.raises(ValueError, match=REFUSED):
+        evidence_of(method).check(other)
+
+
+def test_numbers_that_show_nothing_are_refused(method: str) -> None:
+    """No lead, or no slack: one of the numbers decides."""
+    evidence, reasons = evidence_of(method), list[str]()
+    for key in type(evidence).model_fields.keys() - {"method"}:
+        try:
+            evidence.model_copy(update={key: -1.0}).check(certified(method))
+        except ValueError as problem:
+            reasons.append(str(problem))
+    assert any(re.match(REFUSED, reason) for reason in reasons), reasons
+
+
+def test_nothing_of_the_package_needs_torch_to_read_it() -> None:
+    code = (
+        "import os, sys\n"
+        "os.environ.pop('LENGTHWISE_EXTENSIONS', None)\n"
+        "from lengthwise.certification.certificate import EVIDENCE\n"
+        "assert list(EVIDENCE)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

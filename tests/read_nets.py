@@ -1,0 +1,108 @@
+"""Nets of all kinds, the machines that are read off them, and their proofs."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from proved_nets import NETS
+from wrong_machines import short_strings
+
+from lengthwise.certification.builder import Candidate, CertificateBuilder, supervised_only
+from lengthwise.certification.certificate import Certificate, Evidence
+from lengthwise.certification.methods.base import PROVERS, Prover
+from lengthwise.constructions import CONSTRUCTIONS, construct
+from lengthwise.extraction.base import Extraction, Reader, reader_of
+from lengthwise.models import MODELS, SequenceModel, make_model
+from lengthwise.tasks import make_task
+from lengthwise.tasks.base import MachineTask
+
+PARITY = make_task("parity")
+
+
+class Net(NamedTuple):
+    """A net, and a task whose strings it reads."""
+
+    model: SequenceModel
+    task: MachineTask
+
+
+@cache
+def constructed_net(name: str) -> Net:
+    return Net(construct(name, PARITY).model.eval(), PARITY)
+
+
+@cache
+def drawn_net(name: str) -> Net:
+    """Make a registered model, which is not trained."""
+    return Net(make_model(name, PARITY, seed=0).eval(), PARITY)
+
+
+def nets() -> Iterator[Net]:
+    """Yield nets with weights by hand, then a net of every construction, then every registered model."""
+    yield from (Net(model.eval(), task) for model, task in NETS.values())
+    yield from map(constructed_net, CONSTRUCTIONS)
+    yield from map(drawn_net, MODELS)
+
+
+class ReadNet(NamedTuple):
+    """A net, the reader of its kind, and the machine read off it with a radius."""
+
+    net: Net
+    reader: Reader[Any]
+    extraction: Extraction
+    radius: float
+
+
+def nets_read_by(name: str) -> Iterator[ReadNet]:
+    """Yield what a registered reader reads off nets, with every radius with which their states close."""
+    for net in nets():
+        reader = reader_of(net.model, net.task.symbols)
+        if reader is None or reader.name != name:
+            continue
+        with torch.no_grad():
+            radii = reader.radii(short_strings(net.task)[-1])
+        for radius in radii:
+            try:
+                extraction = reader.extract(radius)
+            except ValueError:  # the states do not close
+                continue
+            yield ReadNet(net, reader, extraction, radius)
+
+
+class Proof(NamedTuple):
+    """A net, the extraction of which something is proved, its radius, the prover after its proof, and the evidence."""
+
+    net: Net
+    extraction: Extraction
+    radius: float
+    prover: Prover
+    evidence: Evidence
+
+    def certificate(self) -> Certificate:
+        level = "proved" if self.evidence.proved_up_to is None else "bounded"
+        builder = CertificateBuilder(self.net.model, self.net.task)
+        candidate = Candidate(self.extraction, self.radius)
+        return builder.certificate(level, "", candidate=candidate, evidence=self.evidence)
+
+
+@cache
+def first_proof(name: str) -> Proof:
+    """Return the first proof that a registered prover finds.
+
+    Weights by hand belong in `tests/proved_nets.py`, or in a construction, if nothing is proved of other nets.
+    """
+    kind, reasons = PROVERS[name], []
+    for net, reader, extraction, radius in nets_read_by(kind.reader):
+        if not kind.applies_to(net.model):
+            continue
+        prover = kind()
+        for candidate, size in prover.candidates(reader, extraction, radius):
+            supervised = supervised_only(candidate, net.task.reference)
+            try:
+                evidence = prover.prove(net.model, supervised)
+            except ValueError as problem:
+                reasons.append(f"{net.model.name}: {problem}")
+                continue
+            return Proof(net, supervised, size, prover, evidence)
+    raise AssertionError(f"prover {name} proves nothing of any net: {reasons}")
