@@ -12,6 +12,7 @@ from lengthwise.formats.arcs import (
 )
 from lengthwise.formats.base import FORMATS, ReadableFormat
 from lengthwise.formats.draft import MAX_EDGES
+from lengthwise.validation import quoted
 
 MAX_LINES = 2 * MAX_EDGES
 """The largest number of lines: edges and final states."""
@@ -110,7 +111,9 @@ def att_rows(text: str) -> list[tuple[int, list[str]]]:
         if not all(words[:2]):
             raise ValueError(f"line {number}: expected states, got an empty field; name the state")
         if len(words) in (2, 5) and not _is_zero(words[-1]):
-            raise ValueError(f"line {number}: expected no weight but 0, got {words[-1][:40]}; leave weights out")
+            raise ValueError(
+                f"line {number}: expected no weight but 0, got {quoted(words[-1][:40])}; leave weights out"
+            )
         if len(rows) == MAX_LINES:
             raise ValueError(f"line {number}: expected at most {MAX_LINES:,} lines, got more; minimize the machine")
         rows.append((number, words[:4] if len(words) == 5 else words))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lengthwise.formats.dot_attributes import DRAWING, check_attribute
 from lengthwise.formats.dot_labels import html_label
 from lengthwise.formats.draft import MAX_EDGES
+from lengthwise.validation import quoted
 
 MAX_LABEL = 100_000
 """The longest name or label, in characters."""
@@ -360,7 +361,8 @@ class _Parser:
         self._next()
 
     def _reject(self, expected: str) -> None:
-        raise ValueError(f"line {self._line()}: expected {expected}, got {self.text[:40] or 'the end'}")
+        got = quoted(self.text[:40]) if self.text else "the end"
+        raise ValueError(f"line {self._line()}: expected {expected}, got {got}")
 
     def _reject_length(self) -> None:
         raise ValueError(

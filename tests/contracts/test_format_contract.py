@@ -1,5 +1,6 @@
 """Every registered format: what it writes it reads back, and what is no machine is refused in a sentence."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from lengthwise.automata.answers import accepting_index
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
+from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.formats.base import FORMATS, ReadableFormat
 from lengthwise.formats.files import format_of, read_machine, suffixes, write_machine
 
@@ -26,6 +28,7 @@ ALPHABETS = (
     ("+", ".", "é"),
     ("-", "^", "]"),
 )
+PARITY = labeled_dfa(dfa_from_regex("(b*ab*a)*b*ab*", ("a", "b")))
 WORDS = ((" ", "x"), ("push", "pop"), ("a/b", "c d"), (" x", "y "), ("#1;", "--", "->"))
 
 
@@ -39,8 +42,10 @@ def refusal(work: Callable[[], object]) -> str:
 
 
 def check_sentence(sentence: str) -> None:
+    """Check what a reader is told, if anything: one sentence, which is not the whole file."""
     assert sentence != "no sentence"
     assert len(sentence) < 1_000
+    assert len(sentence.splitlines()) <= 1
 
 
 def answers(machine: LabeledMachine, symbols: tuple[str, ...], length: int) -> list[str]:
@@ -104,19 +109,12 @@ def occurs_whole(machine: LabeledMachine) -> bool:
 @pytest.mark.parametrize("suffix", suffixes())
 def test_files_hold_what_is_written(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"machine{suffix}"
-    machine = read_machine(parity_file(tmp_path))
-    write_machine(machine, path)
-    assert path.read_text(encoding="utf-8") == format_of(path).write(machine)
+    write_machine(PARITY, path)
+    assert path.read_text(encoding="utf-8") == format_of(path).write(PARITY)
     if suffix in suffixes(readable=True):
-        assert read_machine(path).machine.minimize().to_json() == machine.machine.to_json()
+        assert read_machine(path).machine.equivalent(PARITY.machine)
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
-        assert read_machine(path).machine.minimize().to_json() == machine.machine.to_json()
-
-
-def parity_file(folder: Path) -> Path:
-    path = folder / "parity.json"
-    path.write_text('{"alphabet": ["a", "b"], "transitions": [[0, 1], [1, 0]], "accepting": [1], "start": 0}')
-    return path
+        assert read_machine(path).machine.equivalent(PARITY.machine)
 
 
 @pytest.mark.parametrize("suffix", suffixes(readable=True))
@@ -156,8 +154,24 @@ def test_damaged_files_are_read_or_refused(name: str, data: st.DataObject) -> No
     check_sentence(refusal(lambda: READABLE[name].read(damaged)))
 
 
-def test_unknown_suffixes_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"m\.mmd: expected a machine's file \(.*\.dot.*\), got suffix '\.mmd'"):
-        read_machine(tmp_path / "m.mmd")
+@pytest.mark.parametrize("name", READABLE)
+def test_a_file_that_was_cut_off_is_read_or_refused_with_the_line(name: str) -> None:
+    """At any character behind the first line; a text of one line has positions instead."""
+    text = READABLE[name].write(labeled_dfa(dfa_from_regex("(a|b)*abb", ("a", "b"))))
+    for end in range(text.index("\n"), len(text), 3):
+        sentence = refusal(lambda end=end: READABLE[name].read(text[:end]))
+        check_sentence(sentence)
+        lines = [int(number) for number in re.findall(r"\bline (\d+)", sentence)]
+        assert not sentence or (lines and lines[0] <= text[:end].count("\n") + 1), f"{sentence} of {text[:end]!r}"
+
+
+@pytest.mark.parametrize("suffix", {*suffixes(), ".docx"} - {*suffixes(readable=True)})
+def test_suffixes_that_are_not_read_are_refused_with_all_that_are(suffix: str, tmp_path: Path) -> None:
+    known = re.escape(", ".join(suffixes(readable=True)))
+    with pytest.raises(ValueError, match=rf"m\{suffix}: expected a machine's file \({known}\), got suffix '\{suffix}'"):
+        read_machine(tmp_path / f"m{suffix}")
+
+
+def test_suffixes_that_are_not_written_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"got suffix '\.docx'; choose one of these"):
-        write_machine(read_machine(parity_file(tmp_path)), tmp_path / "m.docx")
+        write_machine(PARITY, tmp_path / "m.docx")
