@@ -45,9 +45,11 @@ class ModelConfig(Description):
 
     `used_with` names the fields that do something with some values of another field alone: each with that field and
     these values. With others they stay at their default: no two descriptions differ in what makes no difference.
+    `other_effects` names the fields that change none of a new net's numbers, each with the effect that it has instead.
     """
 
     used_with: ClassVar[Mapping[str, tuple[str, Sequence[object]]]] = {}
+    other_effects: ClassVar[Mapping[str, str]] = {}
 
     @property
     def takes_probes(self) -> bool:

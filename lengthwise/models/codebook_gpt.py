@@ -24,6 +24,12 @@ class CodebookGPTConfig(RegularGPTConfig):
     """
 
     used_with = MappingProxyType({})
+    other_effects = MappingProxyType(
+        {
+            "quantize_after": "decides when training closes states",
+            "max_codes": "limits the codes that training may find",
+        }
+    )
 
     variant: Literal["merge"] = "merge"
     thickness: Literal[1] = 1

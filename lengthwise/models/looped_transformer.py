@@ -55,6 +55,13 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     used_with = MappingProxyType(
         CausalTransformerConfig.used_with | {"time": ("variant", TIMESTEP), "gates": ("variant", (*TIMESTEP, *CONTROL))}
     )
+    other_effects = MappingProxyType(
+        {
+            "tolerance": "belongs to the rule that a trained net may be given for its number of loops",
+            "max_loops": "belongs to the rule that a trained net may be given for its number of loops",
+            "activations": "decides which states are kept in memory",
+        }
+    )
 
     num_loops: int = Field(10, ge=1, le=10_000)
     loops: Loops = Field("fixed", exclude_if=lambda loops: loops == "fixed")

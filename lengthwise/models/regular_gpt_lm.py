@@ -1,6 +1,7 @@
 """RegularGPT as a language model: GPT-2's layers over windows that widen level by level, the same ones at each."""
 
 import copy
+from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -31,6 +32,8 @@ class RegularGPTLMConfig(ModelConfig):
     and 2 leaves the lowest one its own. `activations`: kept for the gradient, or, of everything that follows attention,
     `"recomputed"` from what it attended to: up to a fifth more time, and less memory.
     """
+
+    other_effects = MappingProxyType({"activations": "decides which states are kept in memory"})
 
     d_model: Width = 64
     num_heads: Width = 4

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lengthwise.conventions import PAD
-from lengthwise.layers.positions.base import POSITIONS
+from lengthwise.layers.positions.base import POSITIONS, PositionEncoding
 from lengthwise.models import MODELS, SequenceModel, make_model
 from lengthwise.models.base import outline
 from lengthwise.runs.spec import make_spec, spec_from_json
@@ -14,6 +14,12 @@ from lengthwise.tasks import make_task
 
 TRANSFORMERS = [name for name in MODELS if "positions" in MODELS[name].Config.model_fields]
 LENGTHS = (1, 2, 63)
+WINDOW = 5
+"""Positions that a layer sees, with an encoding that has a window."""
+
+
+def that_have(setting: str) -> list[str]:
+    return [name for name in TRANSFORMERS if setting in MODELS[name].Config.model_fields]
 
 
 @pytest.fixture(params=TRANSFORMERS)
@@ -26,16 +32,26 @@ def positions(request) -> str:
     return request.param
 
 
-def settings_of(positions: str) -> dict[str, Any]:
-    sizes = {"learned": {"learned_positions": 63}, "local": {"position_range": 5}}
-    return {"positions": positions, "d_model": 16, "num_heads": 4, **sizes.get(positions, {})}
+NUM_LOOPS = 3
+"""Loops of models that have this setting."""
+
+
+def has_window(positions: str) -> bool:
+    return POSITIONS[positions].window is not PositionEncoding.window
+
+
+def settings_of(name: str, positions: str) -> dict[str, Any]:
+    """Return settings of a small model, with the sizes that the encoding uses."""
+    sizes = {"learned_positions": max(LENGTHS), "num_loops": NUM_LOOPS}
+    if has_window(positions):
+        sizes["position_range"] = WINDOW
+    settings = {"positions": positions, "d_model": 16, "num_heads": 4}
+    return settings | {key: size for key, size in sizes.items() if MODELS[name].Config.uses(key, settings)}
 
 
 def make(name: str, positions: str, **settings: Any) -> SequenceModel:
     """A small model in float64, all of whose parameters are drawn: gates of loops are open."""
-    if name == "looped-transformer":
-        settings = {"num_loops": 3, **settings}
-    config = MODELS[name].Config(**settings_of(positions), **settings)
+    config = MODELS[name].Config(**settings_of(name, positions) | settings)
     model = MODELS[name](config, vocab_size=3, num_classes=5, generator=torch.Generator().manual_seed(0)).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -85,7 +101,7 @@ def test_layers_are_their_definition(name: str, positions: str) -> None:
     read = state = model.read_in(inputs)
     layers, attention = list(model.layers), list(model.read_in.positions.attention(read))
     scales: list[Any] = [None] * len(layers)
-    if name == "looped-transformer":
+    if "num_loops" in type(model.config).model_fields:
         scales = list(model.scales(model.config.num_loops))
         layers, attention = layers * len(scales), attention * len(scales)
     for layer, of_loop, of_layer in zip(layers, scales, attention, strict=True):
@@ -93,10 +109,11 @@ def test_layers_are_their_definition(name: str, positions: str) -> None:
     torch.testing.assert_close(model(inputs), model.readout(state))
 
 
-def test_recomputed_activations_give_the_same_gradients(positions: str) -> None:
+@pytest.mark.parametrize("name", that_have("activations"))
+def test_recomputed_activations_give_the_same_gradients(name: str, positions: str) -> None:
     results = []
     for activations in ("kept", "recomputed"):
-        model = make("looped-transformer", positions, activations=activations, num_loops=5)
+        model = make(name, positions, activations=activations)
         logits = torch.cat([model(draw(9)).flatten(0, 1), model.last(draw(9))])
         results.append([logits, *gradients(model, logits.square().sum())])
     for kept, recomputed in zip(*results, strict=True):
@@ -112,10 +129,12 @@ def test_order_matters(name: str, positions: str) -> None:
 
 
 def test_an_answer_depends_on_the_receptive_field_and_on_all_of_it(name: str, positions: str) -> None:
-    """Of three loops or two layers and windows of 5: 13 or 9 symbols; without a window the first symbol counts, too."""
+    """Each layer and each loop sees one window further back; without a window the first symbol counts also."""
     model, inputs = make(name, positions), draw(40)
     field = model.receptive_field
-    assert field == ({"transformer": 9, "looped-transformer": 13}[name] if positions == "local" else None)
+    config = model.config.model_dump()
+    depth = config.get("num_layers", 1) * config.get("num_loops", 1)
+    assert field == (depth * (WINDOW - 1) + 1 if has_window(positions) else None)
     with torch.no_grad():
         expected = model.last(inputs)
         changed = inputs.clone()
@@ -129,13 +148,13 @@ def test_an_answer_depends_on_the_receptive_field_and_on_all_of_it(name: str, po
 
 def test_parameters_come_from_the_generator_alone_and_are_drawn_again(name: str, positions: str) -> None:
     task = make_task("parity")
-    model, other = (make_model(name, task, seed=seed, **settings_of(positions)) for seed in (0, 1))
+    model, other = (make_model(name, task, seed=seed, **settings_of(name, positions)) for seed in (0, 1))
     fresh = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     assert any(not torch.equal(fresh[key], tensor) for key, tensor in other.state_dict().items())
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(7.0)
-    again = make_model(name, task, **settings_of(positions))
+    again = make_model(name, task, **settings_of(name, positions))
     generator = torch.Generator().manual_seed(5)
     model.reset_parameters(generator)
     generator.manual_seed(5)
@@ -143,10 +162,11 @@ def test_parameters_come_from_the_generator_alone_and_are_drawn_again(name: str,
     assert all(torch.equal(again.state_dict()[key], tensor) for key, tensor in model.state_dict().items())
 
 
+@pytest.mark.parametrize("name", that_have("initialization"))
 @pytest.mark.parametrize("initialization", ["torch", "gpt2"])
-def test_encodings_start_as_their_sources_say_whatever_the_rest(positions: str, initialization: str) -> None:
-    config = MODELS["transformer"].Config(**settings_of(positions), initialization=initialization)
-    model = MODELS["transformer"](config, vocab_size=3, num_classes=5, generator=torch.Generator().manual_seed(0))
+def test_encodings_start_as_their_sources_say_whatever_the_rest(name: str, positions: str, initialization: str) -> None:
+    config = MODELS[name].Config(**settings_of(name, positions), initialization=initialization)
+    model = MODELS[name](config, vocab_size=3, num_classes=5, generator=torch.Generator().manual_seed(0))
     alone = POSITIONS[positions](model.read_in.positions.sizes)
     generator = torch.Generator().manual_seed(0)
     torch.nn.init.normal_(torch.empty(3, 16), generator=generator)  # the embeddings are drawn before
@@ -164,7 +184,7 @@ def test_every_parameter_gets_a_gradient(name: str, positions: str) -> None:
 
 
 def test_specifications_come_back_with_their_ids(name: str, positions: str) -> None:
-    spec = make_spec("parity", name, {"model": settings_of(positions)})
+    spec = make_spec("parity", name, {"model": settings_of(name, positions)})
     back = spec_from_json(spec.to_json())
     assert (back.id, back.model_config) == (spec.id, spec.model_config)
     assert back.model_config.positions == positions

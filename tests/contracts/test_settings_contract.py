@@ -16,16 +16,6 @@ from lengthwise.models.capabilities import FollowsTraining, HasPenalty
 BASE: dict[str, Any] = {"d_model": 16, "num_layers": 2, "num_loops": 2, "hidden": 8, "num_heads": 2}
 """Small, and with more than one of what there may be one of."""
 
-ELSEWHERE = {
-    ("codebook-gpt", "quantize_after"): "decides when training closes states",
-    ("codebook-gpt", "max_codes"): "how many codes there may be once training closes states",
-    ("looped-transformer", "tolerance"): "of another rule for the number of loops, which a trained net may be given",
-    ("looped-transformer", "max_loops"): "of another rule for the number of loops, which a trained net may be given",
-    ("looped-transformer", "activations"): "decides what is kept in memory",
-    ("regular-gpt-lm", "activations"): "decides what is kept in memory",
-}
-"""Settings that change no number of a net, each with what they do."""
-
 
 def literals(annotation: object) -> list[Any]:
     """The values that a type lists."""
@@ -101,14 +91,19 @@ def test_every_setting_changes_the_net_or_is_refused(name: str) -> None:
         if config is None:
             continue
         before = numbers(name, config)
-        for key in kind.model_fields.keys() - choice.keys():
-            if (name, key) in ELSEWHERE:
-                continue
+        for key in kind.model_fields.keys() - choice.keys() - kind.other_effects.keys():
             values = others(kind, key, getattr(config, key))
             changed = [made for value in values if (made := configuration(name, **choice, **{key: value}))]
             assert not changed or not all(is_same(before, numbers(name, each)) for each in changed), (
                 f"{key} does nothing with {choice}, and is not refused; name it in used_with"
             )
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_settings_that_change_no_number_have_another_effect(name: str) -> None:
+    kind = MODELS[name].Config
+    assert kind.other_effects.keys() <= kind.model_fields.keys()
+    assert all(effect.strip() for effect in kind.other_effects.values())
 
 
 @pytest.mark.parametrize("name", list(MODELS))
