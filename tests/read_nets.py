@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 from proved_nets import NETS
-from wrong_machines import short_strings
+from wrong_machines import net_answers, short_strings
 
 from lengthwise.certification.builder import Candidate, CertificateBuilder, supervised_only
 from lengthwise.certification.certificate import Certificate, Evidence
@@ -18,6 +18,9 @@ from lengthwise.tasks import make_task
 from lengthwise.tasks.base import MachineTask
 
 PARITY = make_task("parity")
+
+NUM_SEEDS = 8
+"""Nets that are drawn of each model, at most."""
 
 
 class Net(NamedTuple):
@@ -33,16 +36,17 @@ def constructed_net(name: str) -> Net:
 
 
 @cache
-def drawn_net(name: str) -> Net:
+def drawn_net(name: str, seed: int = 0) -> Net:
     """Make a registered model, which is not trained."""
-    return Net(make_model(name, PARITY, seed=0).eval(), PARITY)
+    return Net(make_model(name, PARITY, seed=seed).eval(), PARITY)
 
 
-def nets() -> Iterator[Net]:
-    """Yield nets with weights by hand, then a net of every construction, then every registered model."""
+def nets(num_seeds: int = 1) -> Iterator[Net]:
+    """Yield nets with weights by hand, then a net of every construction, then every registered model, seed by seed."""
     yield from (Net(model.eval(), task) for model, task in NETS.values())
     yield from map(constructed_net, CONSTRUCTIONS)
-    yield from map(drawn_net, MODELS)
+    for seed in range(num_seeds):
+        yield from (drawn_net(name, seed) for name in MODELS)
 
 
 class ReadNet(NamedTuple):
@@ -55,10 +59,13 @@ class ReadNet(NamedTuple):
 
 
 def nets_read_by(name: str) -> Iterator[ReadNet]:
-    """Yield what a registered reader reads off nets, with every radius with which their states close."""
-    for net in nets():
+    """Yield what a registered reader reads off nets, with every radius with which their states close.
+
+    Nets that give one answer to all strings are left out, since nearly every machine answers as they do.
+    """
+    for net in nets(NUM_SEEDS):
         reader = reader_of(net.model, net.task.symbols)
-        if reader is None or reader.name != name:
+        if reader is None or reader.name != name or len(net_answers(net.model, net.task).unique()) == 1:
             continue
         with torch.no_grad():
             radii = reader.radii(short_strings(net.task)[-1])

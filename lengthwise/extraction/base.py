@@ -150,7 +150,10 @@ class Reader(ABC, Generic[Kind]):
         return None
 
 
-READERS: Registry[type[Reader[Any]]] = Registry("reader", "lengthwise.extraction")
+READERS: Registry[type[Reader[Any]]] = Registry(
+    "reader", "lengthwise.extraction", "lengthwise.certification.methods.*.reader"
+)
+"""Readers of several methods of proof, and readers that a method has in its own folder."""
 
 
 def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | None:

@@ -93,17 +93,26 @@ def test_it_describes_itself_in_a_line(method: str) -> None:
     assert "\n" not in description
 
 
-def test_it_is_checked_against_its_certificate(method: str) -> None:
-    """Without the model: what is left is one sentence to trust."""
-    sentence = evidence_of(method).check(certified(method))
-    assert sentence
-    assert "\n" not in sentence
+def test_it_is_checked_without_the_model_and_leaves_one_sentence_to_trust(method: str) -> None:
+    evidence = evidence_of(method)
+    assert evidence.check(certified(method)) == evidence.assumes
+    assert evidence.assumes
+    assert "\n" not in evidence.assumes
 
 
-def test_it_is_refused_for_another_kind_of_model(method: str) -> None:
-    other = certified(method).model_copy(update={"model": {"name": "surely-not-a-model"}})
-    with pytest.raises(ValueError, match=REFUSED):
-        evidence_of(method).check(other)
+def test_it_is_about_the_machine_and_the_settings_that_it_requires(method: str) -> None:
+    """Of another model, another machine or a model with another setting it proves nothing."""
+    evidence, certificate = evidence_of(method), certified(method)
+    settings = evidence.requires.models[certificate.model["name"]]
+    others = [
+        {"model": {"name": "surely-not-a-model"}},
+        {"machine": None},
+        *({"model": {**certificate.model, key: "surely-not-a-value"}} for key in settings),
+    ]
+    for other in others:
+        with pytest.raises(ValueError, match=REFUSED):
+            evidence.check(certificate.model_copy(update=other))
+    assert certificate.machine_kind == evidence.requires.machine
 
 
 def test_numbers_that_show_nothing_are_refused(method: str) -> None:

@@ -1,0 +1,55 @@
+"""Members of one file keep the promises of every contract, without another edit."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lengthwise.registry import EXTENSIONS
+
+ROOT = Path(__file__).parent.parent
+
+PYTEST = (
+    sys.executable,
+    "-m",
+    "pytest",
+    "-v",
+    "-p",
+    "no:xdist",
+    "-p",
+    "no:cacheprovider",
+    str(ROOT / "tests/contracts"),
+)
+
+
+def page_code() -> str:
+    """Return the Python of the page about extending, which registers a member of nearly every family."""
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("extending.md", page_code()), ("new_kind.py", (ROOT / "tests" / "new_kind.py").read_text(encoding="utf-8"))],
+    ids=["extending.md", "new_kind.py"],
+)
+def test_members_of_one_file_keep_all_contracts(name: str, code: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(code, encoding="utf-8")
+    members = re.findall(r"\.register\(\"([^\"]+)\"\)", code)
+    done = subprocess.run(
+        [*PYTEST, "-k", " or ".join(members)],
+        cwd=tmp_path,  # the page writes files into the current folder
+        env=os.environ | {EXTENSIONS: str(file)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-10_000:]
+    assert members
+    for member in members:
+        assert re.search(rf"[\[-]{member}\b.* PASSED", done.stdout), f"{member} of {name} is tested"
