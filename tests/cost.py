@@ -75,7 +75,7 @@ LONG = {
     "tests/report/test_claims.py::test_what_a_page_says_first_of_a_table_is_what_its_claims_say": READS_RECORDS,
     "tests/report/test_claims.py::"
     "test_every_claim_has_a_verdict_and_what_was_run_a_number_or_test_page_and_command": READS_RECORDS,
-    "tests/contracts/test_experiment_contract.py::test_one_cell_is_run_alone_and_once": STARTS_PROCESSES,
+    "tests/studies/test_regular_gpt_tables.py::test_one_cell_is_run_alone_and_once": STARTS_PROCESSES,
     "tests/studies/test_regular_gpt_chunks.py::test_the_page_and_its_choices_are_made_of_records_alone": (
         "runs an experiment, then makes its page from records alone"
     ),

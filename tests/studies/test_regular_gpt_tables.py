@@ -1,0 +1,53 @@
+"""The tables of RegularGPT's paper: where their runs are measured, and how one cell is run alone."""
+
+from pathlib import Path
+
+import pytest
+from command import exit_code
+
+from lengthwise.experiment import EXPERIMENTS
+from lengthwise.registry import UnknownName
+
+
+def test_a_misspelled_row_is_met_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"row: no cell is in row 'Paritty'; did you mean 'Parity'\? \(known: 'Even"):
+        EXPERIMENTS["regular-gpt/ours"]("smoke").select(row="Paritty")
+
+
+def reproduce(folder: Path, *words: str) -> int:
+    arguments = ["regular-gpt/table-2", "--scale", "smoke", "--runs", str(folder / "runs"), "--pages", str(folder)]
+    return exit_code("reproduce", *arguments, *words)
+
+
+def test_runs_are_measured_where_their_cells_score() -> None:
+    experiment = EXPERIMENTS["regular-gpt/table-1"]("small")
+    ranges = dict(zip((s.task.name for s in experiment.specs), (p.dense for p in experiment.plans), strict=True))
+    assert ranges["tomita"] == (51, 100)
+    assert ranges["parity"] == (41, 500)
+    both = EXPERIMENTS["regular-gpt/table-2"]("small")
+    assert {plan.dense for plan in both.plans} == {(1, 500)}, "a run of two cells has the lengths of both"
+
+
+def test_one_cell_is_run_alone_and_once(tmp_path: Path) -> None:
+    (cell, *_) = EXPERIMENTS["regular-gpt/table-2"]("smoke").cells
+    assert reproduce(tmp_path, "--row", cell.row, "--column", cell.column) == 0
+    assert [path.name for path in tmp_path.glob("runs/*")] == [spec.id for spec in cell.specs]
+    assert not list(tmp_path.glob("*.md"))
+    assert reproduce(tmp_path) == 0
+    page = (tmp_path / "regular-gpt-table-2-smoke.md").read_text()
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/[!.]*")}
+    assert reproduce(tmp_path) == 0
+    assert (tmp_path / "regular-gpt-table-2-smoke.md").read_text() == page
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/[!.]*")} == times
+
+
+@pytest.mark.parametrize("name", ["regular-gpt/table-1", "regular-gpt/table-2"])
+def test_tables_of_a_paper_have_its_scale(name: str) -> None:
+    specs = EXPERIMENTS[name]("paper").specs
+    assert {spec.recipe.steps for spec in specs} == {100_000}
+    assert {spec.seed for spec in specs} == {0, 1, 2}
+
+
+def test_an_unknown_experiment_is_refused() -> None:
+    with pytest.raises(UnknownName, match=r"did you mean 'regular-gpt/ours'"):
+        EXPERIMENTS["regular-gpt/our"]
