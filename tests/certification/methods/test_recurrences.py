@@ -216,10 +216,6 @@ def test_the_reason_is_the_growth() -> None:
         IntervalProver().prove(model, extraction)
 
 
-class Further(type(make_model("gru", TASK))):  # type: ignore[misc]
-    """A subclass, which may compute something else."""
-
-
 def test_a_cell_that_uses_its_parameters_in_another_order_is_refused() -> None:
     """torch goes by their order; the bounds go by their names."""
     cell = nn.GRU(8, 8, batch_first=True)
@@ -230,7 +226,6 @@ def test_a_cell_that_uses_its_parameters_in_another_order_is_refused() -> None:
 
 
 def test_parts_of_a_models_own_are_refused() -> None:
-    further = Further(make_model("gru", TASK, d_model=8).config, vocab_size=2, num_classes=2)
     linear = make_model("s4d", TASK, d_model=8)
     two_layers = make_model("rnn", TASK, d_model=8)
     two_layers.recurrence = torch.nn.RNN(2, 8, num_layers=2, bias=False, batch_first=True)
@@ -240,7 +235,6 @@ def test_parts_of_a_models_own_are_refused() -> None:
     stale = make_model("gru", TASK, d_model=8)
     stale.layers[0].cell._flat_weights[0] = stale.layers[0].cell._flat_weights[0].clone()
     for model, sentence in (
-        (further, "bounds on steps are known for gru, lstm, rnn, wrapped, got a Further"),
         (linear, "bounds on steps are known for gru, lstm, rnn, wrapped, got a S4D"),
         (two_layers, "known for a cell with num_layers=1, got 2"),
         (renormed, "usual embedding and read-out"),
