@@ -30,6 +30,7 @@ test-cpus: $(VENV)/.ready-test
 # What trains, or needs an extra that the default tests do without: clusters of Ray, trackers, data sets.
 test-slow: $(VENV)/.ready-slow
 	$(PYTEST) -m slow
+	$(PYTEST) -m "not gpu" tests/contracts/test_pool_contract.py
 
 # On a machine with an NVIDIA GPU, and a build of torch for it.
 test-gpu: $(VENV)/.ready-test

@@ -67,13 +67,3 @@ def test_the_command_starts_a_cluster_of_its_own(tmp_path: Path) -> None:
     assert exit_code("reproduce", "recurrent/bounded", *arguments, "--pool", "ray", "--workers", "2") == 0
     specs = EXPERIMENTS["recurrent/bounded"]("smoke").specs
     assert {path.parent.name for path in tmp_path.rglob("result.json")} == {spec.id for spec in specs}
-
-
-@pytest.mark.usefixtures("paths")
-def test_a_failed_run_says_its_own_reason(tmp_path: Path) -> None:
-    """Not Ray's text about it, of many lines."""
-    with two_nodes() as address, POOLS["ray"](PoolOptions(scheduler=address)) as (executor, _):
-        error = executor.submit(int, "one").exception(timeout=120)
-        assert executor.submit(int, "1").result(timeout=120) == 1
-    assert type(error) is ValueError
-    assert str(error) == "invalid literal for int() with base 10: 'one'"
