@@ -45,8 +45,21 @@ format: $(VENV)/.ready-test
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: $(VENV)/.ready-docs
+docs: $(VENV)/.ready-docs docs/playground/gallery.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The page with four nets (docs/playground.md), made once: three are trained for about a minute, one is compiled.
+LSTM := --set model.d_model=24 --set train.min_length=1 --set train.max_length=20 --set train.steps=2000 \
+	--set train.batch_size=64 --set train.optimizer.learning_rate=0.01
+docs/playground/gallery.html: | $(VENV)/.ready-docs
+	rm -rf .gallery
+	$(BIN)/lengthwise train cycle-navigation block-linear-rnn --until proved --runs .gallery
+	$(BIN)/lengthwise train tomita block-linear-rnn --set task.index=3 --until proved --runs .gallery
+	$(BIN)/lengthwise compile --task even-pairs --to regular-gpt --out .gallery/even-pairs
+	$(BIN)/lengthwise train parity lstm $(LSTM) --runs .gallery
+	mkdir -p $(@D)
+	$(BIN)/lengthwise play .gallery/* --out $@ --title "Four nets"
+	rm -rf .gallery
 
 # Peers that nothing else needs are installed into an environment of the benchmarks' own.
 benchmark: $(VENV)-benchmark/.ready

@@ -61,15 +61,9 @@ def first_grid_error(machine: GridMachine, task: GridMachine) -> GridError | Non
 
 
 def problems_of(first: Ids, second: Ids) -> Ids:
-    """Pairs of strings of letters as problems of symbols: the inverse of `letters_of`."""
+    """Return pairs of strings of letters as problems of symbols, with a bar between the two strings."""
     bar, sep = (np.full((len(first), 1), symbol) for symbol in (BAR, SEP))
     return np.hstack([first + NUM_SPECIAL, bar, second + NUM_SPECIAL, sep])
-
-
-def letters_of(problems: Ids) -> tuple[Ids, Ids]:
-    """The two strings of problems whose bars are at one position."""
-    bar = int(np.argmax(problems[0] == BAR))
-    return problems[:, :bar] - NUM_SPECIAL, problems[:, bar + 1 : -1] - NUM_SPECIAL
 
 
 def answer_to(problem: Sequence[str], task: GridMachine) -> int | None:
