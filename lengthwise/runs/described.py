@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import torch
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
@@ -44,6 +44,14 @@ class Description(BaseModel):
     core: str = "core"
     head: str = "head"
     nonlinearity: Literal["tanh", "relu"] = "tanh"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _task_is_name_or_table(cls, content: dict[str, Any]) -> dict[str, Any]:
+        task = content.get("task", "")
+        if not isinstance(task, str | dict):
+            raise ValueError(f'task: expected a name, such as "parity", or a table with a name, got {task!r:.60}')
+        return content
 
 
 def load_described(path: Path) -> tuple[WrappedRNN, Task]:

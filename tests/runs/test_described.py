@@ -293,3 +293,14 @@ def test_shapes_are_compared_before_memory_is_taken(tmp_path: Path) -> None:
     ):
         load_described(path)
     assert peak_megabytes() - before < 500
+
+
+@pytest.mark.parametrize("value", ["[1]", "3", "true"])
+def test_a_task_is_a_name_or_a_table(value: str, tmp_path: Path) -> None:
+    path = save(net_of(), tmp_path)
+    path.write_text(path.read_text().replace('task = {name = "parity"}', f"task = {value}"))
+    with pytest.raises(
+        ValueError, match=r'task: expected a name, such as "parity", or a table with a name, got'
+    ) as error:
+        load_described(path)
+    assert "\n" not in str(error.value)
