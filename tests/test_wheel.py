@@ -44,6 +44,14 @@ def test_the_build_maps_every_page_and_record_that_claims_cite() -> None:
     assert all(path.suffix in (".md", ".gz") for path in mapping.values()), "no pictures, which nothing reads"
 
 
+def test_the_wheel_has_the_claims_of_every_paper() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    below = [ROOT / folder.removeprefix("/") for folder in wheel["include"] if "*" not in folder]
+    files = {file.parent.name: file for file in (ROOT / "lengthwise").rglob("claims.toml")}
+    assert set(files) == set(CLAIMS), "a folder with claims is a paper, without further edits"
+    assert all(any(file.is_relative_to(folder) for folder in below) for file in files.values())
+
+
 def test_the_source_distribution_has_what_the_wheel_has() -> None:
     targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
     assert set(targets["wheel"]["include"]) <= set(targets["sdist"]["include"])

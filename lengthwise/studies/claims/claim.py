@@ -127,18 +127,6 @@ class Stated(NamedTuple):
     why: str = ""
 
 
-def small_perplexities(experiment: str, title: str, cells: Sequence[tuple[str, str]], why: str) -> Stated:
-    """Perplexities of small language models, by net and length, in the first table of a page, below its `title`."""
-    page = f"results/{experiment.replace('/', '-')}.md"
-    return Stated(
-        "not decided",
-        page,
-        command=f"lengthwise reproduce {experiment}",
-        numbers=tuple(TableNumber(page, length, ("trained at 128", net), title) for net, length in cells),
-        why=why,
-    )
-
-
 class Unrun(NamedTuple):
     """Why nothing was run, or what it takes, and the experiment that would, if any."""
 
@@ -176,5 +164,5 @@ class Paper(NamedTuple):
     note: str = ""
 
 
-CLAIMS: Registry[Callable[[], Paper]] = Registry("paper", "lengthwise.studies.*.claims")
-"""By the name of the paper: what makes its claims."""
+CLAIMS: Registry[Callable[[], Paper]] = Registry("paper", "lengthwise.studies.claims.papers")
+"""By the name of the paper: what makes its claims. A folder of `studies` with a file `claims.toml` is a paper."""

@@ -1,0 +1,171 @@
+"""The claims of a paper as data: the file `claims.toml` in the folder of its study, whose name is the paper's."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from lengthwise.registry import nearest
+from lengthwise.runs.spec import read_settings
+from lengthwise.studies.claims.claim import (
+    CLAIMS,
+    Claim,
+    Contrast,
+    Effect,
+    Entry,
+    Evidence,
+    Number,
+    Paper,
+    Parameters,
+    Phrase,
+    Rows,
+    Stated,
+    TableNumber,
+    Unrun,
+    Verdict,
+)
+from lengthwise.validation import truncate
+
+
+def read_paper(path: Path) -> Paper:
+    """Read the claims of a paper from a TOML file. `docs/extending.md` lists its keys.
+
+    A table of `[[claims]]` is one claim, or several with shared keys: each of its `rows` gives values for its
+    `columns`. Their text may name other keys, as in ``claim = "{row}, {column}."``.
+
+    Raises:
+        ValueError: the file is not TOML, a key is unknown, missing or has another type, or a claim appears twice.
+    """
+    head = _checked(_Head, read_settings(path), str(path))
+    claims: dict[tuple[str, str], Claim] = {}
+    for number, table in enumerate(head.claims, 1):
+        for keys in _expanded(table, f"{path}: table {number} of claims"):
+            where = f"{path}: claim {keys['claim']!r}" if "claim" in keys else f"{path}: table {number} of claims"
+            claim = _claim(keys, where)
+            if claims.setdefault((claim.section, claim.claim), claim) is not claim:
+                raise ValueError(f"{where}: section {claim.section!r} has it twice; remove one, or say how they differ")
+    smaller, takes = MappingProxyType(head.smaller), MappingProxyType(head.takes)
+    return Paper(head.title, tuple(claims.values()), smaller, takes, head.note)
+
+
+class _Head(NamedTuple):
+    """The keys of the file."""
+
+    title: str
+    claims: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)]
+    smaller: dict[str, str] = {}  # noqa: RUF012  # pydantic copies defaults
+    takes: dict[str, str] = {}  # noqa: RUF012
+    note: str = ""
+
+
+class _Lines(NamedTuple):
+    """The keys of a table that holds several claims."""
+
+    columns: Annotated[tuple[str, ...], Field(min_length=1)]
+    rows: Annotated[tuple[tuple[Any, ...], ...], Field(min_length=1)]
+
+
+class _Named(NamedTuple):
+    """The keys that every claim has, next to the keys of its evidence."""
+
+    section: str
+    claim: str
+    evidence: str
+    published: str = ""
+
+
+class _StatedKeys(NamedTuple):
+    """The keys of `Stated`, whose numbers are on its own page.
+
+    A number is its column and the first cells of its line; a phrase is a pattern.
+    """
+
+    verdict: Verdict
+    page: str
+    test: str = ""
+    command: str = ""
+    numbers: tuple[Annotated[tuple[str, ...], Field(min_length=2)], ...] = ()
+    heading: str = ""
+    phrases: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, str, str], ...] = ()
+    why: str = ""
+
+    def evidence(self) -> Stated:
+        """Return the evidence with each number next to its page."""
+        numbers: tuple[Number, ...] = (
+            *(TableNumber(self.page, column, tuple(line), self.heading) for column, *line in self.numbers),
+            *(Phrase(self.page, pattern) for pattern in self.phrases),
+            *(Parameters(*names) for names in self.parameters),
+        )
+        return Stated(self.verdict, self.page, self.test, self.command, numbers, self.why)
+
+
+_KINDS: Mapping[str, Any] = MappingProxyType(
+    {"entry": Entry, "effect": Effect, "contrast": Contrast, "rows": Rows, "stated": _StatedKeys, "unrun": Unrun}
+)
+"""What holds the keys of each kind of evidence."""
+
+_Keys = TypeVar("_Keys")
+
+
+def _expanded(table: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
+    """Yield the keys of each claim of a table."""
+    shared = {key: value for key, value in table.items() if key not in _Lines._fields}
+    if len(shared) == len(table):
+        yield shared
+        return
+    columns, rows = _checked(_Lines, {key: value for key, value in table.items() if key not in shared}, where)
+    if len({*columns, *shared}) < len(columns) + len(shared):
+        raise ValueError(f"{where}: columns: a key appears twice, in {', '.join([*columns, *shared])}; remove one")
+    for row in rows:
+        if len(row) > len(columns):
+            raise ValueError(f"{where}: rows: expected at most {len(columns)} values, got {row}; add a column")
+        keys = shared | dict(zip(columns, row, strict=False))
+        for key, value in keys.items():
+            if isinstance(keys.get("claim"), str) and isinstance(value, str):
+                keys["claim"] = keys["claim"].replace(f"{{{key}}}", value)
+        yield keys
+
+
+def _claim(keys: Mapping[str, Any], where: str) -> Claim:
+    named = _checked(_Named, {key: value for key, value in keys.items() if key in _Named._fields}, where)
+    if named.evidence not in _KINDS:
+        known = f"{nearest(named.evidence, _KINDS)} (known: {', '.join(_KINDS)})"
+        raise ValueError(f"{where}: evidence: unknown kind {named.evidence!r}{known}")
+    rest = {key: value for key, value in keys.items() if key not in _Named._fields}
+    checked = _checked(_KINDS[named.evidence], rest, where)
+    evidence: Evidence = checked.evidence() if isinstance(checked, _StatedKeys) else checked
+    return Claim(named.section, named.claim, evidence, named.published)
+
+
+def _checked(kind: type[_Keys], keys: Mapping[str, Any], where: str) -> _Keys:
+    """Build `kind` from keys; the first problem is a ValueError of one sentence that begins with `where`."""
+    try:
+        return TypeAdapter(kind).validate_python({key: _frozen(value) for key, value in keys.items()}, strict=True)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+    name, known = ".".join(map(str, problem["loc"])), kind._fields  # type: ignore[attr-defined]  # of a named tuple
+    if problem["type"] == "extra_forbidden":
+        raise ValueError(f"{where}: no such key as {name!r}{nearest(name, known)} (known: {', '.join(known)})")
+    if problem["type"] == "missing":
+        raise ValueError(f"{where}: {name}: expected a value, got none; give one")
+    expected = problem["msg"].removeprefix("Input should be ")
+    raise ValueError(f"{where}: {name}: expected {expected}, got {truncate(repr(problem['input']))}; write another")
+
+
+def _frozen(value: Any) -> Any:
+    """Return a value of TOML with tuples for its lists: what a claim holds cannot change."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _maker(path: Path) -> Callable[[], Paper]:
+    def paper() -> Paper:
+        return read_paper(path)
+
+    return paper
+
+
+for _path in sorted(Path(__file__).parents[1].glob("*/claims.toml")):
+    CLAIMS.register(_path.parent.name)(_maker(_path))
