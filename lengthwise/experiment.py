@@ -52,7 +52,8 @@ class Cell(NamedTuple):
 class Experiment(NamedTuple):
     """Cells to be filled, how their runs are measured, and what a reader has to know to compare the numbers.
 
-    `about`: what the page shows, in one to three sentences; `headline`: what came out of it at `headline_scale`;
+    `about`: what the page shows, in one to three sentences; `headline`: what came out of it at `headline_scale`, with
+    fields for numbers (`lengthwise.report.tables.headline`);
     `notes`: how the setting differs from the paper's, and what else its numbers need.
     `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`); or, where
     answers are numbers, their squared `"error"`; or, of language models, the `"perplexity"` of chunks; or what
@@ -90,12 +91,9 @@ class Experiment(NamedTuple):
     headline: str = ""
     headline_scale: Scale = "small"
 
-    def introduction(self, scale: str, *, is_finished: bool = True) -> str:
-        """What a page begins with: what came out, where this is known and all runs are finished, and what it shows."""
-        if scale == "smoke":
-            return f"{_SMOKE} {self.about}"
-        is_known = self.headline and scale == self.headline_scale and is_finished
-        return f"{self.headline} {self.about}" if is_known else self.about
+    def introduction(self, scale: str, headline: str = "") -> str:
+        """What a page begins with: what came out, if this is given, and what the page shows."""
+        return " ".join(filter(None, [_SMOKE if scale == "smoke" else headline, self.about]))
 
     @property
     def specs(self) -> list[RunSpec]:

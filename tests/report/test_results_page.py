@@ -56,6 +56,12 @@ def test_a_page_says_what_came_out_once_all_runs_are_finished() -> None:
         assert "About." in page
 
 
+def test_a_smoke_run_has_no_headline() -> None:
+    outcomes = [outcome(0)]
+    experiment = experiment_with(outcomes)._replace(headline="{cells[of][scale][small]}", headline_scale="smoke")
+    assert " About." in markdown_page("a/b", "smoke", "command", experiment, outcomes, date(2026, 1, 2))
+
+
 def test_a_study_of_runs_without_a_result_is_left_out_in_a_sentence(tmp_path: Path) -> None:
     outcomes = [outcome(0), outcome(1)._replace(result=None, reason="Diverged: NaN")]
     experiment = experiment_with(outcomes)._replace(study=lambda runs: pytest.fail("it needs all runs"))

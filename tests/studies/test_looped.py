@@ -108,12 +108,8 @@ def test_simple_learners_start_from_the_variance_of_a_leaf(tmp_path: Path) -> No
     assert study.learners["mean so far"][-1] < errors[0]
 
 
-def test_the_headline_on_trees_is_what_the_records_have() -> None:
-    experiment = EXPERIMENTS["looped/trees"]("small")
+def test_no_net_on_trees_is_better_than_a_constant() -> None:
+    """As the page says first."""
     curves = [run.errors for run in read_records(RECORDS / "looped-trees.jsonl.gz")]
-    assert len(curves) == len(experiment.specs) == 5
-    errors = [curve.last.error / curve.input_dim for curve in curves]
-    (constant,) = {curve.baseline / curve.input_dim for curve in curves}
-    stated = f"({min(errors):.2e} to {max(errors):.2e}, a constant {constant:.2e})"
-    assert stated in experiment.headline
-    assert min(errors) > constant, "which is what 'none learned' means"
+    assert len(curves) == len(EXPERIMENTS["looped/trees"]("small").specs)
+    assert all(curve.last.error > curve.baseline for curve in curves)

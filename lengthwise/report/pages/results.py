@@ -12,6 +12,7 @@ from lengthwise.report.pages.matrix import matrix_page
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.differences import differences
 from lengthwise.report.tables.experiment import about_columns, detail_table, main_table
+from lengthwise.report.tables.headline import headline
 from lengthwise.report.tables.levels import level_counts, level_sentences, machine_table, reasons
 from lengthwise.report.tables.markdown import definitions, folded, table_paragraphs
 from lengthwise.report.tables.perplexities import paired_columns
@@ -81,7 +82,8 @@ def write_page(
     for path, content in zip(paths, [*contents, *(text.encode() for text in study.files.values())], strict=True):
         write_by_rename(path, content)
     today = datetime.now(UTC).date()
-    write_by_rename(page, markdown_page(name, scale, command, experiment, outcomes, today, study.sections).encode())
+    text = markdown_page(name, scale, command, experiment, outcomes, today, study)
+    write_by_rename(page, text.encode())
     return [*paths, page]
 
 
@@ -92,21 +94,23 @@ def markdown_page(
     experiment: Experiment,
     outcomes: Sequence[Outcome],
     today: date,
-    study: Sequence[str] = (),
+    study: StudyPage | None = None,
 ) -> str:
     """The page of an experiment that was run: its main table, sections of its study, certificates; the rest folded."""
+    study = study or StudyPage([], {})
     is_finished = all(outcome.result is not None or diverged(outcome) for outcome in outcomes)
-    introduction = experiment.introduction(scale, is_finished=is_finished)
-    head = [f"# {experiment.title}", introduction, *([_SMOKE] if scale == "smoke" else [])]
+    is_known = is_finished and scale == experiment.headline_scale != "smoke"
+    stated = (study.headline or headline(experiment, outcomes)) if is_known else ""
+    head = [f"# {experiment.title}", experiment.introduction(scale, stated), *([_SMOKE] if scale == "smoke" else [])]
     listing = f"```console\n{command}\n```"
     if not experiment.cells:
         lines = [f"- date: {today}", *(f"- {what}: {value}" for what, value in versions().items())]
-        return "\n\n".join([*head, listing, *study, "## Where it comes from", "\n".join(lines)]) + "\n"
+        return "\n\n".join([*head, listing, *study.sections, "## Where it comes from", "\n".join(lines)]) + "\n"
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     of_results = _matrix_parts if experiment.is_matrix else _table_parts
     parts = [
         *head,
-        *of_results(experiment, outcomes, listing, study),
+        *of_results(experiment, outcomes, listing, study.sections),
         *_measured(results),
         _provenance(results, today),
         f"All results, a line of JSON for each run: [{file_stem(name, scale)}.jsonl.gz](records/"

@@ -9,11 +9,15 @@ from lengthwise.report.charts.pictures import Chart
 
 
 class StudyPage(NamedTuple):
-    """Sections of an experiment's page, the charts that they show and other files, by the names of these."""
+    """Sections of an experiment's page, the charts that they show and other files, by the names of these.
+
+    `headline`: what came out of the study, if the experiment's own headline does not tell it.
+    """
 
     sections: list[str]
     pictures: Mapping[str, Chart]
     files: Mapping[str, str] = MappingProxyType({})
+    headline: str = ""
 
 
 STUDY_PAGES: Registry[Callable[[Any, str], StudyPage]] = Registry("page of a study", "lengthwise.studies.*.pages")

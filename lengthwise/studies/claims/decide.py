@@ -13,26 +13,13 @@ MIN_RUNS = 4
 """On each side, where ranges of runs are compared."""
 
 
-def printed_range(published: str) -> tuple[float, float]:
-    """The lowest mean and the highest maximum that round to an entry, as shares: "max / mean", a mean, or an error.
-
-    Numbers above 1 are percentages.
-
-    Example:
-        >>> [[round(limit, 4) for limit in printed_range(entry)] for entry in ("100.0 / 89.3", "0.27")]
-        [[0.8925, 1.0], [0.265, 0.275]]
-    """
-    highest, *rest = published.split(" / ")
-    mean = rest[0] if rest else highest
-    return _share(mean) - _half_unit(mean), min(1.0, _share(highest) + _half_unit(highest))
-
-
 def entry_verdict(
     ours: float, limits: tuple[float, float], *, smaller: bool, fails: bool = False, fit: float | None = None
 ) -> Verdict:
     """Of a score, of which more is better: `limits` as in `printed_range`, `fit` the score at the training length.
 
     Example:
+        >>> from lengthwise.report.tables.printed import printed_range
         >>> entry_verdict(0.9879, printed_range("100.0 / 89.3"), smaller=True)
         'reproduced'
         >>> entry_verdict(0.7, printed_range("100.0 / 89.3"), smaller=True)
@@ -72,16 +59,3 @@ def contrast_verdict(higher: Sequence[float], lower: Sequence[float], *, chance:
     if max(higher) < min(lower) and min(lower) > chance:
         return "not decided" if smaller else "contradicted"
     return "not decided"
-
-
-def _share(text: str) -> float:
-    number = float(text)
-    return number / 100 if number > 1 else number
-
-
-def _half_unit(text: str) -> float:
-    """Half of the last printed digit, on the scale of `_share`."""
-    mantissa, _, exponent = text.partition("e")
-    decimals = len(mantissa.partition(".")[2])
-    half: float = 0.5 * 10.0 ** (int(exponent or 0) - decimals)
-    return half / 100 if float(text) > 1 else half

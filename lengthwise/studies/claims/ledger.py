@@ -16,6 +16,7 @@ from lengthwise.report.tables.cells import accuracies_scored, results_of
 from lengthwise.report.tables.differences import compared_columns, signed
 from lengthwise.report.tables.experiment import cell_table
 from lengthwise.report.tables.numbers import percent
+from lengthwise.report.tables.printed import as_share, printed_range
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.records import has_records, read_records
 from lengthwise.studies.claims.claim import (
@@ -33,7 +34,7 @@ from lengthwise.studies.claims.claim import (
     Unrun,
     Verdict,
 )
-from lengthwise.studies.claims.decide import contrast_verdict, effect_verdict, entry_verdict, printed_range
+from lengthwise.studies.claims.decide import contrast_verdict, effect_verdict, entry_verdict
 from lengthwise.studies.claims.numbers import number_in, phrase_in
 
 
@@ -125,8 +126,8 @@ class Ledger:
         if entry.fits is not None:
             column, figure = entry.fits
             fitted = self._figures(entry, self._cell(entry, entry.row, column)[1], (figure,))
-            fit = _as_share(fitted[0]) if fitted else math.nan
-        ours = _as_share(figures[-1])
+            fit = as_share(fitted[0]) if fitted else math.nan
+        ours = as_share(figures[-1])
         if experiment.scored == "error":  # of which less is better
             ours, limits = -ours, (-limits[1], -limits[0])
         verdict = entry_verdict(ours, limits, smaller=smaller, fails=entry.fails, fit=fit)
@@ -156,7 +157,7 @@ class Ledger:
         if not all(scores):
             return Evaluated("not run", published=published)
         cell = self._cell(contrast, contrast.row, contrast.first)[1]
-        chance = _as_share((self._figures(contrast, cell, ("chance",)) or ["0 %"])[0])
+        chance = as_share((self._figures(contrast, cell, ("chance",)) or ["0 %"])[0])
         text = " against ".join(percent(fmean(of_column)) for of_column in scores)
         evaluated = Evaluated(contrast_verdict(*scores, chance=chance, smaller=smaller), text, published)
         return _by_equal_steps(evaluated, _experiment(contrast.experiment, contrast.scale), contrast, contrast.row)
@@ -247,8 +248,3 @@ def ledger_lines(docs: Path, reproduce: str, papers: Iterable[str]) -> dict[str,
 def count_verdicts(lines: Iterable[LedgerLine]) -> Counter[Verdict]:
     """How many claims have each verdict."""
     return Counter(line.verdict for line in lines)
-
-
-def _as_share(text: str) -> float:
-    """The number of a cell of a table: a percentage as a share, an error as it is."""
-    return float(text.removesuffix(" %")) / 100 if text.endswith("%") else float(text)

@@ -70,14 +70,6 @@ def chosen_size(losses: Mapping[int, float]) -> int:
     return min(losses, key=lambda size: (losses[size], size))
 
 
-_HEADLINE = (
-    "Pilots choose well here: over the eight nets of each column the mean accuracy is 100 % with the size that they "
-    "choose and with C=3, 97.13 % with C=4 and 93.76 % with C=2. They take 583 CPU seconds, next to 1203 of the "
-    "chosen nets."
-)
-"""What scale `small` gave; a test compares it with the page."""
-
-
 @EXPERIMENTS.register("regular-gpt/chunks")
 def chunks(scale: Scale = "small") -> Experiment:
     """Chunk sizes 2, 3 and 4, four symbols and then two states at a time, and the size that short pilots choose."""
@@ -87,7 +79,6 @@ def chunks(scale: Scale = "small") -> Experiment:
     plan = SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_strings=128, long=((10_000, 64),), structured=())
     return Experiment(
         title="RegularGPT: chunk sizes mixed, and chosen by pilots",
-        headline=_HEADLINE,
         about=(
             "Chi et al. (2023) choose the chunk size by hand and name that as a limitation. Preset `fast` "
             "with chunks of one size, with four symbols and then two states at a time (*C=4, then 2*), and with the "

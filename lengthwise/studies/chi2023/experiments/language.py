@@ -77,14 +77,16 @@ COMPARED = (
 
 
 _HEADLINE = (
-    "ALiBi is as perplexed at 16 times the training length as at it (0.997 times), T5 more so (1.52 times), as in the "
-    "paper. RegularGPT gets worse at the very lengths at which a third level is first needed, which training never "
-    "has: by 5 % with C=16 and 2 % with C=32, by 7 % and 8 % with the paper's depth, where the paper's nets are "
-    "perplexed 25 and 38 times as much; held at two levels C=16 does not. Unlike in the paper KERPLE gets worse (1.12 "
-    "times); that C=64 does at twice the training length is not decided (0.8 %; C=256 in the paper: 23 %), and K=6 is "
-    "no better than K=3 after 2,000 steps."
+    "ALiBi has a perplexity of {cells[*][ALiBi][128]} at the training length and {cells[*][ALiBi][2,048]} at 16 times "
+    "that, T5 {cells[*][T5][128]} and {cells[*][T5][2,048]}, KERPLE {cells[*][KERPLE][128]} and "
+    "{cells[*][KERPLE][2,048]}. RegularGPT first needs a third level, which training never has, at 512 tokens with "
+    "C=16 and at 2,048 with C=32. There its perplexity goes from {cells[*][16/3][256]} to {cells[*][16/3][512]} and "
+    "from {cells[*][32/6][1,024]} to {cells[*][32/6][2,048]}; with the paper's depth from {cells[*][16/3, depth of the "
+    "input][256]} to {cells[*][16/3, depth of the input][512]} and from {cells[*][32/3, depth of the input][1,024]} to "
+    "{cells[*][32/3, depth of the input][2,048]}. Held at two levels, C=16 has {cells[*][16/3, at most 2 levels][256]} "
+    "and {cells[*][16/3, at most 2 levels][512]}. At the training length K=6 has {cells[*][32/6][128]} and K=3 "
+    "{cells[*][32/3][128]} after 2,000 steps."
 )
-"""What scale `small` gave on the novels; a test compares it with the records."""
 
 
 @EXPERIMENTS.register("regular-gpt/table-3")

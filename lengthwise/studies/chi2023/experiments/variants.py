@@ -36,9 +36,12 @@ def variants(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Chi et al. (2023): layers and thickness of RegularGPT",
         headline=(
-            "Two of the code's layers a level, with pads before the string, bring nothing that these runs show, 1.27 "
-            "points less over three rows (5.61 less to 3.08 more), for nine times the CPU time. With GPT-2's layer "
-            "means are lower than with the published code's in all three rows. Three runs a cell decide neither. The "
+            "Means on even pairs, parity and cycle navigation are {cells[Even Pairs][the code's, K=1][mean]}, "
+            "{cells[Parity][the code's, K=1][mean]} and {cells[Cycle Navigation][the code's, K=1][mean]} with one of "
+            "the code's layers a level; {cells[Even Pairs][the code's, K=2, pads][mean]}, {cells[Parity][the code's, "
+            "K=2, pads][mean]} and {cells[Cycle Navigation][the code's, K=2, pads][mean]} with two and pads before the "
+            "string; {cells[Even Pairs][GPT-2's, K=1][mean]}, {cells[Parity][GPT-2's, K=1][mean]} and {cells[Cycle "
+            "Navigation][GPT-2's, K=1][mean]} with GPT-2's. Three runs a cell decide nothing between them. The "
             "published code's own form of two layers a level was not run."
         ),
         about=(

@@ -41,7 +41,7 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
         "s*: of training the chosen net. *Pilots*: CPU seconds of the three pilots.",
         *_summary(study.choices),
     ]
-    return StudyPage(sections, {file: _chart(study.choices).to_dict()})
+    return StudyPage(sections, {file: _chart(study.choices).to_dict()}, headline=" ".join(_summary(study.choices)))
 
 
 def _line(choice: Choice) -> list[str]:

@@ -23,15 +23,16 @@ def _schedules(rate: float) -> dict[str, Settings]:
 
 
 _CONTROLS_HEADLINE = (
-    "The rate and the number of steps together explain the gap, and both entries of *Ours* are reproduced, to the "
-    "digits that the paper prints. At the code's rate *Ours* makes no error on the random strings of Sum(5) at 41-500 "
-    "in both nets after 8,000 steps, a fifth of the paper's (best test: 99.60 %; the paper: 1.00; with these weights "
-    "one net errs on 1 of 128 other strings of 500), although structured strings refute it (60.00 % at the lowest), "
-    "and in one of two after 2,000 (50.00 %). At ten times that rate 8,000 steps do not help at 500 symbols (8.59 %), "
-    "nor does a rate that falls from there (17.96 %). On EvenPair(5) the best test is 98.82 % at the code's rate (the "
-    "paper: 0.99), 95.70 % at 0.001 and 83.59 % where that falls."
+    "At the code's rate {cells[Sum(5)][the code's, 8,000 steps][solved]} nets make no error on random strings of "
+    "Sum(5) at 41-500 after 8,000 steps, a fifth of the paper's, and {cells[Sum(5)][the code's, 2,000 steps][solved]} "
+    "after 2,000. Their best tests are {cells[Sum(5)][the code's, 8,000 steps][best test]} and {cells[Sum(5)][the "
+    "code's, 2,000 steps][best test]} (the paper: {cells[Sum(5)][the code's, 8,000 steps][paper]}). At ten times that "
+    "rate the best test is {cells[Sum(5)][0.001, 8,000 steps][best test]} after 8,000 steps, and {cells[Sum(5)][0.001 "
+    "falling, 2,000 steps][best test]} after 2,000 at a rate that falls from there. On EvenPair(5) the best test is "
+    "{cells[EvenPair(5)][the code's, 8,000 steps][best test]} at the code's rate (the paper: {cells[EvenPair(5)][the "
+    "code's, 8,000 steps][paper]}), {cells[EvenPair(5)][0.001, 8,000 steps][best test]} at 0.001 and "
+    "{cells[EvenPair(5)][0.001 falling, 2,000 steps][best test]} where that falls."
 )
-"""What scale `small` gave; a test compares it with the records."""
 
 
 @EXPERIMENTS.register("linear-rnn/controls")
@@ -70,10 +71,10 @@ def controls(scale: Scale = "small") -> Experiment:
 
 
 _LAYERS_HEADLINE = (
-    "At 40 symbols both help: one layer of 2 x 2 blocks does not fit them, more layers do or nearly do in three nets "
-    "of four, and with blocks of 4 x 4 one layer is enough. At 500 no net is right, with any number of layers."
+    "{share[b=2, layers: 1][*][fits][yes]} nets of one layer with blocks of 2 x 2 fit 40 symbols, and {share[b=2, "
+    "layers: 2 | b=2, layers: 4][*][fits][yes]} of several such layers; with blocks of 4 x 4 {share[b=4, layers: "
+    "*][*][fits][yes]} do, of any number. At 41-500 {cells[*][*][solved]} nets make no error."
 )
-"""What scale `small` gave."""
 
 
 @EXPERIMENTS.register("linear-rnn/layers")

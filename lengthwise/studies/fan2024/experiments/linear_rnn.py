@@ -100,25 +100,31 @@ def _plan(scale: Scale) -> EvaluationPlan:
 
 
 _HEADLINE = (
-    "The paper's table is not reproduced at this size and rate: *Ours* fits 40 symbols, and its best tests at 500 are "
-    "0.16, 0.94 and 0.61 (the paper: 1.00, 0.99 and 1.00). Eq. (5) and (6) taken literally come closest on Sum(5) "
-    "(0.92) and fall behind on EvenPair(5) (0.30). At the code's rate, with 8,000 steps, the paper's entries of *Ours* "
-    "are reached on these two tasks ([rate and steps](linear-rnn-controls.md)), as all three are at its own size "
-    "([the paper's](linear-rnn-table-2-paper.md)). By this recipe S4, S4D and Liquid-S4 do not fit 40, so that their "
-    "failure at 500 says nothing of generalization; by one that training loss chooses they fit EvenPair(5), not "
-    "Sum(5), and are not right beyond ([search](linear-rnn-baselines-search.md))."
+    "*Ours* fits 40 symbols in {share[*][Ours][fits][yes]} tasks. Its best tests at 500 are {cells[Sum(5)][Ours][best "
+    "test]}, {cells[EvenPair(5)][Ours][best test]} and {cells[ModArith(5)][Ours][best test]} at this size and rate "
+    "(the paper: {cells[Sum(5)][Ours][paper]}, {cells[EvenPair(5)][Ours][paper]} and "
+    "{cells[ModArith(5)][Ours][paper]}). Eq. (5) and (6) taken literally have {cells[Sum(5)][Ours, eq. (5)-(6)][best "
+    "test]}, {cells[EvenPair(5)][Ours, eq. (5)-(6)][best test]} and {cells[ModArith(5)][Ours, eq. (5)-(6)][best "
+    "test]}. More steps at the code's rate have a page of their own ([rate and steps](linear-rnn-controls.md)), as has "
+    "the paper's size ([the paper's](linear-rnn-table-2-paper.md)). By this recipe S4, S4D and Liquid-S4 fit 40 "
+    "symbols in {share[*][S4 | S4D | Liquid-S4][fits][yes]} cases; if they do not, their failure at 500 says nothing "
+    "of generalization. Recipes that training loss chooses are in [search](linear-rnn-baselines-search.md)."
 )
 _PAPER_HEADLINE = (
-    "All three entries of *Ours* are reproduced at the paper's size and by its rule: the best test of each of the "
-    "eleven nets is free of errors (the paper: 1.00, 0.99 and 1.00). Final weights say less: on Sum(5) they have a "
-    "mean of 91.61 % at 41-500, three of five nets without an error and one with 0 % at 500; on EvenPair(5) 99.94 "
-    "%, three of five; on ModArith(5) the one net has 99.30 %. Certificates refute all eleven, by strings of 285 to "
-    "499 symbols on Sum(5), of 118 to 164 on EvenPair(5) and of 39 on ModArith(5). The paper's text literally, eq. "
-    "(5)-(6), reproduces Sum(5) by best tests alone: all five nets have one of 100 % and lose it again, after a "
-    "jump of the loss (see the notes), with 60.28 % at 41-500 and less than chance at 500 in the end. It does not "
-    "reproduce EvenPair(5): best tests of 88.59 %, where guesses get 87.29, and a mean of 91.80 %."
+    "By its rule, at its size, best tests of *Ours* are {cells[Sum(5)][Ours][best test]}, "
+    "{cells[EvenPair(5)][Ours][best test]} and {cells[ModArith(5)][Ours][best test]} (the paper: "
+    "{cells[Sum(5)][Ours][paper]}, {cells[EvenPair(5)][Ours][paper]} and {cells[ModArith(5)][Ours][paper]}). Final "
+    "weights make no error at 41-500 in {cells[Sum(5)][Ours][solved]} nets on Sum(5), "
+    "{cells[EvenPair(5)][Ours][solved]} on EvenPair(5) and {cells[ModArith(5)][Ours][solved]} on ModArith(5); their "
+    "means are {cells[Sum(5)][Ours][mean]}, {cells[EvenPair(5)][Ours][mean]} and {cells[ModArith(5)][Ours][mean]}. "
+    "Certificates refute {cells[*][Ours][level refuted]} nets, by strings of {cells[Sum(5)][Ours][counterexamples]} "
+    "symbols on Sum(5), {cells[EvenPair(5)][Ours][counterexamples]} on EvenPair(5) and "
+    "{cells[ModArith(5)][Ours][counterexamples]} on ModArith(5). The paper's text literally, eq. (5)-(6), has best "
+    "tests of {cells[Sum(5)][Ours, eq. (5)-(6)][best test]} on Sum(5) and {cells[EvenPair(5)][Ours, eq. (5)-(6)][best "
+    "test]} on EvenPair(5), where guesses get {cells[EvenPair(5)][Ours, eq. (5)-(6)][guesses]}; its final weights have "
+    "means of {cells[Sum(5)][Ours, eq. (5)-(6)][mean]} and {cells[EvenPair(5)][Ours, eq. (5)-(6)][mean]} (see the "
+    "notes)."
 )
-"""What scale `paper` gave."""
 _SMALL = (
     "Preset `fan2024`, the published code's recipe with a twentieth of its steps (ModArith a fortieth) at 5 to 10 "
     "times its rate; `linear-rnn/controls` changes one of them at a time."
@@ -219,11 +225,13 @@ def sensitivity(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Block dimension and column norm",
         headline=(
-            "The paper says that longer sequences need a smaller p. With p = 2 the states of all four nets overflow "
-            "before 500 symbols, which counts as wrong on every string; with p = 1 and with p = 1.2 the best test is "
-            "about what a net of guesses gets, and by means up to 500 symbols p = 1.2 is ahead of p = 1 (41.83 against "
-            "25.08 % in the code's form, 65.79 against 27.25 in the other). Two seeds and one training length do not "
-            "decide it."
+            "Means at 41-500 with p = 1, 1.2 and 2 are {cells[S=8, p=1.0][code][mean]}, {cells[S=8, "
+            "p=1.2][code][mean]} and {cells[S=8, p=2.0][code][mean]} in the code's form, and {cells[S=8, "
+            "p=1.0][columns of eq. (6)][mean]}, {cells[S=8, p=1.2][columns of eq. (6)][mean]} and {cells[S=8, "
+            "p=2.0][columns of eq. (6)][mean]} in the other. Best tests at 500 symbols are {cells[S=8, p=1.0][*][best "
+            "test]}, {cells[S=8, p=1.2][*][best test]} and {cells[S=8, p=2.0][*][best test]}; guesses get {cells[S=8, "
+            "*][*][guesses]}. The paper says that longer sequences need a smaller p. Two seeds and one training length "
+            "do not decide it."
         ),
         about=(
             "Sum(5) with preset `fan2024`, by the recipe of `linear-rnn/table-2`. The width stays 64, so that there "
@@ -249,8 +257,9 @@ def ours(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="A linear RNN of one dense block as an automaton learner, our protocol",
         headline=(
-            "The paper's three tasks are learned exactly, by another layer than its own: all fifteen nets are right on "
-            "every string that was tried, of up to 100,000 symbols, and proved right at every length."
+            "Another layer than the paper's own learns its three tasks: {cells[*][*][level proved]} nets are proved "
+            "right at every length, and {cells[*][*][solved]} make no error at 41-500. On strings of 100,000 symbols "
+            "the lowest accuracy is {lowest[*][*][100,000]}."
         ),
         about=(
             "Preset `machine` of `block-linear-rnn`, five seeds, final weights; no seed, step or setting selected for "

@@ -50,8 +50,8 @@ def random_languages(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="A linear RNN of one dense block on random regular languages",
         headline=(
-            "All 50 languages are learned without an error, and all 50 nets proved right at every length: of all such "
-            "languages at least 92.86 %, at a confidence of 95 %."
+            "On {cells[*][*][solved]} languages the net makes no error at the lengths scored. Nets proved right at "
+            "every length, with a 95 % interval for all such languages: {cells[*][*][proved]}."
         ),
         about=(
             f"Preset `machine` of `block-linear-rnn` with {BLOCK} states, on {count} languages drawn at random, final "

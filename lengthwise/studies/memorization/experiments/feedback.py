@@ -32,11 +32,6 @@ def feedback(scale: Scale = "small") -> Experiment:
         raise ValueError("scale: the note has no such search; use small, the real thing, or smoke")
     return Experiment(
         title="The smallest linear RNNs that read their own answers",
-        headline=(
-            "One dimension is enough for each of the 37 words, and none says nothing but one symbol: search and bound "
-            "meet. But that W_h expands, and the first error ends the word. If errors are to be forgotten, 11 words "
-            "take one dimension, 25 take two and one takes three, `00011011`: there too search and proof meet."
-        ),
         about=(
             "The note leaves W_x, by which a net reads what it has said, at 0. Here is what it is worth: the smallest "
             "dimension of a linear RNN that says a word indefinitely, for all binary words up to period 8, up to "

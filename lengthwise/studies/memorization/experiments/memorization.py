@@ -292,12 +292,6 @@ def rnn_memorization(scale: Scale = "small") -> Experiment:
     size = size_at(scale)
     return Experiment(
         title="Learning to repeat words",
-        headline=(
-            "Without feedback nets learn to repeat words from the smallest dimension on: 0 of 224 below it, 51 of 140 "
-            "at it and 701 of 840 above; with their own answers as inputs 78 of 224 do with less. Few go on: of 1,795 "
-            "nets that are right at 64 symbols, 306 are right at 640. So a trained net need not end by saying only its "
-            "string, whether for want of training is not decided."
-        ),
         about="Which linear RNNs learn to repeat a word indefinitely, with which eigenvalues, and for how long.",
         cells=(),
         plan=EvaluationPlan(),

@@ -71,15 +71,6 @@ class Standard(NamedTuple):
     rows: list[Success]
 
 
-_HEADLINE = (
-    "Both kinds of nets need as many dimensions: without feedback none below d_min is right, and at it 37 of 64 are, "
-    "linear or with tanh. They differ in how long they go on: of those nets with tanh 32 of 37 are right for a hundred "
-    "times as long as they were trained, of linear ones 6. With their own answers as inputs, 31 and 45 of 64 do with "
-    "less than d_min."
-)
-"""What scale `small` gave."""
-
-
 @EXPERIMENTS.register("rnn-memorization/standard")
 def standard(scale: Scale = "small") -> Experiment:
     """Standard RNNs that learn words of short period, next to linear ones: success against dimension, and how long."""
@@ -88,7 +79,6 @@ def standard(scale: Scale = "small") -> Experiment:
     size = SIZES[scale]
     return Experiment(
         title="Learning to repeat words: standard RNNs next to linear ones",
-        headline=_HEADLINE,
         about=(
             "The note begins with an RNN that was trained on one string for so long that it says nothing else. Here "
             "are such nets with tanh, as standard RNNs have, and linear ones, with and without their own answers as "

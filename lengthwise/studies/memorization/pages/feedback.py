@@ -29,7 +29,18 @@ def feedback_page(study: Sequence[Smallest], stem: str) -> StudyPage:
     """How many words take how many dimensions, by period, with their chart, and all words."""
     picture = f"![Words by period and smallest dimension]({stem}.svg)"
     by_period = f"## Dimensions by period\n\n{picture}\n\n{_by_period(study)}\n\n{_HOW}"
-    return StudyPage([by_period, f"## All words\n\n{_all(study)}"], {f"{stem}.svg": dimensions_chart(study).to_dict()})
+    sections = [by_period, f"## All words\n\n{_all(study)}"]
+    return StudyPage(sections, {f"{stem}.svg": dimensions_chart(study).to_dict()}, headline=_headline(study))
+
+
+def _headline(study: Sequence[Smallest]) -> str:
+    counts = Counter(row.contracting for row in study)
+    small = sum(row.anyhow == 1 for row in study)
+    parts = ", ".join(f"{counts[bounds]} take {_bounds(bounds)}" for bounds in sorted(counts))
+    return (
+        f"One dimension is enough for {small} of {len(study)} words, but its W_h expands, and the first error ends the "
+        f"word. If errors are to be forgotten, by number of dimensions: {parts}."
+    )
 
 
 def dimensions_chart(study: Sequence[Smallest]) -> alt.HConcatChart:

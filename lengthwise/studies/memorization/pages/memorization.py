@@ -38,7 +38,26 @@ def memorization_page(study: Memorized, stem: str) -> StudyPage:
         "### Trained nets",
         _trained_lifetime_text(trained, size),
     ]
-    return StudyPage(sections, {f"{stem}.svg": success_chart(trained, size).to_dict()})
+    chart = success_chart(trained, size).to_dict()
+    return StudyPage(sections, {f"{stem}.svg": chart}, headline=_headline(trained, size))
+
+
+def _headline(trained: Sequence[Trained], size: Size) -> str:
+    plain, fed = ([net for net in trained if net.learns_inputs == learns] for learns in MODES)
+    below, at, above = (_share([net for net in plain if _side(net) == side], size) for side in (-1, 0, 1))
+    num_right, num_lasting = _lasting(trained, size)
+    return (
+        f"Without feedback {below} nets learn their word below the smallest dimension, {at} at it and {above} above "
+        f"it. With their own answers as inputs {_share([net for net in fed if _side(net) < 0], size)} do with "
+        f"less. Of {num_right:,} nets that are right at {size.length} symbols, {num_lasting:,} are right at "
+        f"{size.longest}; whether more training would change that is not decided."
+    )
+
+
+def _lasting(trained: Sequence[Trained], size: Size) -> tuple[int, int]:
+    """How many nets are right on what they were trained on, and how many of these for as long as they are followed."""
+    right = [net for net in trained if net.is_right(size.length)]
+    return len(right), sum(net.is_right(size.longest) for net in right)
 
 
 def _protocol(size: Size, num_words: int) -> str:
@@ -62,13 +81,12 @@ def _success_text(trained: Sequence[Trained], size: Size) -> str:
             for side in (-1, 0, 1)
         )
         lines.append(f"- {name}: {below} below d_min, {at} at d_min, {above} above it.")
-    longer = [net for net in trained if net.is_right(size.length)]
-    lasting = sum(net.is_right(size.longest) for net in longer)
+    num_right, num_lasting = _lasting(trained, size)
     return (
         "Shares of nets that are right on the symbols they were trained on; d_min is that of generators with W_x = 0, "
         "for any length. With W_x learned less can do.\n\n"
         + "\n".join(lines)
-        + f"\n- Of {len(longer):,} nets that are right at {size.length} symbols, {lasting:,} are right at "
+        + f"\n- Of {num_right:,} nets that are right at {size.length} symbols, {num_lasting:,} are right at "
         f"{size.longest}."
     )
 

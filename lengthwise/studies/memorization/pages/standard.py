@@ -21,7 +21,20 @@ def standard_page(study: Standard, stem: str) -> StudyPage:
         _sides(study),
         *(f"### {kind}\n\n{_by_word(study, kind)}" for kind in KINDS),
     ]
-    return StudyPage(sections, {f"{stem}.svg": success_chart(study).to_dict()})
+    return StudyPage(sections, {f"{stem}.svg": success_chart(study).to_dict()}, headline=_headline(study))
+
+
+def _headline(study: Standard) -> str:
+    linear, linear_fed, tanh, tanh_fed = KINDS
+    (below, _, of_below), (at, lasting, of_at) = (_counts(study, linear, side) for side in (-1, 0))
+    (tanh_below, *_), (tanh_at, tanh_lasting, _) = (_counts(study, tanh, side) for side in (-1, 0))
+    fed, tanh_with_fed = (_counts(study, kind, -1)[0] for kind in (linear_fed, tanh_fed))
+    return (
+        f"Of {of_below} linear nets without feedback {below} are right below d_min, and of {of_at} at d_min {at}, of "
+        f"which {lasting} go on for {study.size.longest:,} symbols. With tanh these are {tanh_below}, {tanh_at} and "
+        f"{tanh_lasting}. With their own answers as inputs {fed} linear nets and {tanh_with_fed} with tanh are right "
+        "below d_min."
+    )
 
 
 def _protocol(size: Size) -> str:
@@ -40,11 +53,19 @@ def _sides(study: Standard) -> str:
     lines = []
     for kind in KINDS:
         for side, name in ((-1, "below d_min"), (0, "at d_min"), (1, "above d_min")):
-            rows = [row for row in study.rows if row.kind == kind and _side(row) == side]
-            count = len(rows) * study.size.seeds
-            right, lasting = sum(row.num_right for row in rows), sum(row.num_lasting for row in rows)
-            lines.append([kind, name, *((f"{n} of {count}" if count else NOTHING) for n in (right, lasting))])
+            right, lasting, count = _counts(study, kind, side)
+            lines.append([kind, name, _part(right, count), _part(lasting, count)])
     return markdown_table(["net", "dimension", "right", "lasting"], lines)
+
+
+def _counts(study: Standard, kind: str, side: int) -> tuple[int, int, int]:
+    """How many nets of a kind on one side of d_min are right, how many last, and how many there are."""
+    rows = [row for row in study.rows if row.kind == kind and _side(row) == side]
+    return sum(row.num_right for row in rows), sum(row.num_lasting for row in rows), len(rows) * study.size.seeds
+
+
+def _part(number: int, count: int) -> str:
+    return f"{number} of {count}" if count else NOTHING
 
 
 def _side(row: Success) -> int:

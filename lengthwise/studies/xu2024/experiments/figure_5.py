@@ -37,17 +37,6 @@ _SMALL: Settings = {
 """Next to preset `plain`, as in `looped/table-1`."""
 
 
-_HEADLINE = (
-    "At this size accuracies on training and test problems go together with timestep encoding: over twelve runs of "
-    "each kind their correlation is 0.661 with it (95 % interval 0.14 to 0.90) and 0.395 in the plain loop (-0.23 to "
-    "0.79, which is not told from none). Beyond 5 loops nets get no better on the 4,000 problems "
-    "that they train on, of which they remember many (36 to 49 points more than on new ones, by means over three "
-    "seeds); on others the plain loop's mean rises with loops and timestep's hardly, which was not tested. What "
-    "timestep encoding adds is not decided for any number of loops."
-)
-"""What scale `small` gave; a test compares it with the page."""
-
-
 class TrainTest(NamedTuple):
     """Accuracies of a run: on the first strings of its training set (None where there is no fixed one) and on others.
 
@@ -70,7 +59,6 @@ def figure_5(scale: Scale = "small") -> Experiment:
     cells = list(_cells(scale, size))
     return Experiment(
         title="Xu and Sato (2024), Figure 5: training and test accuracy on edit distances",
-        headline=_HEADLINE,
         about=(
             "The paper takes test accuracy for what a net can represent, as accuracies on training and test problems "
             f"rise together. Here nets are trained on {size.num_examples:,} fixed problems, each about as often as any "

@@ -45,9 +45,11 @@ def lengths(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Looped transformers beyond their training length",
         headline=(
-            "Even pairs go on to five times the training length on all three seeds, with as many loops as symbols, "
-            "with timestep encoding or without. Parity and cycle navigation do not (means of 76.21 and 54.47 % at the "
-            "highest). What timestep encoding or the number of loops adds is not decided by three seeds."
+            "With as many loops as symbols {cells[Even Pairs][by length, *][solved]} nets go on without an error to "
+            "five times the training length on even pairs, {cells[Parity][by length, *][solved]} on parity and "
+            "{cells[Cycle Navigation][by length, *][solved]} on cycle navigation; the highest means there are "
+            "{highest[Parity][*][mean]} and {highest[Cycle Navigation][*][mean]}. Three seeds decide {decided} of "
+            "{compared} differences between time encodings or numbers of loops."
         ),
         about=(
             f"One layer, applied as often as the string has symbols (*by length*), {TRAINED} times (*fixed*), or until "

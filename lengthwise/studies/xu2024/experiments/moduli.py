@@ -57,15 +57,6 @@ class Study(NamedTuple):
     moduli: list[Moduli]
 
 
-_HEADLINE = (
-    "Nets trained on parity, which answer 100 and 98.00 % of strings of the training length, change far more than "
-    "untrained ones: at a distance of 0.5 their contextual moduli are 7.205 (plain loop) and 15.145 (timestep), 0.028 "
-    "and 0.000 before training, where timestep's gates are closed. Timestep encoding does not make them smaller. One "
-    "net of each kind."
-)
-"""What scale `small` gave; a test compares it with the page."""
-
-
 @EXPERIMENTS.register("looped/moduli")
 def moduli(scale: Scale = "small") -> Experiment:
     """Moduli of sequence, contextual and token continuity of looped transformers, before and after training."""
@@ -74,7 +65,6 @@ def moduli(scale: Scale = "small") -> Experiment:
     size = SIZES[scale]
     return Experiment(
         title="Xu and Sato (2024), Definitions 3.4 to 3.6: moduli of trained nets",
-        headline=_HEADLINE,
         about=(
             "How much the logits of a looped transformer change with the embeddings of its symbols, before and after "
             "it has learned parity: of all positions when any symbol changes (*sequence*), of one position when only "

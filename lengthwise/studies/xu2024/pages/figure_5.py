@@ -26,7 +26,24 @@ def figure_5_page(points: Sequence[TrainTest], stem: str) -> StudyPage:
         markdown_table(header, [_line(group) for group in _groups(points)]),
         f"Means over runs; of a training set {scored:,} problems are scored. {_together(points)}",
     ]
-    return StudyPage(sections, {f"{stem}.svg": accuracy_chart(points).to_dict()})
+    chart = accuracy_chart(points).to_dict()
+    return StudyPage(sections, {f"{stem}.svg": chart}, headline=_headline(points))
+
+
+def _headline(points: Sequence[TrainTest]) -> str:
+    kinds = [
+        f"{value:.3f} for {kind} (95 % interval {low:.2f} to {high:.2f}, {count} runs)"
+        for kind, value, low, high, count in _correlations(points)
+        if not math.isnan(low)
+    ]
+    gaps = [100 * (train - test) for train, test in map(_means, _groups(points)) if train is not None]
+    if not kinds or not gaps:
+        return ""
+    return (
+        f"Accuracies on training and test problems have a correlation of {' and '.join(kinds)}. By means over seeds, "
+        f"accuracy is {min(gaps):.0f} to {max(gaps):.0f} points higher on the problems that nets train on than on "
+        "others."
+    )
 
 
 def _groups(points: Sequence[TrainTest]) -> list[list[TrainTest]]:
@@ -36,30 +53,43 @@ def _groups(points: Sequence[TrainTest]) -> list[list[TrainTest]]:
 
 
 def _line(group: Sequence[TrainTest]) -> list[str]:
-    train, test = [point.train for point in group if point.train is not None], fmean(point.test for point in group)
+    train, test = _means(group)
     return [
         group[0].row,
         f"{group[0].kind}, R={group[0].num_loops}",
-        percent(fmean(train)) if train else NOTHING,
+        NOTHING if train is None else percent(train),
         percent(test),
-        f"{100 * (test - fmean(train)):+.2f}" if train else NOTHING,
+        NOTHING if train is None else f"{100 * (test - train):+.2f}",
         str(len(group)),
     ]
+
+
+def _means(group: Sequence[TrainTest]) -> tuple[float | None, float]:
+    """The mean accuracy on training problems, if these are fixed, and on test problems."""
+    train = [point.train for point in group if point.train is not None]
+    return fmean(train) if train else None, fmean(point.test for point in group)
 
 
 def _together(points: Sequence[TrainTest]) -> str:
     """Pearson's correlation of the two accuracies over all runs with a fixed training set, of each kind."""
     parts = []
-    for kind in dict.fromkeys(point.kind for point in points):
-        pairs = [(point.train, point.test) for point in points if point.kind == kind and point.train is not None]
-        value = _correlation(pairs)
-        low, high = correlation_interval(value, len(pairs))
+    for kind, value, low, high, count in _correlations(points):
         limits = "" if math.isnan(low) else f"{low:.2f} to {high:.2f}; "
-        parts.append(f"{kind} {NOTHING if math.isnan(value) else f'{value:.3f}'} ({limits}{len(pairs)} runs)")
+        parts.append(f"{kind} {NOTHING if math.isnan(value) else f'{value:.3f}'} ({limits}{count} runs)")
     return (
         "Pearson's correlation of accuracies on training and test problems, with Fisher's 95 % interval: "
         f"{', '.join(parts)}."
     )
+
+
+def _correlations(points: Sequence[TrainTest]) -> list[tuple[str, float, float, float, int]]:
+    """The kind, its correlation, the interval of that, and the number of runs."""
+    lines = []
+    for kind in dict.fromkeys(point.kind for point in points):
+        pairs = [(point.train, point.test) for point in points if point.kind == kind and point.train is not None]
+        value = _correlation(pairs)
+        lines.append((kind, value, *correlation_interval(value, len(pairs)), len(pairs)))
+    return lines
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float:

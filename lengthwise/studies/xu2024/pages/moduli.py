@@ -30,7 +30,21 @@ def moduli_page(study: Study, stem: str) -> StudyPage:
         "gradient ascent and of the pieces of pairs found at larger distances.",
     ]
     chart = alt.HConcatChart(hconcat=moduli_panels(study), config=alt.Config(background="white"))
-    return StudyPage(sections, {f"{stem}.svg": chart.to_dict()})
+    return StudyPage(sections, {f"{stem}.svg": chart.to_dict()}, headline=_headline(study))
+
+
+def _headline(study: Study) -> str:
+    distance = study.size.distances[len(study.size.distances) // 2]
+    trained = [
+        f"{one.values['contextual'][distance]:.3f} ({one.net}, right on {percent(one.accuracy)} of strings)"
+        for one in study.moduli
+        if one.is_trained
+    ]
+    untrained = [f"{one.values['contextual'][distance]:.3f}" for one in study.moduli if not one.is_trained]
+    return (
+        f"At a distance of {distance:g} the contextual moduli of nets trained on parity are {' and '.join(trained)}; "
+        f"before training they are {' and '.join(untrained)}. One net of each kind."
+    )
 
 
 def _name(one: Moduli) -> str:

@@ -1,0 +1,167 @@
+"""What came out of an experiment: sentences whose numbers are looked up in its results when a page is made.
+
+A headline is a format string. Each name in brackets selects rows or columns: `*` stands for any text, `A | B` for
+either, `not A` for all others.
+
+| field | what it becomes |
+|---|---|
+| `{cells[ROW][COLUMN][FIGURE]}` | the figure of a cell; of several the sum of "k of n", or the lowest and the highest |
+| `{highest[ROW][COLUMN][FIGURE]}`, `{lowest[...]}` | the highest or lowest figure among cells |
+| `{share[ROW][COLUMN][FIGURE][TEXT]}` | how many of the cells have this text |
+| `{reached[ROW][COLUMN]}` | how many of the paper's means ours reach, to the digits that it prints |
+| `{runs}`, `{diverged}` | runs of the experiment, and those without a result |
+| `{compared}`, `{decided}` | compared pairs of columns, and those that differ after Holm's correction |
+
+Figures are the columns of the tables on the page; also `level proved` (or another level), the runs whose certificate
+has it, and `counterexamples`, the lengths of refuting strings.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from lengthwise.experiment import Experiment
+from lengthwise.registry import nearest
+from lengthwise.report.tables.cells import results_of
+from lengthwise.report.tables.differences import LEVEL, compared_columns
+from lengthwise.report.tables.experiment import cell_table
+from lengthwise.report.tables.levels import LEVELS
+from lengthwise.report.tables.numbers import NOTHING, span
+from lengthwise.report.tables.printed import as_share, printed_range
+from lengthwise.report.tables.table import Table
+from lengthwise.runs.pools.outcome import Outcome
+
+_COUNT = re.compile(r"(\d+) of (\d+)")
+_NUMBER = re.compile(r"(?P<low>[\d,.]+(?:e[+-]\d+)?)(?:-(?P<high>[\d,.]+))?(?P<unit>(?: %)?)")
+
+
+def headline(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
+    """Return the headline of an experiment with the numbers of its results; `-` stands for those that are not there.
+
+    Raises:
+        ValueError: the headline names a field, row, column or figure that does not exist.
+    """
+    return experiment.headline.format_map(_Fields(experiment, outcomes)) if experiment.headline else ""
+
+
+def figure_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
+    """Return one line for each cell with every figure that a headline may name."""
+    table = cell_table(experiment, outcomes)
+    header, lines = (*table.header, *(f"level {level}" for level in LEVELS), "counterexamples"), []
+    for cell, line in zip(experiment.cells, table.lines, strict=True):
+        results = results_of(cell, outcomes)
+        certificates = [result.certificate for result in results if result.certificate]
+        levels: list[str] = [certificate.level for certificate in certificates]
+        counts = [f"{levels.count(level)} of {len(results)}" if levels else NOTHING for level in LEVELS]
+        lengths = [len(c.counterexample.string) for c in certificates if c.counterexample]
+        lines.append((*line, *counts, span(lengths)))
+    return Table(header, tuple(lines))
+
+
+class _Fields:
+    """The fields of a headline; each is computed when the headline names it."""
+
+    def __init__(self, experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
+        self._experiment, self._outcomes = experiment, outcomes
+        self._table: Table | None = None
+        self._fields: dict[str, Callable[[], object]] = {
+            "cells": lambda: _Names(3, lambda *names: combined(self._figures(*names))),
+            "highest": lambda: _Names(3, lambda *names: _extreme(self._figures(*names), max)),
+            "lowest": lambda: _Names(3, lambda *names: _extreme(self._figures(*names), min)),
+            "share": lambda: _Names(4, self._share),
+            "reached": lambda: _Names(2, self._reached),
+            "runs": lambda: len(experiment.specs),
+            "diverged": lambda: sum(outcome.result is None for outcome in outcomes),
+            "compared": lambda: len(compared_columns(experiment, outcomes)),
+            "decided": lambda: sum(pair.corrected <= LEVEL for pair in compared_columns(experiment, outcomes)),
+        }
+
+    def __getitem__(self, name: str) -> object:
+        if name not in self._fields:
+            known = f"{nearest(name, self._fields)} (known: {', '.join(self._fields)})"
+            raise ValueError(f"headline: no such field as {name!r}{known}")
+        return self._fields[name]()
+
+    def _lines(self, row: str, column: str) -> list[dict[str, str]]:
+        """The figures of each cell in the selected rows and columns, by name."""
+        if self._table is None:
+            self._table = figure_table(self._experiment, self._outcomes)
+        lines = [dict(zip(self._table.header, line, strict=True)) for line in self._table.lines]
+        for axis, pattern in (("row", row), ("column", column)):
+            names = list(dict.fromkeys(line[axis] for line in lines))
+            selected = _selected(pattern, names)
+            if not selected:
+                raise ValueError(f"headline: no {axis} is {pattern!r}{nearest(pattern, names)} ({', '.join(names)})")
+            lines = [line for line in lines if line[axis] in selected]
+        return lines
+
+    def _figures(self, row: str, column: str, figure: str) -> list[str]:
+        """The texts of a figure in the selected cells that have it."""
+        lines = self._lines(row, column)
+        if figure not in lines[0]:
+            raise ValueError(f"headline: no figure {figure!r}{nearest(figure, lines[0])} ({', '.join(lines[0])})")
+        return [line[figure] for line in lines if line[figure] not in ("", NOTHING)]
+
+    def _share(self, row: str, column: str, figure: str, text: str) -> str:
+        figures = self._figures(row, column, figure)
+        return f"{figures.count(text)} of {len(figures)}"
+
+    def _reached(self, row: str, column: str) -> str:
+        printed = [line for line in self._lines(row, column) if line["paper"] and line["mean"] != NOTHING]
+        reached = [line for line in printed if as_share(line["mean"]) >= printed_range(line["paper"])[0]]
+        return f"{len(reached)} of {len(printed)}"
+
+
+class _Names:
+    """A field that answers once it has as many names in brackets as it takes."""
+
+    def __init__(self, num_names: int, answer: Callable[..., str], names: tuple[str, ...] = ()) -> None:
+        self._num_names, self._answer = num_names, answer
+        self._names = names
+
+    def __getitem__(self, name: str | int) -> "str | _Names":
+        names = (*self._names, str(name))  # format strings take digits for an index
+        return self._answer(*names) if len(names) == self._num_names else _Names(self._num_names, self._answer, names)
+
+    def __format__(self, form: str) -> str:
+        raise ValueError(f"headline: expected {self._num_names} names in brackets, got {len(self._names)}")
+
+
+def _selected(pattern: str, names: Sequence[str]) -> set[str]:
+    listed = pattern.removeprefix("not ")
+    forms = [".*".join(map(re.escape, part.split("*"))) for part in listed.split(" | ")]
+    matching = {name for name in names if any(re.fullmatch(form, name) for form in forms)}
+    return set(names) - matching if pattern != listed else matching
+
+
+def combined(figures: Sequence[str]) -> str:
+    """Return several figures as one text.
+
+    Example:
+        >>> combined(["4 of 5", "5 of 5"]), combined(["97.13 %", "100 %"]), combined(["396-557", "1,249"])
+        ('9 of 10', '97.13 to 100 %', '396 to 1,249')
+    """
+    counts = [_COUNT.fullmatch(figure) for figure in figures]
+    if counts and all(counts):
+        return " of ".join(str(sum(int(count[part]) for count in counts if count)) for part in (1, 2))
+    if len(set(figures)) <= 1:
+        return figures[0] if figures else NOTHING
+    low, high = _extreme(figures, min), _extreme(figures, max)
+    unit = " %" if high.endswith(" %") else ""
+    return low if low == high else f"{low.removesuffix(unit)} to {high}"
+
+
+def _extreme(figures: Sequence[str], extreme: Callable[..., tuple[float, str]]) -> str:
+    """The text of the lowest or highest number among figures, of which some may be spans."""
+    if not figures:
+        return NOTHING
+    numbers = []
+    for figure in figures:
+        parts = _NUMBER.fullmatch(figure)
+        if parts is None:
+            raise ValueError(f"headline: expected a number, got the figure {figure!r}; name another figure")
+        numbers += [(_value(parts[side]), parts[side] + parts["unit"]) for side in ("low", "high") if parts[side]]
+    return extreme(numbers)[1]
+
+
+def _value(text: str) -> float:
+    return float(text.replace(",", ""))

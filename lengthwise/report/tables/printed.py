@@ -1,0 +1,33 @@
+"""The entries of papers as numbers: which of our scores round to them."""
+
+
+def printed_range(published: str) -> tuple[float, float]:
+    """The lowest mean and the highest maximum that round to an entry, as shares: "max / mean", a mean, or an error.
+
+    Numbers above 1 are percentages.
+
+    Example:
+        >>> [[round(limit, 4) for limit in printed_range(entry)] for entry in ("100.0 / 89.3", "0.27")]
+        [[0.8925, 1.0], [0.265, 0.275]]
+    """
+    highest, *rest = published.split(" / ")
+    mean = rest[0] if rest else highest
+    return _share(mean) - _half_unit(mean), min(1.0, _share(highest) + _half_unit(highest))
+
+
+def as_share(text: str) -> float:
+    """Return the number of a cell of a table: a percentage as a share, an error as it is."""
+    return float(text.removesuffix(" %")) / 100 if text.endswith("%") else float(text)
+
+
+def _share(text: str) -> float:
+    number = float(text)
+    return number / 100 if number > 1 else number
+
+
+def _half_unit(text: str) -> float:
+    """Half of the last printed digit, on the scale of `_share`."""
+    mantissa, _, exponent = text.partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    half: float = 0.5 * 10.0 ** (int(exponent or 0) - decimals)
+    return half / 100 if float(text) > 1 else half

@@ -1,0 +1,53 @@
+"""What pages on words say first is what their tables say."""
+
+from lengthwise.constructions.memorization.contracting import FeedbackBounds
+from lengthwise.studies.memorization.experiments import memorization, standard
+from lengthwise.studies.memorization.experiments.feedback import Smallest
+from lengthwise.studies.memorization.pages.feedback import feedback_page
+from lengthwise.studies.memorization.pages.memorization import memorization_page
+from lengthwise.studies.memorization.pages.standard import standard_page
+
+
+def test_words_are_counted_by_their_dimensions() -> None:
+    words = [
+        Smallest("01", 1, 1, FeedbackBounds(1, 1)),
+        Smallest("001", 2, 1, FeedbackBounds(2, 2)),
+        Smallest("0011", 2, 2, FeedbackBounds(2, 2)),
+        Smallest("0010111", 2, 1, FeedbackBounds(3, 5)),
+    ]
+    stated = feedback_page(words, "page").headline
+    assert "One dimension is enough for 3 of 4 words" in stated
+    assert stated.endswith("by number of dimensions: 1 take 1, 2 take 2, 1 take 3 to 5.")
+
+
+def test_standard_nets_are_counted_next_to_linear_ones() -> None:
+    size = standard.SIZES["small"]._replace(words=("001",), dimensions=range(1, 3), seeds=8, longest=4_800)
+    counts = {
+        "linear, W_x = 0": ((1, 0), (5, 2)),
+        "linear, W_x learned": ((3, 1), (8, 8)),
+        "tanh, W_x = 0": ((0, 0), (6, 4)),
+        "tanh, W_x learned": ((7, 1), (8, 8)),
+    }
+    rows = [
+        standard.Success("001", kind, dimension, 2, *of_kind[dimension - 1])
+        for kind, of_kind in counts.items()
+        for dimension in size.dimensions
+    ]
+    assert standard_page(standard.Standard(size, rows), "page").headline == (
+        "Of 8 linear nets without feedback 1 are right below d_min, and of 8 at d_min 5, of which 2 go on for 4,800 "
+        "symbols. With tanh these are 0, 6 and 4. With their own answers as inputs 3 linear nets and 7 with tanh are "
+        "right below d_min."
+    )
+
+
+def test_nets_that_learn_their_words_are_those_of_the_sections() -> None:
+    page = memorization_page(memorization.study(memorization.SIZES["smoke"]), "page")
+    text = "\n".join(page.sections)
+    below, at, above = (
+        text.split("- W_x = 0: ")[1].split(f" {side}")[0].split(", ")[-1] for side in ("below", "at", "above")
+    )
+    assert f"Without feedback {below} nets learn their word below the smallest dimension, {at} at it" in page.headline
+    assert f"and {above} above it." in page.headline
+    fed = text.split("- W_x learned: ")[1].split(" below")[0]
+    assert f"With their own answers as inputs {fed} do with less." in page.headline
+    assert text.split("\n- Of ")[1].split(".\n")[0] in page.headline
