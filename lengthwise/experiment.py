@@ -154,10 +154,10 @@ def with_seeds(spec: RunSpec, seeds: Iterable[int]) -> tuple[RunSpec, ...]:
     return tuple(spec._replace(seed=seed) for seed in seeds)
 
 
-def check_is_not_paper(scale: Scale) -> None:
-    """Raise a ValueError where an experiment of ours is to be run at the size of a paper that does not have it."""
+def check_is_not_paper(scale: Scale, reason: str = "this experiment is our own and no paper's") -> None:
+    """Raise a ValueError with the reason if an experiment is to be run at a size that no paper has."""
     if scale == "paper":
-        raise ValueError("scale: this experiment is our own and no paper's; use small, the real thing, or smoke")
+        raise ValueError(f"scale: {reason}; use small, the real thing, or smoke")
 
 
 def at_smoke_scale(settings: Settings, model: str) -> Settings:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lengthwise.analysis.drift import DriftPoint, remainder_drift
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.models.base import RecurrentModel
 from lengthwise.runs.folder import load_run
 from lengthwise.studies.fan2024.experiments.linear_rnn import table_2
@@ -26,8 +26,7 @@ class NetDrift(NamedTuple):
 @EXPERIMENTS.register("linear-rnn/drift")
 def drift(scale: Scale = "small") -> Experiment:
     """Sum(5) beyond its training length: how states shrink and turn, and by how much answers are off."""
-    if scale == "paper":
-        raise ValueError("scale: the paper does not follow its states; use small, the real thing, or smoke")
+    check_is_not_paper(scale, "the paper does not follow its states")
     experiment = table_2(scale)
     cells = [cell for cell in experiment.cells if cell.row == ROW and cell.column.startswith("Ours")]
     if scale == "smoke":

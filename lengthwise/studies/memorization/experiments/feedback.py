@@ -11,7 +11,7 @@ from lengthwise.constructions.memorization.feedback import digits
 from lengthwise.constructions.memorization.memorize import memorize
 from lengthwise.constructions.memorization.words import binary_words
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 
 PERIODS: Mapping[str, range] = {"small": range(2, 9), "smoke": range(2, 5)}
 
@@ -28,8 +28,7 @@ class Smallest(NamedTuple):
 @EXPERIMENTS.register("rnn-memorization/feedback")
 def feedback(scale: Scale = "small") -> Experiment:
     """The smallest linear RNNs with feedback, W_h expanding or contracting, of all binary words up to period 8."""
-    if scale == "paper":
-        raise ValueError("scale: the note has no such search; use small, the real thing, or smoke")
+    check_is_not_paper(scale, "the note has no such search")
     return Experiment(
         title="The smallest linear RNNs that read their own answers",
         about=(

@@ -24,7 +24,7 @@ from lengthwise.constructions.memorization.memorize import Memorization, memoriz
 from lengthwise.constructions.memorization.networks import as_linear_rnn
 from lengthwise.constructions.memorization.separation import read_out
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.randomness import generator_for
 from lengthwise.training.memorization import Descent, Stack, descend, draw, generate
 
@@ -55,8 +55,7 @@ SIZES = {
 
 def size_at(scale: Scale) -> Size:
     """The size of a scale; `"paper"` is a ValueError, as the note trains nothing."""
-    if scale == "paper":
-        raise ValueError("scale: the note trains nothing; use small, the real thing, or smoke")
+    check_is_not_paper(scale, "the note trains nothing")
     return SIZES[scale]
 
 

@@ -11,7 +11,7 @@ import torch
 from lengthwise.constructions.memorization.memorize import memorize
 from lengthwise.constructions.memorization.words import Word, parse_word
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.randomness import generator_for
 from lengthwise.training.memorization import Activation, Descent, Stack, descend, draw, generate
 
@@ -74,8 +74,7 @@ class Standard(NamedTuple):
 @EXPERIMENTS.register("rnn-memorization/standard")
 def standard(scale: Scale = "small") -> Experiment:
     """Standard RNNs that learn words of short period, next to linear ones: success against dimension, and how long."""
-    if scale == "paper":
-        raise ValueError("scale: the note trains nothing; use small, the real thing, or smoke")
+    check_is_not_paper(scale, "the note trains nothing")
     size = SIZES[scale]
     return Experiment(
         title="Learning to repeat words: standard RNNs next to linear ones",

@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 from lengthwise.analysis.continuity import Kind, continuity_modulus, on_embeddings
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.runs.spec import RunSpec, Settings, make_spec
@@ -60,8 +60,7 @@ class Study(NamedTuple):
 @EXPERIMENTS.register("looped/moduli")
 def moduli(scale: Scale = "small") -> Experiment:
     """Moduli of sequence, contextual and token continuity of looped transformers, before and after training."""
-    if scale == "paper":
-        raise ValueError("scale: the paper estimates no moduli; use small, the real thing, or smoke")
+    check_is_not_paper(scale, "the paper estimates no moduli")
     size = SIZES[scale]
     return Experiment(
         title="Xu and Sato (2024), Definitions 3.4 to 3.6: moduli of trained nets",
