@@ -20,6 +20,7 @@ LONG = {
         "certifies two nets"
     ),
     "tests/training/test_state_supervision.py::test_what_pieces_do_is_learned": "trains a net",
+    "tests/test_extending.py::test_members_of_one_file_keep_all_contracts": "runs the contract tests",
     "tests/faults/test_kills.py::test_a_run_killed_often_equals_an_undisturbed_one": STARTS_PROCESSES,
     "tests/faults/test_kills.py::test_a_sweep_killed_often_loses_no_finished_run": STARTS_PROCESSES,
     "tests/faults/test_kills.py::test_a_signal_to_stop_says_how_to_go_on": STARTS_PROCESSES,
@@ -68,7 +69,7 @@ LONG = {
         "certifies two nets"
     ),
     "tests/contracts/test_pool_contract.py::"
-    "test_it_is_an_executor_that_says_what_to_do_with_a_run_that_is_held": STARTS_PROCESSES,
+    "test_every_job_has_its_result_and_an_error_is_of_one_job_alone": STARTS_PROCESSES,
     "tests/contracts/test_format_contract.py::test_any_machine_it_holds_comes_back": "writes hundreds of machines",
     "tests/test_examples.py::test_python_of_the_readme_runs": "trains and certifies two nets",
     "tests/report/test_claims.py::test_the_page_is_what_the_records_of_the_checkout_say": READS_RECORDS,
