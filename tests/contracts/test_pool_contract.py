@@ -1,5 +1,6 @@
 """Promises of every registered pool, whatever its name, as far as its package is installed."""
 
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, as_completed
@@ -78,7 +79,7 @@ def test_a_sweep_does_each_run_once_and_names_the_one_that_fails(pool: Pool, tmp
     outcomes = sweep()
     assert [outcome.spec for outcome in outcomes] == specs
     assert [outcome.result is not None for outcome in outcomes] == [True, False, True]
-    assert str(tmp_path / specs[1].id) in outcomes[1].reason
+    assert re.match(rf"\w+Error: .*{re.escape(specs[1].id)}", outcomes[1].reason), "as the job raised it"
     done = [specs[index].id for index in (0, 2)]
     deadline = time.monotonic() + 60
     while not ended(told) >= set(done) and time.monotonic() < deadline:  # workers may report after their job is over
@@ -89,7 +90,7 @@ def test_a_sweep_does_each_run_once_and_names_the_one_that_fails(pool: Pool, tmp
 
 
 def test_a_sweep_that_is_stopped_keeps_what_is_done(pool: Pool, tmp_path: Path) -> None:
-    specs, told = [spec_of(0), spec_of(1, steps=1_000_000)], list[Progress]()
+    specs, told = [spec_of(0), spec_of(1, steps=20_000)], list[Progress]()
 
     def stop_requested() -> bool:
         return any(progress.run_id == specs[1].id and progress.done for progress in told)
