@@ -22,16 +22,16 @@ from lengthwise.registry import Registry, is_of_package
 from lengthwise.validation import Description, validated
 
 Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
-"""Ids of symbols or, for models that accept vectors, the vectors."""
+"""The input of a model: ids of symbols or, if the model accepts vectors, the vectors."""
 
 
 MAX_WIDTH = 1 << 18
 MAX_LAYERS = 128
 MAX_CONVOLUTION = 64
-"""The maximal width of a short convolution, whose state is all inputs under it but one."""
+"""The largest width of a short convolution; its state is all inputs in the window except the newest."""
 
 MAX_PARAMETERS = 200_000_000
-"""Training keeps five numbers a parameter (its gradient, two moments, an average): 4 GB in float32."""
+"""The largest number of parameters. Training keeps five numbers each (gradient, moments, average): 4 GB in float32."""
 
 Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
 """A number of units: of a state, of a hidden layer."""
@@ -41,11 +41,11 @@ Depth = Annotated[int, Field(ge=1, le=MAX_LAYERS)]
 
 
 class ModelConfig(Description):
-    """A frozen, validated description of a model; unknown fields are refused, and fields that would do nothing.
+    """A frozen, validated description of a model, which rejects unknown fields and fields without an effect.
 
-    `used_with` names the fields that do something with some values of another field alone: each with that field and
-    these values. With others they stay at their default: no two descriptions differ in what makes no difference.
-    `other_effects` names the fields that change none of a new net's numbers, each with the effect that it has instead.
+    `used_with` maps a field to the other field and its values with which the field has an effect. With any other value
+    the field must keep its default. Two different descriptions therefore never describe the same model.
+    `other_effects` maps a field that leaves all numbers of a new net unchanged to the effect that it has instead.
     """
 
     used_with: ClassVar[Mapping[str, tuple[str, Sequence[object]]]] = {}
@@ -53,12 +53,12 @@ class ModelConfig(Description):
 
     @property
     def takes_probes(self) -> bool:
-        """Whether strings of up to 500 symbols are answered now and then while the model trains."""
+        """Return whether training may test the model on strings of up to 500 symbols from time to time."""
         return True
 
     @classmethod
     def uses(cls, name: str, settings: Mapping[str, Any]) -> bool:
-        """Whether there is such a field, and it does something with these settings of others, or their defaults.
+        """Return whether a field of this name exists and has an effect with these settings; defaults fill the rest.
 
         Example:
             >>> MODELS["mamba"].Config.uses("num_heads", {"version": 1})
@@ -83,7 +83,7 @@ class ModelConfig(Description):
 
 
 def check_divides_width(name: str, value: int, d_model: int) -> None:
-    """Raise a ValueError where a setting that has to divide the width does not."""
+    """Raise a ValueError if a setting that must divide the width does not."""
     if d_model % value:
         divisors = [n for n in range(1, d_model + 1) if d_model % n == 0]
         raise ValueError(f"{name}: expected a divisor of d_model={d_model}, got {value}; choose from {divisors}")
@@ -92,11 +92,12 @@ def check_divides_width(name: str, value: int, d_model: int) -> None:
 class SequenceModel(nn.Module, ABC):
     """A model that answers every prefix of a sequence of any length T >= 1.
 
-    States that overflow raise nothing: from there on logits are not finite, which is a wrong answer in every measure.
-    Built as ``Model(config, vocab_size=..., num_classes=..., generator=...)``, its parameters drawn from `generator`.
-    Its answers are what the module `readout` makes of hidden states. `default_preset` names the recipe that trains it
-    where none is chosen. What only some models can do is in the classes of `lengthwise.models.capabilities`, which a
-    model inherits before this one.
+    It is built as ``Model(config, vocab_size=..., num_classes=..., generator=...)`` and draws its parameters from
+    `generator`. The module `readout` turns hidden states into logits. `default_preset` names the recipe that trains the
+    model if the user chooses none. Abilities of some models are classes in `lengthwise.models.capabilities`. A model
+    inherits them before this class.
+
+    States that overflow raise no error: logits from there on are not finite, and every measure counts them as wrong.
     """
 
     name: ClassVar[str]
@@ -105,16 +106,16 @@ class SequenceModel(nn.Module, ABC):
     config: ModelConfig = ModelConfig()
     readout: nn.Module
     precision: Precision = "float32"
-    """What products of matrices are computed in while the model is measured (`eval_mode`); weights stay as they are."""
+    """The number format of matrix products while the model is measured (`eval_mode`); weights keep their own."""
 
     def __init_subclass__(cls) -> None:
-        """Until it is registered under a name, a class has its own."""
+        """Name the class after itself until it is registered under a name."""
         if getattr(cls, "name", "") in ("", *(base.__name__ for base in cls.__mro__[1:])):
             cls.name = cls.__name__
 
     @property
     def max_length(self) -> int | None:
-        """The length of the longest strings that it reads; longer ones are a ValueError. None: it reads any."""
+        """Return the largest accepted length; longer strings raise a ValueError. None means any length."""
         return None
 
     @abstractmethod
@@ -123,16 +124,16 @@ class SequenceModel(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, inputs: Inputs) -> Float[Tensor, "B T Y"]:
-        """Logits at every position: position t answers the prefix that ends at t."""
+        """Return logits at every position: position t answers the prefix that ends at t."""
 
     @abstractmethod
     def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
-        """The hidden state that the answer for the whole string is read from, as cheaply as the model can."""
+        """Return the hidden state from which the whole string is answered, as cheaply as the model can."""
 
     def logits_at(self, inputs: Inputs, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
-        """The same numbers as ``forward(inputs)`` at one position of each row, as cheaply as the model can.
+        """Return ``forward(inputs)`` at one position of each row, as cheaply as the model can.
 
-        `indices` may lie on the CPU, whatever the model's device: what depends on them needs no wait for it then.
+        `indices` may be on the CPU while the model is on another device, so that the host need not wait for the device.
         """
         logits: Tensor = self(inputs)
         return logits[torch.arange(len(indices), device=logits.device), indices.to(logits.device)]
@@ -140,7 +141,7 @@ class SequenceModel(nn.Module, ABC):
     def last_states(
         self, batches: Sequence[Int64[Tensor, "_ _"] | Float[Tensor, "_ _ _"]]
     ) -> list[Float[Tensor, "_ D"]]:
-        """`last_state` of several batches, each of its own size and length, as cheaply as the model can."""
+        """Return `last_state` of several batches of different sizes and lengths, as cheaply as the model can."""
         return [self.last_state(inputs) for inputs in batches]
 
     def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:
@@ -148,32 +149,32 @@ class SequenceModel(nn.Module, ABC):
         check_symbols(inputs, num_symbols, accepts_pads=False)
 
     def last(self, inputs: Inputs) -> Float[Tensor, "B Y"]:
-        """The same numbers as ``forward(inputs)[:, -1]``, from `last_state`."""
+        """Return ``forward(inputs)[:, -1]``, computed from `last_state`."""
         logits: Tensor = self.readout(self.last_state(inputs))
         return logits
 
 
 class RecurrentModel(SequenceModel):
-    """A model that reads a string symbol by symbol and keeps one state: ``step`` repeated gives ``forward``.
+    """A model that reads a string symbol by symbol and keeps one state: repeated ``step`` gives ``forward``.
 
-    Answers are what `readout` makes of that state. With ``state = initial_state(B)``, the logits of the t-th call
-    ``logits, state = step(inputs[:, t], state)`` are ``forward(inputs)[:, t]``; memory does not grow with the length.
+    `readout` makes the answers from that state. Start with ``state = initial_state(B)``. The logits of the t-th call
+    ``logits, state = step(inputs[:, t], state)`` are ``forward(inputs)[:, t]``. Memory does not grow with the length.
     """
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
-        """The state before the first symbol."""
+        """Return the state before the first symbol, for each string of a batch."""
 
     @abstractmethod
     def step(
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
-        """Read one symbol of every string: the answers to the strings so far, and the next state."""
+        """Read one symbol of every string; return the logits for the strings so far, and the next state."""
 
     def check_step(self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"], num_symbols: int) -> None:
-        """Raise a ValueError unless these are symbols 0 ... num_symbols - 1, and the states of as many strings."""
+        """Raise a ValueError unless `token` has symbols 0 ... num_symbols - 1 and `state` a state for each of them."""
         self.check_inputs(token[:, None], num_symbols)
-        if torch.compiler.is_exporting():  # the graph is one for any number of strings
+        if torch.compiler.is_exporting():  # one exported graph serves any number of strings
             return
         expected = self.initial_state(len(token)).shape
         if state.shape != expected:
@@ -183,7 +184,7 @@ class RecurrentModel(SequenceModel):
             )
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
-        """The states at every position, chunk by chunk; here one by one, by `step`."""
+        """Yield the states at every position, in chunks; here one position at a time, by `step`."""
         check_ids(inputs)
         state = self.initial_state(len(inputs))
         for token in inputs.unbind(1):
@@ -201,16 +202,16 @@ class RecurrentModel(SequenceModel):
 
 
 class TreeModel(SequenceModel):
-    """A model whose states are those of a tree: a leaf for each symbol, merged level by level."""
+    """A model whose states belong to the nodes of a tree: one leaf for each symbol, merged level by level."""
 
     @property
     @abstractmethod
     def tree(self) -> Tree:
-        """Leaves and layers, from which every state is computed."""
+        """Return the leaves and layers from which every state is computed."""
 
 
 def check_is_model(model: object) -> None:
-    """Raise a ValueError where something else is given for a model, a plain module of torch, say."""
+    """Raise a ValueError for anything but a model of this package, for example for a plain module of torch."""
     if not isinstance(model, SequenceModel):
         raise ValueError(
             f"model: expected a model of this package, got {type(model).__name__}; "
@@ -220,9 +221,9 @@ def check_is_model(model: object) -> None:
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Within it, the model is in evaluation mode, computes in its own precision, and nothing has a gradient.
+    """Put the model into evaluation mode, in its own precision and without gradients, and restore it afterwards.
 
-    Afterwards each module is in the mode that it was in: some of a user's net may be meant to stay in evaluation mode.
+    Each module returns to its former mode, since parts of a user's net may have to stay in evaluation mode.
     """
     modes = [(module, module.training) for module in model.modules()]
     precision = model.precision if isinstance(model, SequenceModel) else "float32"
@@ -236,14 +237,14 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 
 def first_names(model: nn.Module) -> dict[str, str]:
-    """Each parameter's first name by all its names: of tied weights, which are one parameter, there are several."""
+    """Return the first name of each parameter by all its names; tied weights are one parameter with several names."""
     named = list(model.named_parameters(remove_duplicate=False))
     first = {parameter: name for name, parameter in reversed(named)}
     return {name: first[parameter] for name, parameter in named}
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Load a state dict, and with it the precision that its weights have."""
+    """Load a state dict, and convert the model to the precision of its weights."""
     dtype = next((tensor.dtype for tensor in weights.values() if tensor.is_floating_point()), None)
     model.to(dtype).load_state_dict(weights)
 
@@ -253,7 +254,7 @@ MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models", b
 
 @runtime_checkable
 class Alphabet(Protocol):
-    """What a model needs to know about a task over symbols: its symbols and its answers."""
+    """The part of a task over symbols that a model needs: its symbols and its answers."""
 
     @property
     def symbols(self) -> tuple[str, ...]: ...
@@ -263,16 +264,16 @@ class Alphabet(Protocol):
 
 @runtime_checkable
 class Vectors(Protocol):
-    """What a model needs to know about a task whose inputs are vectors; its answers are single numbers."""
+    """The part of a task over vectors that a model needs: their dimension. Its answers are single numbers."""
 
     @property
     def input_dim(self) -> int: ...
 
 
 def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: Any) -> SequenceModel:
-    """Make the model registered under `name` for a task's symbols and answers; problems are one ValueError.
+    """Make the model registered under `name` for a task's symbols and answers.
 
-    Its parameters are drawn from `seed`, as in a run of that seed.
+    Parameters are drawn from `seed`, as in a run with that seed. All problems are reported in one ValueError.
 
     Example:
         >>> from lengthwise.tasks import make_task
@@ -287,17 +288,18 @@ def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: 
 
 
 def build_model(name: str, config: ModelConfig, task: Alphabet | Vectors, seed: int) -> SequenceModel:
-    """`make_model` from a configuration that is validated already."""
+    """Make a model as `make_model` does, from a configuration that is already validated."""
     outline(name, config, task)
     model: type[Any] = MODELS[name]
-    # Torch's parts draw numbers from its own generator, which are drawn again; what others draw from it is looked at.
+    # Torch's parts first draw from torch's global generator, and we draw again. Fork it, so that the user's draws stay
+    # the same. A model of another package may need what it drew there, so its draws are left alone.
     with torch.random.fork_rng(devices=[], enabled=is_of_package(model)):
         made: SequenceModel = model(config, **_sizes(model, task), generator=generator_for(seed, "parameters"))
     return made
 
 
 def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> SequenceModel:
-    """The model's shapes without any numbers: its parameters are on torch's device "meta".
+    """Return the model without numbers: its parameters have shapes only, on torch's device "meta".
 
     Raises:
         ValueError: there are more than `MAX_PARAMETERS` parameters, or the model does not read the task's inputs.
@@ -311,7 +313,8 @@ def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceMod
     _check_class(model, config, sizes)
     made: SequenceModel = object.__new__(model)
     with torch.device("meta"), _NothingDrawn():
-        if is_of_package(model.reset_parameters):  # they draw numbers and do nothing else; what others do may matter
+        # Our `reset_parameters` only draws numbers, which "meta" lacks; a method of another package may do more.
+        if is_of_package(model.reset_parameters):
             made.__dict__["reset_parameters"] = lambda generator: None
         made.__init__(config, **sizes, generator=None)  # type: ignore[misc]
     made.__dict__.pop("reset_parameters", None)
@@ -324,7 +327,7 @@ def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceMod
 
 
 def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]) -> None:
-    """Reject a class that is made from other arguments than all models are."""
+    """Reject a class whose constructor takes other arguments than all models do."""
     try:
         inspect.signature(model).bind(config, **sizes, generator=None)
     except TypeError as error:
@@ -335,7 +338,7 @@ def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]
 
 
 class _NothingDrawn(TorchFunctionMode):
-    """Nor does a layer of torch draw any: for normal ones torch would import its compiler, in a second."""
+    """A mode in which layers of torch draw nothing: for normal draws torch would import its compiler, a second long."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -347,7 +350,7 @@ class _NothingDrawn(TorchFunctionMode):
 
 
 def _sizes(model: type[SequenceModel], task: Alphabet | Vectors) -> dict[str, int]:
-    """What a model is made for: the sizes and symbols of its task."""
+    """Return the sizes that a task gives a model: its numbers of symbols and answers, or its dimension."""
     if isinstance(task, Vectors):
         check_accepts_vectors(model)
         return {"input_dim": task.input_dim, "num_classes": 1}
@@ -355,7 +358,7 @@ def _sizes(model: type[SequenceModel], task: Alphabet | Vectors) -> dict[str, in
 
 
 def check_accepts_vectors(model: type[SequenceModel]) -> None:
-    """Raise a ValueError where a model reads only symbols."""
+    """Raise a ValueError if a model reads only symbols."""
     if not issubclass(model, AcceptsVectors):
         able = ", ".join(name for name in MODELS if issubclass(MODELS[name], AcceptsVectors))
         raise ValueError(f"model: {model.name} reads symbols, and this task has vectors; choose from {able}")

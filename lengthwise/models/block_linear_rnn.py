@@ -1,4 +1,4 @@
-"""The linear recurrent network with block-diagonal, input-dependent transitions."""
+"""A linear recurrent network with block-diagonal transitions that depend on the input."""
 
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
@@ -18,14 +18,14 @@ from lengthwise.ops.in_range import Steps, states_in_range, steps_by_position, s
 from lengthwise.ops.symbol_recurrence import symbol_final_state
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""Numbers of states, and of transitions of layers above the first, that are held at once."""
+"""The largest number of elements of states, and of transitions above the first layer, that are held at once."""
 
 MAX_TABLED_SYMBOLS = 256
-"""With more symbols, the first layer makes transitions of those alone that the input has: others would fill memory."""
+"""The largest vocabulary with a full table; above it, only symbols of the input get a row, to save memory."""
 
 
 class SymbolTables(NamedTuple):
-    """What the first layer makes of symbols, each once: embeddings, transitions and inputs."""
+    """Tables of the first layer with one row for each symbol: embeddings, transitions and inputs."""
 
     embedded: Float[Tensor, "V _"]
     transitions: Float[Tensor, "V N S S"]
@@ -33,19 +33,24 @@ class SymbolTables(NamedTuple):
 
 
 class BlockLinearRNNConfig(ModelConfig):
-    """Width D, block dimension S (a divisor of D), layers, and how columns of transitions are kept in bounds.
+    """Width D, block dimension S (a divisor of D), number of layers, and the constraint on columns of transitions.
 
-    `columns` and `p` as in `BlockLinearLayer`; `hidden` units make the transitions from a symbol's embedding, which
-    with none is the logits of its matrix itself. Answers are read from the states of all layers or of the last one by a
-    hidden layer, or, of one block of one layer, as a mixture over its states (`MixtureReadout`). With `"stochastic"` or
-    `"reflected"` columns the temperature is 1 in the first 40 % of training, falls to `end_temperature` until 90 %
-    (each step by the same factor), and is 0 in the last 10 %. Stochastic columns are one-hot vectors then, about which
-    the first layer learns no more, and the net is a finite machine; blocks of reflected ones are the identity or a
-    reflection, which preserves all distances between states. `input_map` and `first_state` as in `BlockLinearLayer`,
-    of all layers: `"linear"` and `"zero"` with `"clamped"` columns are eq. (5) and (6) of Fan et al. (2024), literally.
-    With `"unit"` columns and without hidden units, where matrix and input of a symbol are its own numbers, the net is
-    SD-SSM (preset `sd2025`). States of such columns may grow without end: the largest number of a layer's state is kept
-    at 2^30 at most (`lengthwise.ops.in_range`), as what follows reads directions.
+    - `columns`, `p`, `input_map`, `first_state`: as in `BlockLinearLayer`, for all layers.
+    - `hidden`: the units that compute a transition from the symbol's embedding. With 0 units, the embedding itself
+      contains the logits of the symbol's matrix.
+    - `read`: a hidden layer reads the states of all layers (`"all"`) or of the last one (`"last"`). For one block in
+      one layer, `"mixture"` reads a mixture over its states (`MixtureReadout`).
+    - `end_temperature`: with `"stochastic"` or `"reflected"` columns, the temperature is 1 in the first 40 % of
+      training. It then falls to this value until 90 %, each step by the same factor, and is 0 in the last 10 %.
+
+    At temperature 0, stochastic columns are one-hot vectors and the net is a finite machine. The transitions of its
+    first layer then learn no more. Blocks of reflected columns are the identity or a reflection, which preserves all
+    distances between states.
+
+    Eq. (5) and (6) of Fan et al. (2024), taken literally, are `"clamped"` columns with a `"linear"` input map and a
+    first state of `"zero"`. SD-SSM (preset `sd2025`) has `"unit"` columns without hidden units, so that a symbol's
+    matrix and input are its own numbers. States with unit columns may grow without end. The largest number in a layer's
+    state is therefore kept at 2^30 at most (`lengthwise.ops.in_range`); later layers and the read-out see directions.
     """
 
     used_with = MappingProxyType({"p": ("columns", tuple(NORMALIZED)), "end_temperature": ("columns", HARDENED)})
@@ -100,18 +105,19 @@ class BlockLinearRNNConfig(ModelConfig):
 class BlockLinearRNN(FollowsTraining, RecurrentModel):
     """x_t = A(u_t) x_{t-1} + v(u_t) with A(u) = diag(A^(1), ..., A^(N)), in one or more layers.
 
-    With a linear input map and a first state of zero, x_t = A(u_t) x_{t-1} + B u_t from x_0 = 0: eq. (5).
+    With a linear input map and a first state of zero, this is eq. (5): x_t = A(u_t) x_{t-1} + B u_t from x_0 = 0.
 
-    The first layer reads the embedded symbols, normalized, or, without hidden units, as they are; each further one the
-    normalized sum of the embedding and the states of all layers below. In the first layer transitions depend on the
-    symbol alone and are made once for each (`lengthwise.ops.symbol_recurrence`); of a large vocabulary, for each symbol
-    that the input has. The state of a string is that of all layers, one after another.
+    The first layer reads the normalized embeddings of symbols or, without hidden units, the embeddings as they are.
+    Each further layer reads the normalized sum of the embedding and the states of all layers below. Transitions of the
+    first layer depend on the symbol alone and are computed once for each symbol (`lengthwise.ops.symbol_recurrence`).
+    For a large vocabulary, they are computed only for the symbols of the input. The state of a string is the states of
+    all layers, one after another.
 
     Source: Fan et al. (2024), eq. (1), (5), (6), and the published code for what the paper leaves open: generators,
-    normalization, residuals (around all layers but the last), read-out.
-    Differs from the source: in its default columns, which are distributions that end as one-hot vectors, and in what
-    answers are read from, theirs being the last layer alone; what text and code say are settings. Matrices without
-    hidden units, and answers as a mixture, are ours.
+        normalization, residuals (around all layers but the last), read-out.
+    Differs from the source: by default, columns are distributions that end as one-hot vectors, and answers are read
+        from all layers instead of the last; the variants of the paper and of its code are settings. Matrices without
+        hidden units, and answers as a mixture, are ours.
     """
 
     Config = BlockLinearRNNConfig
@@ -151,9 +157,9 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Embeddings N(0, 1), matrices and biases uniform up to 1 / sqrt(inputs), norms 1 and 0.
+        """Draw embeddings from N(0, 1), matrices and biases uniformly up to 1 / sqrt(inputs); norms start at 1 and 0.
 
-        Matrices of unit columns that are a symbol's own numbers, N(0, 1 / S): their columns have 2-norms of about 1.
+        Unit columns that are a symbol's own numbers are drawn from N(0, 1 / S), so that their 2-norms are about 1.
         """
         holds_columns = not self.config.hidden and self.config.columns == "unit"
         std = self.config.block_dim**-0.5 if holds_columns else 1.0
@@ -168,7 +174,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
                 module.reset_parameters()
 
     def set_progress(self, fraction: float) -> None:
-        """Let the temperature of the columns follow the fraction of training that is done."""
+        """Set the temperature of the columns for the fraction of training that is done."""
         fallen = max(0.0, (fraction - 0.4) / 0.5)
         temperature = self.config.end_temperature**fallen if fraction < 0.9 else 0.0
         for layer in self._layers():
@@ -186,7 +192,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         return self.readout(joined), joined
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
-        """The states at every position, chunk by chunk."""
+        """Yield the states at every position, in chunks."""
         latest = self._split(self.initial_state(len(inputs)))
         tables, rows = self._tables(inputs)
         for tokens in self._chunks(rows):
@@ -195,6 +201,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
             yield torch.cat([states.flatten(2) for states in layers], 2)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
+        # The fast path needs one layer, whose inputs are symbols, and columns that keep states in range.
         if self.config.num_layers > 1 or self.config.columns == "unit":
             return super().last_state(inputs)
         (state,) = self._split(self.initial_state(len(inputs)))
@@ -204,7 +211,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         return state.flatten(1)
 
     def _chunks(self, inputs: Int64[Tensor, "B T"]) -> Sequence[Int64[Tensor, "B _"]]:
-        """The strings in chunks whose states fit in memory."""
+        """Return the strings in chunks whose states fit in memory."""
         numbers = self.config.d_model * (self.config.block_dim if self.config.num_layers > 1 else 1)
         size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(inputs) * numbers))
         chunks: Sequence[Tensor] = inputs.split(size, 1)
@@ -216,7 +223,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         tokens: Int64[Tensor, "B T"],
         before: Sequence[Float[Tensor, "B N S"]],
     ) -> list[Float[Tensor, "B T N S"]]:
-        """The states of all layers at these positions, whose rows of the tables are given, from those before them."""
+        """Return the states of all layers at positions, given as rows of the tables, from the states before them."""
         lowest, *others = before
         steps = steps_by_symbol(tables.transitions, tables.values, tokens)
         layers = [self._all_states(steps, tokens.shape[1], lowest)]
@@ -231,13 +238,13 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         return layers
 
     def _all_states(self, steps: Steps, length: int, initial: Float[Tensor, "B N S"]) -> Float[Tensor, "B T N S"]:
-        """The states of a layer; of unit columns, which nothing keeps from growing, in range of floating point."""
+        """Return the states of a layer; those with unit columns, which can grow, are kept in range."""
         if self.config.columns == "unit":
             return states_in_range(steps, length, initial, driven=True)
         return steps(0, length, initial)
 
     def _tables(self, inputs: Int64[Tensor, "B T"]) -> tuple[SymbolTables, Int64[Tensor, "B T"]]:
-        """Tables of all symbols, or of the input's where there are many, and which rows of them the input has."""
+        """Return the tables, of all symbols or of the input's in a large vocabulary, and their row at each position."""
         self.check_inputs(inputs, self.embedding.num_embeddings)
         embedded = self.embedding.weight
         if len(embedded) > MAX_TABLED_SYMBOLS:
@@ -253,5 +260,5 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         return list(self.layers)  # type: ignore[arg-type]
 
     def _split(self, state: Float[Tensor, "B D"]) -> list[Float[Tensor, "B N S"]]:
-        """A string's state as those of its layers, in blocks."""
+        """Split a string's state into the states of its layers, in blocks."""
         return [part.unflatten(1, (-1, self.config.block_dim)) for part in state.split(self.config.d_model, 1)]

@@ -1,4 +1,4 @@
-"""What some models can do and others cannot: classes that a model inherits next to `SequenceModel`."""
+"""Abilities that some models have and others lack: classes that a model inherits before `SequenceModel`."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -15,10 +15,10 @@ from lengthwise.layers.codebook import Codebook
 from lengthwise.ops.intervals import Intervals
 
 Perturbation = Callable[[Tensor], Tensor]
-"""What training does to hidden states (adding noise, for example); returns a tensor of the same shape."""
+"""A change that training makes to hidden states, for example adding noise; returns a tensor of the same shape."""
 
 Observer = Callable[[int, Mapping[int, Tensor]], None]
-"""Is told a level of trees, and the states [B, N, D] of its nodes in each of the batches that are read together."""
+"""A function called with a level of trees, and the states [B, N, D] of its nodes in each batch that is read."""
 
 Noisy = TypeVar("Noisy", bound="AcceptsNoise")
 Tree = TypeVar("Tree", bound="ShowsNodes")
@@ -26,49 +26,49 @@ Random = TypeVar("Random", bound="DrawsInTraining")
 
 
 class AcceptsPads:
-    """Inputs may hold the pad `PAD`, "no symbol", anywhere in a string."""
+    """Inputs may contain the pad `PAD`, which means "no symbol", anywhere in a string."""
 
     @property
     def pad_block(self) -> int:
-        """Training inserts pads in blocks of this size; above 1 for models that read their input in chunks."""
+        """Return the size of the blocks of pads that training inserts: above 1 if the model reads chunks."""
         return 1
 
     def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:
-        """Raise a ValueError unless these are strings of the symbols 0 ... num_symbols - 1 and of pads."""
+        """Raise a ValueError unless the inputs are strings of symbols 0 ... num_symbols - 1 and of pads."""
         check_symbols(inputs, num_symbols, accepts_pads=True)
 
 
 class AcceptsNoise:
-    """Training may perturb the hidden states that the model passes on: `self.perturb`, which is None otherwise."""
+    """Training may perturb the hidden states that the model passes on, by `self.perturb`; None means no noise."""
 
     perturb: Perturbation | None = None
 
     def perturbed(self: Noisy, perturb: Perturbation) -> Noisy:
-        """This model, its parameters shared, with `perturb` applied to the hidden states that it passes on."""
+        """Return this model, with shared parameters, and with `perturb` applied to the hidden states it passes on."""
         other = copy.copy(self)
         other.perturb = perturb
         return other
 
 
 class ShowsNodes:
-    """Training may look at the states of a tree's nodes: `last_states` shows them to `self.observe`, None otherwise."""
+    """Training may observe the states of tree nodes: `last_states` passes them to `self.observe` if it is set."""
 
     observe: Observer | None = None
 
     def observed(self: Tree, observe: Observer) -> Tree:
-        """This model, its parameters shared, showing its nodes to `observe`."""
+        """Return this model, with shared parameters, which passes the states of its nodes to `observe`."""
         other = copy.copy(self)
         other.observe = observe
         return other
 
 
 class DrawsInTraining:
-    """The model may draw random numbers in training, from `self.generator`, which is None otherwise."""
+    """The model may draw random numbers in training, from `self.generator`; None means that it draws nothing."""
 
     generator: Generator | None = None
 
     def drawing(self: Random, generator: Generator) -> Random:
-        """This model, its parameters shared, drawing from `generator` what it draws, if anything."""
+        """Return this model, with shared parameters, which draws its random numbers, if any, from `generator`."""
         other = copy.copy(self)
         other.generator = generator
         return other
@@ -78,7 +78,7 @@ class AcceptsVectors:
     """The model can be made with `input_dim` instead of `vocab_size`, for inputs [B, T, input_dim] of real numbers."""
 
     def check_vectors(self, inputs: Float[Tensor, "B T V"], input_dim: int) -> None:
-        """Raise a ValueError unless these are sequences of vectors of `input_dim` finite numbers."""
+        """Raise a ValueError unless the inputs are sequences of vectors of `input_dim` finite numbers."""
         if not isinstance(inputs, Tensor):
             raise ValueError(f"inputs: expected a tensor of vectors [B, T, {input_dim}], got a {type(inputs).__name__}")
         if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[0] * inputs.shape[1]:
@@ -95,46 +95,46 @@ class AcceptsVectors:
 
 
 class BoundsSteps(ABC):
-    """A recurrent model that says what a step makes of states that are known up to intervals.
+    """A recurrent model that can bound a step from states that are known up to intervals.
 
-    Proofs bound its steps by this, and training can make it contract.
+    Proofs bound the model's steps with it, and training can use it to make steps contract.
     """
 
     @abstractmethod
     def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
-        """Intervals [*N, D] that hold the states after a symbol, given some that hold those before it."""
+        """Return intervals [*N, D] that contain the states after a symbol, from intervals for the states before it."""
 
 
 class BoundedReceptiveField(ABC):
-    """The model's answer may depend on the last few symbols alone, wherever they stand.
+    """The model's answer may depend on the last few symbols alone, wherever they are in the string.
 
-    Then ``last(inputs)`` is ``last(inputs[:, -receptive_field:])``, up to rounding.
+    Then ``last(inputs)`` equals ``last(inputs[:, -receptive_field:])``, up to rounding.
     """
 
     @property
     @abstractmethod
     def receptive_field(self) -> int | None:
-        """The number of symbols that an answer depends on; None: all of them."""
+        """Return the number of symbols on which an answer depends; None means all of them."""
 
 
 class HoldsParts(ABC):
-    """The model is made of modules that somebody else wrote, which may be trained or exchanged afterwards."""
+    """The model consists of modules of another author, which may be trained or exchanged after they were wrapped."""
 
     @abstractmethod
     def check_parts(self) -> None:
-        """Raise a ValueError unless the parts fit together, and answers to a prefix depend on that prefix alone."""
+        """Raise a ValueError unless the parts fit together and the answer to a prefix depends on that prefix alone."""
 
 
 class AnswersUpTo(ABC):
-    """The model can be exported for strings of up to a stated length, though its computation grows with the length."""
+    """The model can be exported for strings up to a stated length, although its computation grows with the length."""
 
     @abstractmethod
     def forward_up_to(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
-        """The same numbers as `forward`, T of at most `max_length`, by operations that do not depend on T."""
+        """Return the same numbers as `forward`, for T up to `max_length`, by operations that do not depend on T."""
 
 
 class HasHiddenMatrices(ABC):
-    """The model names its weight matrices between hidden states, which the optimizer `"muon"` moves."""
+    """The model names its weight matrices between hidden states, which the optimizer `"muon"` updates."""
 
     @property
     @abstractmethod
@@ -142,26 +142,26 @@ class HasHiddenMatrices(ABC):
 
 
 class FollowsTraining(ABC):
-    """The model changes as training proceeds, as a temperature does that falls."""
+    """The model changes while training proceeds, for example by a falling temperature."""
 
     @abstractmethod
     def set_progress(self, fraction: float) -> None:
-        """Called before each step with the fraction of training that is done."""
+        """Prepare the model for the next step; training calls it with the fraction of training that is done."""
 
 
 class HasPenalty(ABC):
-    """Training adds the model's `penalty`, a number that its weights alone make, to the loss that it minimizes."""
+    """Training adds the model's `penalty`, a number computed from its weights alone, to the loss that it minimizes."""
 
     @abstractmethod
     def penalty(self) -> Float[Tensor, ""]: ...
 
 
 class AnswersNumbers(ABC):
-    """The model's answer is a number, and class k stands for the integer k: the nearest class is the answer.
+    """The model's answer is a number, and class k is the integer k: the class nearest to the number is the answer.
 
-    Logits of class k are -`sharpness` times the squared distance to k. Training minimizes the `integer_loss` of the
-    number (`lengthwise.ops.integer_answers`), a cross-entropy of all integers: in one of the classes alone, a number
-    below the least class would count as right where that class is.
+    The logit of class k is -`sharpness` times the squared distance from k. Training minimizes the `integer_loss` of the
+    number (`lengthwise.ops.integer_answers`), a cross-entropy over all integers. A cross-entropy over the classes alone
+    would reward any number below the least class if that class is the target.
     """
 
     @property
@@ -170,7 +170,7 @@ class AnswersNumbers(ABC):
 
     @abstractmethod
     def numbers(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-        """The number that answers each prefix."""
+        """Return the number that answers each prefix."""
 
 
 class QuantizesStates(ABC):
@@ -181,11 +181,11 @@ class QuantizesStates(ABC):
     @property
     @abstractmethod
     def quantize_after(self) -> float:
-        """The fraction of training after which codes are sought."""
+        """Return the fraction of training after which codes are searched."""
 
 
 def check_ids(inputs: object) -> None:
-    """Raise a ValueError unless these are strings of ids, a tensor of int64; an exported graph has none yet."""
+    """Raise a ValueError unless the inputs are strings of ids, a tensor of int64; an exported graph is not checked."""
     if torch.compiler.is_exporting():
         return
     if not isinstance(inputs, Tensor):
@@ -205,9 +205,9 @@ def check_ids(inputs: object) -> None:
 
 
 def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pads: bool) -> None:
-    """Raise a ValueError unless these are strings of symbols 0 ... num_symbols - 1, or of pads where accepted.
+    """Raise a ValueError unless the inputs are strings of symbols 0 ... num_symbols - 1, or of pads if accepted.
 
-    Nothing is checked where a graph is exported: it has no numbers to look at.
+    While a graph is exported nothing is checked, since its tensors have no numbers yet.
     """
     if torch.compiler.is_exporting():
         return

@@ -1,4 +1,4 @@
-"""What transformers share: everything but their stack of layers."""
+"""The parts that transformers share: everything but their stack of layers."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -29,26 +29,28 @@ from lengthwise.validation import truncate
 DEFAULT_RANGE = 2048
 
 IMPLIED = ("sinusoidal", "learned")
-"""Encodings that `learned_positions` alone tells apart: settings leave their names out."""
+"""Encodings that `learned_positions` alone identifies, so that settings omit their names."""
 
 
 RANGED = ("randomized", "local")
-"""Encodings that `position_range` belongs to."""
+"""Encodings with a `position_range`."""
 
 
 class CausalTransformerConfig(ModelConfig):
-    """Width D, heads H (a divisor of D), positions, and how linear maps start.
+    """Width D, heads H (a divisor of D), positions, initialization, read-in and read-out.
 
-    `positions` names an encoding of `lengthwise.layers.positions`. `learned_positions` is the size of the table of
-    `"learned"`, which is then the longest input; alone it means that encoding. `position_range` is the number of
-    positions that `"randomized"` draws from, and of those that a layer sees with `"local"`. `initialization`:
-    `"torch"`, uniform up to 1 / sqrt(inputs), or `"gpt2"`, N(0, 0.02^2) with biases 0 and the maps that end in the
-    residual smaller by the square root of their number; position encodings start as their sources say.
+    - `positions`: an encoding of `lengthwise.layers.positions`.
+    - `learned_positions`: the size of the table of `"learned"`, and the longest input with it. A size alone implies
+      that encoding.
+    - `position_range`: the number of positions from which `"randomized"` draws, or which a layer with `"local"` sees.
+    - `initialization`: `"torch"` is uniform up to 1 / sqrt(inputs). `"gpt2"` is N(0, 0.02^2) with biases 0, and maps
+      into the residual are smaller by the square root of their number. Position encodings start as in their sources.
+    - `read_in`: embedded symbols, with added positions, are normalized (`"normed"`) or left as they are (`"plain"`, as
+      in GPT-2). Vectors need the default.
+    - `readout`: logits come from a separate linear map (`"linear"`) or from the embedding (`"tied"`, `TiedReadout`).
+      Vectors need the default.
 
-    `read_in`: embedded symbols, with positions that are added, are normalized (`"normed"`) or left as they are
-    (`"plain"`, GPT-2's). `readout`: logits are a linear map of their own (`"linear"`) or the embedding's again
-    (`"tied"`, `TiedReadout`). A language model as GPT-2 has `"plain"`, `"tied"`, `"learned"` positions and `"gpt2"`
-    initialization. Vectors have neither of the two.
+    GPT-2's language model has read-in `"plain"`, read-out `"tied"`, positions `"learned"` and initialization `"gpt2"`.
     """
 
     used_with = MappingProxyType(
@@ -67,7 +69,7 @@ class CausalTransformerConfig(ModelConfig):
     @model_validator(mode="before")
     @classmethod
     def _a_table_means_learned(cls, settings: Any) -> Any:
-        """So that settings from before there were other encodings mean what they meant, and have the same ids."""
+        """Add the name `"learned"` to settings from before there were other encodings, which keeps their runs' ids."""
         if isinstance(settings, Mapping) and settings.get("learned_positions") and "positions" not in settings:
             return {**settings, "positions": "learned"}
         return settings
@@ -97,9 +99,9 @@ class CausalTransformer(
 ):
     """A read-in, layers of causal attention, a LayerNorm and a linear read-out.
 
-    Made for symbols (`vocab_size`), of which pads at the end are none, or for vectors (`input_dim`). Attention is
-    causal, so that a pad changes no answer before it. A subclass makes `layers`, all that have weights of their own,
-    and says how they follow one another (`states`, `states_at`).
+    It is made for symbols (`vocab_size`), which may end in pads, or for vectors (`input_dim`). Attention is causal, so
+    that a pad changes no answer before it. A subclass makes `layers`, which contains each layer with its own weights,
+    and defines in which order they are applied (`states`, `states_at`).
     """
 
     default_preset: ClassVar[str] = "plain"
@@ -147,11 +149,11 @@ class CausalTransformer(
     @property
     @abstractmethod
     def depth(self) -> int:
-        """How many layers, one after another, an answer comes from."""
+        """Return the number of layers that are applied, one after another, for an answer."""
 
     @property
     def receptive_field(self) -> int | None:
-        """L (w - 1) + 1 positions at depth L, where each layer sees the last w; None where it sees all."""
+        """Return L (w - 1) + 1 for depth L if each layer sees the last w positions; None if it sees all."""
         window = self.read_in.positions.window
         return None if window is None else self.depth * (window - 1) + 1
 
@@ -161,11 +163,11 @@ class CausalTransformer(
 
     @abstractmethod
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """What the layers make of the inputs as they were read."""
+        """Return the states after all layers, from the states that the read-in made."""
 
     @abstractmethod
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        """`states` at one position of each row, as cheaply as the layers can."""
+        """Return `states` at one position of each row, as cheaply as the layers can."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again; norms start at 1 and 0."""
@@ -192,7 +194,7 @@ class CausalTransformer(
 
     @property
     def hidden_matrices(self) -> list[nn.Parameter]:
-        """The matrices of all layers."""
+        """Return the matrices of all layers."""
         return [parameter for parameter in self.layers.parameters() if parameter.ndim == 2]
 
     def forward(self, inputs: Inputs) -> Float[Tensor, "B T Y"]:
@@ -211,7 +213,7 @@ class CausalTransformer(
         return self.states_at(self._read(inputs), torch.full((len(inputs),), inputs.shape[1] - 1))
 
     def _attention(self, read: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
-        """How each layer's attention sees positions, for what was read."""
+        """Return each layer's attention, which encodes positions, for the states that the read-in made."""
         return self.read_in.positions.attention(read)
 
     def _read(self, inputs: Inputs) -> Float[Tensor, "B T D"]:
@@ -224,7 +226,7 @@ class CausalTransformer(
 
 
 def _check_read_in_of_vectors(config: CausalTransformerConfig) -> None:
-    """Raise a ValueError where settings are for symbols alone."""
+    """Raise a ValueError if a setting for symbols is set for vectors."""
     for name, default in (("read_in", "normed"), ("readout", "linear")):
         if getattr(config, name) != default:
             raise ValueError(

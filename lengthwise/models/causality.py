@@ -1,4 +1,4 @@
-"""Whether outputs at a position depend on later symbols, or on other strings: seen by gradients and by changes."""
+"""Tests by gradients and by changes: outputs at a position must not depend on later symbols or on other strings."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from lengthwise.randomness import generator_for
 
 ROUNDING = 64.0
-"""Numbers differ by rounding alone up to this many units in the last place of the largest one."""
+"""The largest difference that counts as rounding, in units in the last place of the largest number."""
 
 Outputs = Callable[[Int64[Tensor, "B T"]], Float[Tensor, "B T D"]]
-"""A net's hidden states or logits at every position."""
+"""A function that returns a net's hidden states or logits at every position."""
 
 LATER, OTHERS = "depends on what follows", "depends on other strings of the batch"
 
@@ -21,20 +21,21 @@ LATER, OTHERS = "depends on what follows", "depends on other strings of the batc
 def fault_of(
     outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"], num_symbols: int, *, slack: float = 0.0
 ) -> str | None:
-    """Return what the outputs at a position wrongly depend on, as a clause; None if nothing was seen.
+    """Return a clause that names the forbidden dependence of outputs at a position, or None if there seems to be none.
 
-    The net is in evaluation mode. A gradient counts above `slack` units in the last place of the largest one. At 0 it
-    has to vanish exactly, as it does behind a mask: later symbols are multiplied by a 0 there, and no rounding is left.
-    Sums by a Fourier transform mix all positions before they cancel, and need `slack`.
+    The net is in evaluation mode. A gradient counts as a dependence above `slack` units in the last place of the
+    largest one. With slack 0 the gradient must vanish exactly, as it does behind a mask: later symbols are multiplied
+    by 0 there, which leaves no rounding. Sums by a Fourier transform mix all positions before they cancel, and need
+    `slack`.
     """
     return _by_gradients(outputs, net, strings, slack) or _by_changes(outputs, strings, num_symbols)
 
 
 def _by_gradients(outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"], slack: float) -> str | None:
-    """By the gradient of each position's outputs, in a random direction, with respect to the embedded symbols.
+    """Look for gradients of each position's outputs, in a random direction, with respect to embedded symbols.
 
-    It sees what is far below rounding, as the attention of an encoder with small weights is. There is none through a
-    hard choice, nor where symbols are embedded by another module than an `nn.Embedding`.
+    Gradients show dependences far below rounding, for example in an encoder whose attention has small weights. They do
+    not pass through hard choices, or through embeddings other than an `nn.Embedding`.
     """
     try:
         with torch.inference_mode(False), torch.enable_grad(), _embedded(net, strings) as leaves:
@@ -56,23 +57,23 @@ def _by_gradients(outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"
 
 
 def _reaches(gradient: Tensor, part: Tensor, slack: float) -> bool:
-    """Whether a part of a gradient is not zero. NaN tells nothing: a root at 0 has it behind a mask, also."""
+    """Return whether a part of a gradient is not zero. NaN counts as zero, since a root at 0 has it behind a mask."""
     limit = slack * torch.finfo(gradient.dtype).eps * gradient.nan_to_num(0.0).abs().max()
     return bool((part.nan_to_num(0.0).abs() > limit).any())
 
 
 @contextmanager
 def _embedded(net: nn.Module, strings: Int64[Tensor, "B T"]) -> Iterator[list[Tensor]]:
-    """Within it, what an embedding makes of strings is noted, and gradients are taken with respect to that."""
+    """Collect what embeddings make of strings, as tensors with respect to which gradients can be taken."""
     leaves: list[Tensor] = []
     equal = _equalities(strings)
 
     def note(_: nn.Module, given: tuple[Tensor, ...], features: Tensor) -> Tensor | None:
-        # Ids may be others than those of the symbols, but are alike at the same positions.
+        # A net may map symbols to ids of its own; equal symbols still have equal ids.
         if not given or given[0].shape != strings.shape or not torch.equal(_equalities(given[0]), equal):
             return None
         leaves.append(features.detach().clone().requires_grad_())
-        return leaves[-1].clone()  # into which the net may write
+        return leaves[-1].clone()  # the net may write into it, and a leaf must not be changed
 
     handles = [part.register_forward_hook(note) for part in net.modules() if isinstance(part, nn.Embedding)]
     try:
@@ -87,9 +88,10 @@ def _equalities(ids: Int64[Tensor, "B T"]) -> Tensor:
 
 
 def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: int) -> str | None:
-    """By strings that begin alike, or of which the first alone is kept: sees hard choices, which have no gradient.
+    """Change later symbols, or other strings, and compare outputs: this shows hard choices, which have no gradient.
 
-    Within rounding, not bit for bit: a mixture of experts sums groups of another size when other symbols follow.
+    Outputs must agree up to rounding, not bit for bit: a mixture of experts sums groups whose sizes depend on later
+    symbols.
     """
     before = outputs(strings)
     others = (strings + 1) % num_symbols

@@ -1,4 +1,4 @@
-"""RegularGPT whose states are moved to finitely many codes, so that its merges are a table."""
+"""A RegularGPT whose states are moved to finitely many codes, so that its merges are a table."""
 
 from types import MappingProxyType
 from typing import Any, Literal
@@ -13,14 +13,14 @@ from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 from lengthwise.ops.tree import Tree
 
 MAX_ENTRIES = 300_000
-"""Of the table of all merges of codes: closing states may have to enumerate it."""
+"""The largest number of entries in the table of all merges of codes, all of which may have to be enumerated."""
 
 
 class CodebookGPTConfig(RegularGPTConfig):
-    """Sizes of a RegularGPT of variant merge and thickness 1, at most how many codes, and when they are looked for.
+    """Sizes of a RegularGPT of variant merge and thickness 1, the largest number of codes, and when to search them.
 
-    That is after the share `quantize_after` of training's steps, and again every 100 steps until states close. States
-    have to be settled by then: codes given to a net that still changes are soon wrong.
+    The first search is after the fraction `quantize_after` of training's steps. Further ones follow every 100 steps
+    until the states close. States must have settled by then: codes of a net that still changes are soon wrong.
     """
 
     used_with = MappingProxyType({})
@@ -59,14 +59,14 @@ class CodebookGPTConfig(RegularGPTConfig):
 
 @MODELS.register("codebook-gpt")
 class CodebookGPT(QuantizesStates, RegularGPT):
-    """A RegularGPT that becomes a finite machine while it is trained: merged states are moved to the nearest code.
+    """A RegularGPT that becomes a finite machine in training: merged states move to the nearest code of a codebook.
 
-    It begins as a RegularGPT. After the share `quantize_after` of training its states are closed into classes
-    (`lengthwise.training.quantization`), whose prototypes are the codes from then on; gradients pass the move
-    unchanged. With K codes a merge of C states is a table of K^C entries, whatever the length of the string.
+    It begins as a RegularGPT. After the fraction `quantize_after` of training, its states are closed into classes
+    (`lengthwise.training.quantization`), whose prototypes then are the codes. Gradients pass the move unchanged. With K
+    codes, a merge of C states is a table of K^C entries, whatever the length of the string.
 
     Source: Chi et al. (2023), section 3; van den Oord et al. (2017), Neural Discrete Representation Learning, section
-    3, for codes.
+        3, for codes.
     Differs from the source: as `RegularGPT` and `Codebook` do.
     """
 
@@ -89,12 +89,12 @@ class CodebookGPT(QuantizesStates, RegularGPT):
 
     @property
     def quantize_after(self) -> float:
-        """The share of training after which codes are looked for."""
+        """Return the fraction of training after which codes are searched."""
         return self.config.quantize_after
 
     @property
     def tree(self) -> Tree:
-        """The function that the parameters stand for; its layer is a `QuantizingLayer` as soon as there are codes."""
+        """Return the function of the parameters; its layer is a `QuantizingLayer` as soon as there are codes."""
         tree = super().tree
         if self.codebook.is_empty:
             return tree

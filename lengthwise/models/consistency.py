@@ -1,4 +1,4 @@
-"""Whether a model that somebody else wrote answers a string alike, whichever of its methods is called."""
+"""Tests that all methods of a model from another package answer a string alike."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,10 +17,10 @@ from lengthwise.randomness import generator_for
 from lengthwise.registry import is_of_package
 
 NUM_STRINGS, LENGTH, TOLERANCE = 3, 6, 1e-3
-"""Strings and their symbols, and by how much logits may differ, relative to the largest one."""
+"""The number of strings, their length in symbols, and the largest difference of logits, relative to the largest."""
 
 LENGTHS = (1, LENGTH, 41)
-"""Lengths of the strings that methods are tried on: of 41 symbols trees have several levels, and chunks a rest."""
+"""Lengths of strings for tests of methods: 41 symbols give trees several levels, and leave a rest after chunks."""
 
 _SAME = (
     "expected the logits of forward at the same position, got {}; all methods have to give the same ones, which "
@@ -33,19 +33,19 @@ _ALONE = (
 
 
 def some_strings(count: int, length: int, num_symbols: int) -> Int64[Tensor, "B T"]:
-    """Random strings, always the same ones."""
+    """Return random strings, the same ones in every call."""
     return torch.randint(num_symbols, (count, length), generator=generator_for(0, "strings", num_symbols))
 
 
 def check_consistent(model: SequenceModel, task: Alphabet) -> None:
-    """Reject a model of another package whose methods do not fit together; this package's own have tests.
+    """Reject a model of another package whose methods contradict each other; our own models have tests.
 
-    A model is trained by `forward`, measured by `last`, and streamed by `step`, which all have to give the same logits;
-    and the answer to a prefix depends neither on what follows it nor on other strings. The parts of a wrapped net are
-    checked again: they may have been trained or exchanged since.
+    `forward` trains a model, `last` measures it and `step` streams it, so that all three must return the same logits.
+    The answer to a prefix must not depend on later symbols or on other strings. The parts of a wrapped net are checked
+    again, because they may have been trained or exchanged.
 
     Raises:
-        ValueError: it has no `readout`; or one of them raises an error; or its logits or states have another shape, or
+        ValueError: the model has no `readout`, a method raises an error, or its logits or states have another shape or
             other numbers.
     """
     if isinstance(model, HoldsParts):
@@ -70,6 +70,7 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
             _called(model, "readout", _first_state(model, strings))
             by_step = list(_steps(model, strings))
             _check_states(model, strings, [state for _, state in by_step])
+        # Before `forward`, which may call `readout`: an error is then reported for the method that causes it.
         _called(model, "readout", _called(model, "last_state", strings))
         logits = _forward(model, strings, task)
         _compare(model, "last_state", _called(model, "last", strings), logits[:, -1])
@@ -77,19 +78,19 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
             _compare(model, "step", of_step, logits[:, index])
         for end in range(1, length):
             _compare(model, "forward", model(strings[:1, :end])[:, -1], logits[:1, end - 1], _ALONE)
-        # Rounding is allowed for: a net of somebody else's may convolve by Fourier transforms.
+        # A user's net may convolve by Fourier transforms, which mix all positions before they cancel.
         if fault := fault_of(model, model, strings, len(task.symbols), slack=ROUNDING):
             raise ValueError(f"{type(model).__name__}.forward: {_ALONE.format(f'one that {fault}')}")
 
 
 def check_methods(model: SequenceModel, task: Alphabet) -> None:
-    """Reject a model one of whose methods raises an error, or returns another type or shape than it promises.
+    """Reject a model if one of its methods raises an error, or returns another type or shape than promised.
 
-    Of a registered kind, these are the nets that were changed after they were made: a weight of another shape, a part
-    that was taken out.
+    A model of a registered kind fails if it was changed after it was made: a weight got another shape, or a part was
+    removed.
 
     Raises:
-        ValueError: the method, what it returns or raises, and what to do.
+        ValueError: names the method and what it returned or raised.
     """
     logits_shape = (NUM_STRINGS, len(task.classes))
     for length in LENGTHS:
@@ -110,7 +111,8 @@ def check_methods(model: SequenceModel, task: Alphabet) -> None:
 def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     """Raise a ValueError unless a model reads the symbols of a task and has a logit for each of its answers.
 
-    A net of others (`way_to_fewer_symbols`) that knows more may have pads or words of its own under the first ids.
+    A user's net (`way_to_fewer_symbols`) may know more symbols than the task. Its first ids may then be pads or other
+    tokens, so it is rejected.
     """
     num_symbols, num_classes = len(task.symbols), len(task.classes)
     known, way_out = getattr(model, "num_symbols", num_symbols), getattr(model, "way_to_fewer_symbols", "")
@@ -139,11 +141,11 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
 
 
 def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -> None:
-    """Reject a model of another package that is another net each time it is made from one seed.
+    """Reject a model of another package that comes out different when it is made again from the same seed.
 
     Raises:
-        ValueError: the two, made from one seed, begin with different weights, or answer differently with equal ones,
-            so that what is stored and loaded again would be another net.
+        ValueError: the two models begin with different weights, or answer differently with equal ones. A stored model
+            would then be another net after loading.
     """
     name = type(one).__name__
     weights = again.state_dict()
@@ -162,7 +164,7 @@ def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -
 
 
 def _all_states(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> list[Tensor]:
-    """Return what `states` yields."""
+    """Return all that `states` yields."""
     given = _called(model, "states", strings)
     if not isinstance(given, list | tuple):
         raise ValueError(
@@ -173,7 +175,7 @@ def _all_states(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> list[Te
 
 
 def _check_states(model: RecurrentModel, strings: Int64[Tensor, "B T"], by_step: list[Tensor]) -> None:
-    """Raise a ValueError unless `states` yields the states of `step`, one for each symbol."""
+    """Raise a ValueError unless `states` yields the states that `step` returns, one for each symbol."""
     expected = torch.stack(by_step, 1)
     given = _all_states(model, strings)
     states = torch.cat(given, 1) if given and len({part.shape[2] for part in given}) == 1 else expected.new_zeros(0)
@@ -217,7 +219,7 @@ def _forward(model: SequenceModel, strings: Int64[Tensor, "B T"], task: Alphabet
 
 
 def _called(model: SequenceModel, method: str, *given: object) -> Any:
-    """What a method returns; whatever it raises becomes a sentence."""
+    """Return the result of a method, as a list if it is an iterator; any error becomes a ValueError."""
     try:
         result = getattr(model, method)(*given)
         return list(result) if isinstance(result, Iterator) else result
@@ -226,7 +228,7 @@ def _called(model: SequenceModel, method: str, *given: object) -> Any:
 
 
 def _error_in(model: SequenceModel, method: str, problem: Exception) -> Exception:
-    """A ValueError that says where, and what to do; overflow of states and lack of memory stay what they are."""
+    """Return a ValueError with the method and a way out; overflow of states and lack of memory stay as they are."""
     if isinstance(problem, Diverged | MemoryError | torch.OutOfMemoryError):
         return problem
     way_out = "call it by itself to see where"
@@ -251,7 +253,7 @@ def _compare(
 
 
 def _tensor(model: SequenceModel, method: str, given: object, shape: tuple[int, ...], what: str) -> Tensor:
-    """A tensor of this shape, -1 for any size."""
+    """Return the given object if it is a tensor of this shape, in which -1 means any size."""
     got = type(given).__name__
     if isinstance(given, Tensor):
         fits = given.ndim == len(shape) and all(

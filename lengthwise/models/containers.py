@@ -1,18 +1,18 @@
-"""Modules that torch puts around others, or uses instead of them: what they hold, and how to get it."""
+"""Modules that torch wraps around other modules, or puts into their place, and how a user gets the plain module."""
 
 from torch import nn
 from torch.nn.utils import parametrize
 
 INNER = ("_orig_mod", "module")
-"""Attributes that hold the module within, of `torch.compile` and of parallel and averaged ones."""
+"""Names of the attribute with the inner module, in results of `torch.compile` and in parallel or averaged modules."""
 
 
 def way_to_bare(name: str, part: object) -> str:
-    """Return how a user gets the plain module that `name`, a variable, holds; an empty string if it is plain."""
+    """Return what a user must do to get the plain module from the variable `name`; empty if it is plain already."""
     if not isinstance(part, nn.Module):
         return ""
     inner = next((attribute for attribute in INNER if isinstance(getattr(part, attribute, None), nn.Module)), None)
-    # A net of a user's may have an attribute of such a name, and is no container of torch for that.
+    # A user's net may have an attribute of such a name and still be plain, so its class must be torch's.
     if inner is not None and type(part).__module__.startswith("torch."):
         return f"give {name}.{inner}"
     if parametrize.is_parametrized(part):
@@ -22,13 +22,13 @@ def way_to_bare(name: str, part: object) -> str:
 
 
 def check_bare(name: str, part: object) -> None:
-    """Raise a ValueError for a module around another one: a certificate names a net by its parts."""
+    """Raise a ValueError for a module around another one, because a certificate names a net by its parts."""
     way_out = way_to_bare(name, part)
     if way_out.startswith("give"):
         raise ValueError(f"{name}: expected a module itself, got one inside of {type(part).__name__}; {way_out}")
 
 
 def first_line(problem: BaseException) -> str:
-    """What a library raised, as a clause of a sentence."""
+    """Return the type and first line of an exception of a library, as a clause of a sentence."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     return f"{type(problem).__name__}: {lines[0][:200]}" if lines else type(problem).__name__

@@ -12,12 +12,12 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 
 class DeltaNetConfig(StackedConfig):
-    """As `StackedConfig`; heads H (a divisor of D), Householder matrices of a symbol, the range of their eigenvalues.
+    """Width D, number of layers, heads H (a divisor of D), and the Householder matrices of a symbol.
 
-    `householders`, `eigenvalues` and `gated` as in `DeltaNetLayer`: DeltaNet is the default with `"positive"`
-    eigenvalues, Gated DeltaNet is that with `gated`, and DeltaProduct has more than one Householder matrix. `conv` is
-    the width of a short convolution before the recurrence, `mlp` the hidden units of a `FeedForwardLayer` after it;
-    0 of either: there is none.
+    - `householders`, `eigenvalues`, `gated`: as in `DeltaNetLayer`. DeltaNet is the default with `"positive"`
+      eigenvalues, Gated DeltaNet has these and `gated`, and DeltaProduct has more than one Householder matrix.
+    - `conv`: the width of a short convolution before the recurrence; 0 means none.
+    - `mlp`: the hidden units of a `FeedForwardLayer` after the recurrence; 0 means none.
     """
 
     num_heads: Width = 4
@@ -41,14 +41,15 @@ class DeltaNetConfig(StackedConfig):
 
 @MODELS.register("delta-net")
 class DeltaNet(StackedRNN):
-    """Memories that reflections and erasures along keys move: `DeltaNetLayer`, and maybe a `FeedForwardLayer`.
+    """A memory of values by keys that a symbol updates by reflections and erasures along its keys (`DeltaNetLayer`).
 
-    With one layer and no convolution, what a symbol does to a state depends on the symbol alone.
+    A `FeedForwardLayer` may follow each recurrence. With one layer and no convolution, the update of the state depends
+    on the symbol alone.
 
     Source: Yang et al. (NeurIPS 2024), Grazzi et al. (ICLR 2025), Yang, Kautz and Hatamizadeh (ICLR 2025), Siems et al.
         (2025): see the layer.
-    Differs from the source: see the layer; embedding and read-out are those of `StackedRNN`, whose norms are
-        LayerNorms, where the published blocks have RMSNorms.
+    Differs from the source: see the layer; embedding and read-out are as in `StackedRNN`, whose norms are LayerNorms,
+        while the published blocks have RMSNorms.
     """
 
     Config = DeltaNetConfig

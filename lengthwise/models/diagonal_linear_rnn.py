@@ -1,4 +1,4 @@
-"""Linear recurrent networks with diagonal transitions, independent of the input or not."""
+"""Linear recurrent networks with diagonal transitions that are constant or depend on the input."""
 
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -11,9 +11,9 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 
 class DiagonalLinearRNNConfig(StackedConfig):
-    """As `StackedConfig`; `transitions`: `"constant"` (complex) or `"input-dependent"` (real, D of them).
+    """Width D, number of layers, and transitions: `"constant"` (complex) or `"input-dependent"` (real, D of them).
 
-    `d_state` is the number of constant ones, `hidden` the units that make input-dependent ones.
+    `d_state` is the number of constant transitions, `hidden` the units that compute input-dependent ones.
     """
 
     used_with = MappingProxyType(
@@ -27,13 +27,14 @@ class DiagonalLinearRNNConfig(StackedConfig):
 
 @MODELS.register("diagonal-linear-rnn")
 class DiagonalLinearRNN(StackedRNN):
-    """x_t = a x_{t-1} + B u_t with diagonal transitions a, constant or made from the input.
+    """x_t = a x_{t-1} + B u_t with diagonal transitions a, constant or computed from the input.
 
-    Constant ones are the linear recurrent unit, `LRULayer` with its gate; others are `InputDependentLayer`.
+    With constant transitions it is the linear recurrent unit (`LRULayer` with its gate), otherwise the layer is
+    `InputDependentLayer`.
 
     Source: Orvieto et al., "Resurrecting recurrent neural networks for long sequences" (ICML 2023), and Fan et al.
         (2024), eq. (3).
-    Differs from the source: see the layers; embedding and read-out are those of `StackedRNN`.
+    Differs from the source: see the layers; embedding and read-out are as in `StackedRNN`.
     """
 
     Config = DiagonalLinearRNNConfig

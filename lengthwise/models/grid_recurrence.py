@@ -1,4 +1,4 @@
-"""The grid recurrence: one cell over the table of two strings, as in dynamic programming."""
+"""The grid recurrence: one cell is applied at every cell of the table of two strings, as in dynamic programming."""
 
 from types import MappingProxyType
 from typing import Literal
@@ -15,20 +15,21 @@ from lengthwise.models.capabilities import AcceptsPads, AnswersNumbers, FollowsT
 from lengthwise.ops.grid import last_row
 
 MAX_MESSAGES = 64
-"""Classes of categorical messages: a table has the square of that number of rows."""
+"""The largest number of classes of categorical messages; a table has its square as the number of rows."""
 
 FALL_FROM, FALL_TO = 0.6, 0.9
-"""Fractions of training between which the temperature of categorical messages falls; then it is 0."""
+"""Fractions of training between which the temperature of categorical messages falls; afterwards it is 0."""
 
 
 class GridRecurrenceConfig(ModelConfig):
-    """What messages are, and their sizes.
+    """The kind of messages, and their sizes.
 
-    - `messages="categorical"`: one of `num_messages` classes; letters enter by one of `num_relations` relations. The
-      temperature is 1 in the first 60 % of training, falls to `end_temperature` until 90 % (each step by the same
-      factor), and is 0 in the last 10 %: the net is a finite rule then. Numbers are drawn to integers meanwhile.
-    - `messages="free"`: vectors of `d_model` numbers, by `hidden` units.
-    - `sharpness`: that of logits and loss (`AnswersNumbers`).
+    - `messages="categorical"`: a message is one of `num_messages` classes, and two letters are in one of
+      `num_relations` relations. The temperature is 1 in the first 60 % of training. It falls to `end_temperature` until
+      90 %, each step by the same factor, while numbers are drawn to integers. In the last 10 % it is 0, and the net is
+      a finite rule.
+    - `messages="free"`: a message is a vector of `d_model` numbers, computed by `hidden` units.
+    - `sharpness`: the factor of logits and loss (`AnswersNumbers`).
     """
 
     used_with = MappingProxyType(
@@ -47,20 +48,20 @@ class GridRecurrenceConfig(ModelConfig):
 
 @MODELS.register("grid-recurrence")
 class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel):
-    """A cell passes messages over the grid of two strings; the answer is a number, the sum of those along a row.
+    """A cell passes messages over the grid of two strings; the answer is a number, the sum of numbers along a row.
 
-    It reads the problems of two strings as they are written, ``a b c | a c <sep>``: letters before the first ``|`` are
-    the first string, which goes down the grid, those after it the second, which goes to the right; other symbols and
-    pads are no letters. With i letters of the first and j of the second string read, the answer is
+    The model reads problems of two strings as text, ``a b c | a c <sep>``. Letters before the first ``|`` are the first
+    string, which runs down the grid; letters after it are the second string, which runs to the right. Other symbols and
+    pads are not letters. After i letters of the first string and j of the second, the answer is
 
-        y = c i + sum over j' <= j of r(down message from row i, column j'),
+        y = c i + sum over j' <= j of r(down message from row i, column j').
 
-    so that prefixes are answered from the rows and columns that they have. The state of a string is this one number,
-    and its logits, -s (k - y)^2 over the integers k, make the nearest integer the answer: their number is none of the
-    parameters, and a net answers strings of any length for which there are classes.
+    A prefix is therefore answered from the rows and columns that it has. The state of a string is this one number. Its
+    logit of class k, for integers k, is -s (k - y)^2, so that the nearest integer is the answer. No parameter depends
+    on the number of classes: a net answers strings of any length for which there are classes.
 
     Source: Graves et al., "Multi-dimensional recurrent neural networks" (ICANN 2007); Kalchbrenner et al., "Grid long
-        short-term memory" (ICLR 2016), a message of its own along each dimension; Kaiser and Sutskever, "Neural GPUs
+        short-term memory" (ICLR 2016), a separate message along each dimension; Kaiser and Sutskever, "Neural GPUs
         learn algorithms" (ICLR 2016), one rule everywhere, learned on short strings.
     Differs from the source: the cell is a table of classes or a small net, the messages at the borders are learned, and
         the answer is a sum of numbers instead of a symbol.
@@ -97,11 +98,11 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
 
     @property
     def sharpness(self) -> float:
-        """That of logits and loss."""
+        """Return the factor of logits and loss."""
         return self.config.sharpness
 
     def set_progress(self, fraction: float) -> None:
-        """Let temperature and rounding of categorical messages follow the fraction of training that is done."""
+        """Set temperature and rounding of categorical messages for the fraction of training that is done."""
         if isinstance(self.cell, CategoricalCell):
             fallen = min(1.0, max(0.0, (fraction - FALL_FROM) / (FALL_TO - FALL_FROM)))
             self.cell.temperature.fill_(self.config.end_temperature**fallen if fraction < FALL_TO else 0.0)
@@ -119,7 +120,7 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
         return logits
 
     def numbers(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-        """The number that answers each prefix."""
+        """Return the number that answers each prefix."""
         self.check_inputs(inputs, self.num_symbols)
         is_letter, is_second = inputs >= NUM_SPECIAL, (inputs == BAR).cumsum(1) > 0
         in_first, in_second = is_letter & ~is_second, is_letter & is_second
@@ -130,7 +131,7 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
 
 
 def _compact(letters: Int64[Tensor, "B T"], taken: Tensor) -> Int64[Tensor, "B _"]:
-    """The letters of each row that are taken, side by side, then letters 0."""
+    """Return the taken letters of each row, moved to the left in their order and filled up with letter 0."""
     width = int(taken.sum(1).max())
     order = (~taken).to(torch.int8).argsort(dim=1, stable=True)[:, :width]
     return letters.gather(1, order) * taken.gather(1, order)

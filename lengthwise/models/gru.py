@@ -10,10 +10,10 @@ from lengthwise.models.stacked_rnn import BoundedStackedRNN, StackedConfig
 
 @MODELS.register("gru")
 class GRU(BoundedStackedRNN):
-    """Gated recurrent units, torch's own cell: a recurrence that is not linear.
+    """Gated recurrent units, with torch's own cell: a nonlinear recurrence.
 
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (EMNLP 2014).
-    Differs from the source: see `GRULayer`; embedding, residuals, norms and read-out are those of `StackedRNN`.
+    Differs from the source: see `GRULayer`; embedding, residuals, norms and read-out are as in `StackedRNN`.
     """
 
     Config = StackedConfig

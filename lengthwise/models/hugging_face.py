@@ -1,4 +1,4 @@
-"""Models of the library transformers, which is not imported here, as models of ours."""
+"""Models of the library transformers as models of ours; the library is not imported here."""
 
 import copy
 import inspect
@@ -20,14 +20,14 @@ from lengthwise.models.consistency import LENGTH, NUM_STRINGS, some_strings
 from lengthwise.models.containers import check_bare, first_line
 
 CACHE_NAMES = ("cache", "cache_params", "past_key_values")
-"""What versions of the library and kinds of models call the argument."""
+"""Names of the cache, as an argument and in outputs, in versions of the library and kinds of models."""
 
 TOLERANCE = 1e-3
-"""How far logits of a string read at once and token by token may be apart, relative to their size."""
+"""The largest difference between logits of a string read at once and token by token, relative to their size."""
 
 
 class HuggingFaceConfig(ModelConfig):
-    """Which model it is: it names a net in files, and does not rebuild one."""
+    """A description that identifies a net in files, but from which the net cannot be built again."""
 
     model_type: str
     num_parameters: int
@@ -40,22 +40,24 @@ def wrap_hugging_face(
     answers: Sequence[int] | None = None,
     tokens: Sequence[int] | None = None,
 ) -> "HuggingFaceModel":
-    """A model of the library transformers as one of ours: logits of `head`, or of some tokens, at every position.
+    """Wrap a model of the library transformers as one of ours, which returns logits at every position.
 
-    If the model's cache has a fixed size (Mamba, Mamba-2 and their kin) it is a recurrent model whose state is
-    that cache and the last hidden state: it reads symbol by symbol, and a machine can be read off it. If the cache
-    grows, as with attention, or if the library cannot read on from it, whole strings are answered, and nothing can be
-    proved; RWKV counts as such, whose one-token path mixes the strings of a batch (transformers 5.24).
+    If the model's cache has a fixed size (Mamba, Mamba-2 and similar models), the result is a recurrent model. Its
+    state is the cache and the last hidden state; it reads symbol by symbol, and a machine can be extracted from it.
+
+    If the cache grows, as with attention, or if the library cannot read on from it, whole strings are answered and
+    nothing can be proved. This includes RWKV, whose path for one token mixes the strings of a batch (transformers
+    5.24).
 
     Args:
         model: for example a ``MambaModel`` or a ``MambaForCausalLM``; `certify` takes float32 or float64 alone.
-        head: from the last hidden state [B, D] to logits [B, Y], in the numbers of the model.
-        answers: instead of `head`, the tokens that a causal language model answers with, one for each class.
+        head: maps the last hidden state [B, D] to logits [B, Y], in the model's number format.
+        answers: instead of `head`, the tokens with which a causal language model answers, one for each class.
         tokens: the token of each symbol; by default symbol v is token v.
 
     Raises:
         ValueError: both or neither of `head` and `answers` are given; the model returns no hidden states, or looks
-            ahead; the head does not take them; the model's cache is not all of its state.
+            ahead; the head does not take them; or the cache is not the model's whole state.
     """
     if (head is None) == (answers is None):
         got = "neither" if head is None else "both"
@@ -71,7 +73,7 @@ def wrap_hugging_face(
         if not hasattr(part.config, "vocab_size"):
             raise ValueError(
                 f"model: expected one that reads tokens, with vocab_size in its config, got a {type(part).__name__}; "
-                "of one that also reads other inputs, give the part that reads text"
+                "if it also reads other inputs, give the part that reads text"
             )
     if answers is not None:
         _check_tokens("answers", answers, _num_tokens(model))
@@ -86,13 +88,13 @@ def wrap_hugging_face(
 
 
 def _wrapped(backbone: nn.Module, head: nn.Module, ids: list[int]) -> "HuggingFaceModel":
-    """Return a model that reads on from its cache if it can, and otherwise whole strings."""
+    """Return a model that reads on from its cache if it can, and otherwise one that reads whole strings."""
     with eval_mode(backbone), eval_mode(head):
         hidden = _hidden_of(backbone, ids[0])
         _check_head(backbone, head, hidden)
         cache = _cache_of(backbone, ids[0])
     wrapped = HuggingFaceModel(backbone, head, ids)
-    # In 16 bits, strings that are read at once and token by token are rounded too differently to be compared.
+    # In 16 bits, rounding makes strings read at once too different from strings read token by token to compare them.
     if cache is not None and hidden.dtype.itemsize >= torch.float32.itemsize:
         recurrent = RecurrentHuggingFaceModel(backbone, head, ids, cache, hidden.shape[-1])
         if _reads_on(recurrent):
@@ -102,7 +104,7 @@ def _wrapped(backbone: nn.Module, head: nn.Module, ids: list[int]) -> "HuggingFa
 
 
 def _num_tokens(model: nn.Module) -> int:
-    """The size of the vocabulary."""
+    """Return the size of the vocabulary."""
     count = getattr(model.config, "vocab_size", None)
     if not isinstance(count, int):
         raise ValueError(
@@ -113,7 +115,7 @@ def _num_tokens(model: nn.Module) -> int:
 
 
 def _check_tokens(name: str, tokens: Sequence[int], count: int) -> None:
-    """Raise a ValueError unless there are some, all of the vocabulary."""
+    """Raise a ValueError unless `tokens` has at least one token and all are in the vocabulary."""
     if not isinstance(tokens, Sequence) or any(isinstance(t, bool) or not isinstance(t, Integral) for t in tokens):
         raise ValueError(f"{name}: expected a list of numbers of tokens, got {tokens!r}; give one")
     if not tokens:
@@ -123,11 +125,11 @@ def _check_tokens(name: str, tokens: Sequence[int], count: int) -> None:
 
 
 def _check_head(backbone: nn.Module, head: nn.Module, hidden: Float[Tensor, "1 1 D"]) -> None:
-    """Raise a ValueError unless the head makes logits of the model's hidden states."""
+    """Raise a ValueError unless the head makes logits from the model's hidden states."""
     width = hidden.shape[-1]
     try:
         logits = head(hidden[:, 0].repeat(3, 1))
-    except Exception as problem:  # the head may be of any code
+    except Exception as problem:  # the head may be any user's code
         dtypes = {weight.dtype for weight in head.parameters() if weight.is_floating_point()}
         if dtypes and hidden.dtype not in dtypes:
             raise ValueError(
@@ -146,7 +148,7 @@ def _check_head(backbone: nn.Module, head: nn.Module, hidden: Float[Tensor, "1 1
 
 
 class HuggingFaceModel(HoldsParts, SequenceModel):
-    """A model whose cache grows with the string: it is run on whole strings."""
+    """A model whose cache grows with the string, so that it reads whole strings."""
 
     name: ClassVar[str] = "hugging-face"
     way_to_fewer_symbols: ClassVar[str] = "give tokens=, those of the symbols, to wrap_hugging_face"
@@ -167,11 +169,11 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
     tokens: Tensor
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """It has the weights that it was given: a ValueError."""
+        """Raise a ValueError: a wrapped net has the weights that it was given."""
         raise ValueError("model: expected one that draws its weights, got a wrapped net; initialize its own modules")
 
     def check_parts(self) -> None:
-        """Raise a ValueError if an answer depends on what follows it, as in an encoder, or on other strings."""
+        """Raise a ValueError if an answer depends on later symbols, as in an encoder, or on other strings."""
         strings = some_strings(NUM_STRINGS, min(LENGTH, _max_tokens(self.backbone)), self.num_symbols)
         with eval_mode(self):
             fault = fault_of(self._hidden_and_logits, self, strings.to(device_of(self)), self.num_symbols)
@@ -182,7 +184,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
             )
 
     def _hidden_and_logits(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Z"]:
-        """Hidden states also: a head of zeros hides what they depend on."""
+        """Return logits and hidden states together, because a head of zeros would hide what the logits depend on."""
         hidden = self._hidden(inputs)
         return torch.cat([hidden, self._logits_of(hidden)], -1)
 
@@ -193,7 +195,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         return self._hidden(inputs)[:, -1]
 
     def _logits_of(self, hidden: Float[Tensor, "B T D"]) -> Float[Tensor, "B T Y"]:
-        # As a batch of states: a head may have axes by number, as the softmax over axis 1.
+        # Flattened into a batch of states, because a head may count axes, as a softmax over axis 1 does.
         logits: Tensor = self.readout(hidden.flatten(0, 1))
         by_position: Tensor = logits.unflatten(0, hidden.shape[:2])
         return by_position
@@ -213,13 +215,13 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
 
 
 def _max_tokens(backbone: nn.Module) -> int:
-    """The number of positions that its settings name; models without a table of positions read longer strings, too."""
+    """Return the number of positions in the model's settings; models without a table of positions have no limit."""
     count = getattr(backbone.config, "max_position_embeddings", None)
     return count if isinstance(count, int) and count > 0 else sys.maxsize
 
 
 class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
-    """A model whose cache has a fixed size, which is its state, followed by the last hidden state."""
+    """A model whose cache has a fixed size: its state is the cache, followed by the last hidden state."""
 
     def __init__(self, backbone: nn.Module, head: nn.Module, tokens: list[int], cache: "_Cache", width: int) -> None:
         super().__init__(backbone, head, tokens)
@@ -228,7 +230,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         self.readout = nn.Sequential(Topmost(width, copies=True), head)
 
     def check_parts(self) -> None:
-        """Raise a ValueError also if a string that is read token by token has other answers than one read at once."""
+        """Raise a ValueError also if reading a string token by token gives other answers than reading it at once."""
         super().check_parts()
         _check_cache_is_the_state(self)
 
@@ -242,7 +244,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         self.check_step(token, state, self.num_symbols)
         *before, _ = state.split(self.sizes, 1)
         shaped = [
-            part.reshape(len(token), *first.shape).clone()  # caches are changed in the model
+            part.reshape(len(token), *first.shape).clone()  # the model writes into its cache
             for part, first in zip(before, self.cache.first, strict=True)
         ]
         hidden, after = self.cache.read(self.backbone, self.tokens[token][:, None], shaped)
@@ -250,7 +252,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         return self.readout(state), state
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        if torch.is_grad_enabled():  # the library writes into caches in place, through which no gradient goes
+        if torch.is_grad_enabled():  # the library writes into caches in place, which gradients do not pass
             return HuggingFaceModel.forward(self, inputs)
         return self._logits_of(torch.cat(list(self.states(inputs)), 1))
 
@@ -259,7 +261,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
 
 
 class _Entry(NamedTuple):
-    """Where a tensor of a cache is: layer, ``conv_states`` or ``recurrent_states``, and its number there."""
+    """The location of a tensor in a cache: its layer, ``conv_states`` or ``recurrent_states``, and its number there."""
 
     layer: int
     states: str
@@ -267,9 +269,9 @@ class _Entry(NamedTuple):
 
 
 class _Cache:
-    """A ``DynamicCache`` all of whose layers have convolutional and recurrent states, as a list of tensors.
+    """A ``DynamicCache`` whose layers all have convolutional and recurrent states, as a list of tensors.
 
-    `first`: those before any token, which are zero.
+    `first` contains the tensors before any token, which are zero.
     """
 
     def __init__(self, template: Any, argument: str) -> None:
@@ -299,13 +301,13 @@ class _Cache:
 
 
 def _hidden_of(backbone: nn.Module, token: int) -> Float[Tensor, "1 1 D"]:
-    """What a model makes of a token; a ValueError if it does not read tokens alone, or returns something else."""
+    """Return the hidden states for one token; raise a ValueError if the model needs more than tokens."""
     tokens = torch.full((1, 1), token, device=device_of(backbone))
     try:
         hidden = backbone(tokens, use_cache=False).last_hidden_state
         if not isinstance(hidden, Tensor) or hidden.shape[:2] != (1, 1):
             raise TypeError(f"last_hidden_state: {type(hidden).__name__} {list(getattr(hidden, 'shape', []))}")
-    except Exception as problem:  # models of the library, and their users' own, raise whatever they like
+    except Exception as problem:  # models of the library, or of its users, may raise anything
         raise ValueError(
             "model: expected one of transformers that returns last_hidden_state [B, T, D] of tokens alone, got a "
             f"{type(backbone).__name__} ({first_line(problem)}); wrap a language model, as MambaModel or GPT2Model"
@@ -314,10 +316,10 @@ def _hidden_of(backbone: nn.Module, token: int) -> Float[Tensor, "1 1 D"]:
 
 
 def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
-    """The cache that a model returns after a token; None if it grows, or if the library cannot make one."""
+    """Return the cache after one token; None if it grows with the string, or if the library cannot make one."""
     try:
         outputs = backbone(torch.full((1, 1), token, device=device_of(backbone)), use_cache=True)
-    except Exception:  # without a cache the model was run: it is read whole
+    except Exception:  # the model itself has run before without a cache, so that it can read whole strings
         return None
     template = next((value for name in CACHE_NAMES if (value := getattr(outputs, name, None)) is not None), None)
     layers = getattr(template, "layers", ())
@@ -329,21 +331,21 @@ def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
 
 
 def _reads_on(model: RecurrentHuggingFaceModel) -> bool:
-    """Whether the library reads a second token after a cache, without an error, and keeps the sizes of the state."""
+    """Return whether the library reads a second and third token from a cache, with a state of constant size."""
     tokens = torch.zeros(2, dtype=torch.int64, device=device_of(model))
     with eval_mode(model):
         try:
             first = model.initial_state(2)
             _, second = model.step(tokens, first)
             _, third = model.step(tokens, second)
-        except Exception:  # what the library raises depends on the kind of model and its version
+        except Exception:  # the type of the error depends on the kind of model and on the library's version
             return False
     return first.shape == second.shape == third.shape and first.dtype == second.dtype == third.dtype
 
 
 @torch.no_grad()
 def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
-    """Raise a ValueError unless strings that are read at once and token by token have the same answers."""
+    """Raise a ValueError unless strings read at once and token by token have the same answers."""
     strings = torch.arange(4 * 9, device=device_of(model)).reshape(4, 9) * 7 // 3 % model.num_symbols
     with eval_mode(model):
         by_step, at_once = model(strings), HuggingFaceModel.forward(model, strings)
@@ -356,7 +358,7 @@ def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
 
 
 class _AnswerTokens(nn.Module):
-    """The logits of some tokens."""
+    """The logits of the tokens that are answers."""
 
     def __init__(self, logits: nn.Module, answers: Sequence[int]) -> None:
         super().__init__()
@@ -371,7 +373,7 @@ class _AnswerTokens(nn.Module):
 
 
 def _output_embeddings(model: nn.Module) -> nn.Module:
-    """The linear map from the last hidden state to the logits of tokens."""
+    """Return the linear map from the last hidden state to the logits of tokens."""
     get = getattr(model, "get_output_embeddings", None)
     embeddings = get() if callable(get) else None
     if not isinstance(embeddings, nn.Module):

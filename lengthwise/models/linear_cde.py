@@ -19,11 +19,12 @@ LOW_RANK: tuple[Structure, ...] = ("low-rank", "low-rank-product")
 
 
 class LinearCDEConfig(StackedConfig):
-    """As `StackedConfig`; `structure`: `"block"`, of blocks of `block_dim`, or a diagonal plus a matrix of low rank.
+    """Width D, number of layers, and the structure of A: blocks, or a diagonal plus a matrix of low rank.
 
-    With structure `"low-rank"` the second part is a sum of products of rank `rank`, one for each number of the input.
-    With `"low-rank-product"`, the form of the published code, it is one product, whose factors depend on the input.
-    Training adds `norm_penalty` times the size of A to the loss.
+    - `structure`: `"block"` has blocks of size `block_dim`. The matrix of low rank is, with `"low-rank"`, a sum of
+      products of rank `rank`, one for each number of the input. With `"low-rank-product"`, as in the published code, it
+      is one product whose factors depend on the input.
+    - `norm_penalty`: training adds this number times the size of A to the loss.
     """
 
     used_with = MappingProxyType({"block_dim": ("structure", ("block",)), "rank": ("structure", LOW_RANK)})
@@ -46,17 +47,18 @@ class LinearCDEConfig(StackedConfig):
 class LinearCDE(HasPenalty, StackedRNN):
     """h_t = c_t (I + A(u_t)) h_{t-1}, A(u) of blocks (BD-SLiCE) or a diagonal plus low rank (DPLR-SLiCE).
 
-    A(u) is linear in u, but for structure `"low-rank-product"`: the published code multiplies two factors that are each
-    linear in u. Published scores of DPLR-SLiCE are scores of that structure.
-    Nothing but a penalty keeps states from growing, over strings without end: c_t keeps their direction, which is what
-    the norms after them let through, and the largest of their numbers at 2^30 (`LinearCDELayer`). The penalty is the
-    published one, the sum over layers of `LinearCDELayer.norm_of_a`.
+    A(u) is linear in u, except with structure `"low-rank-product"`: there, as in the published code, it multiplies two
+    factors that are each linear in u. Published scores of DPLR-SLiCE belong to that structure.
+
+    On long strings only a penalty keeps states from growing. The factor c_t preserves their direction, which is all
+    that later norms pass on, and keeps their largest number at 2^30 or below (`LinearCDELayer`). The penalty is the
+    published one, the sum of `LinearCDELayer.norm_of_a` over the layers.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025).
-    Differs from the source: see `LinearCDELayer`; structures with a dense block next to a diagonal, sparse ones and
-        those with Hadamard matrices are not here; embedding and read-out, and a norm in front of each layer, are those
-        of `StackedRNN`, in place of a tanh layer after it.
+    Differs from the source: see `LinearCDELayer`. Structures with a dense block next to a diagonal, sparse structures
+        and those with Hadamard matrices are missing. Embedding, read-out and the norm before each layer are as in
+        `StackedRNN`, instead of a tanh layer after it.
     """
 
     Config = LinearCDEConfig

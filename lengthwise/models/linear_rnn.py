@@ -9,17 +9,17 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 
 class LinearRNNConfig(StackedConfig):
-    """As `StackedConfig`, and the size of the state."""
+    """Width D, number of layers, and the size of the state."""
 
     d_state: Width = 64
 
 
 @MODELS.register("linear-rnn")
 class LinearRNN(StackedRNN):
-    """x_t = A x_{t-1} + B u_t with one dense matrix A, whatever the input.
+    """x_t = A x_{t-1} + B u_t with one dense matrix A, the same for every input.
 
     Source: Fan et al. (2024), eq. (2), the "vanilla LRNN" of section 4.
-    Differs from the source: the paper says no more of it; what is not the recurrence is that of `StackedRNN`.
+    Differs from the source: the paper defines the recurrence only; everything else is as in `StackedRNN`.
     """
 
     Config = LinearRNNConfig

@@ -1,4 +1,4 @@
-"""The linear RNN that generates: no function between its states, and its own answer is what it reads next."""
+"""The linear RNN that generates a word: it is linear between states, and reads its own answers."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -17,7 +17,7 @@ from lengthwise.models.capabilities import HasHiddenMatrices
 Ties = Literal["lowest", "error"]
 
 MAX_STATES_PER_CHUNK = 4096
-"""The number of steps whose states are held at a time."""
+"""The largest number of steps whose states are held at a time."""
 
 
 class LinearRNNGeneratorConfig(ModelConfig):
@@ -30,11 +30,12 @@ class LinearRNNGeneratorConfig(ModelConfig):
 class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     """h_i = W_h h_{i-1} + W_x x_i, y_i = W_y h_i + b_y from h_0 = 0; `generate` makes x_{i+1} the argmax of y_i.
 
-    As every model it answers strings that are given to it. To generate, its classes are its symbols, in the same
-    order, and the last symbol of its vocabulary is START, with which generating begins: h_1 is START's column of W_x.
+    Like every model, it answers strings that are given to it. To generate, its classes must be its symbols, in the same
+    order, followed by START as the last symbol of the vocabulary. Generation begins with START, so that h_1 is START's
+    column of W_x.
 
     Source: "update on rnn memorization" (20 November 2023), its definition.
-    Differs from the source: ties, of which it does not speak, go to the lowest index or are an error.
+    Differs from the source: ties, which it does not mention, go to the lowest index or are an error.
     """
 
     Config = LinearRNNGeneratorConfig
@@ -77,19 +78,19 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         return self.readout(state), state
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
-        """The states at every position, one by one."""
+        """Yield the states at every position, one by one."""
         self.check_inputs(inputs, self.input_weight.shape[1])
         yield from super().states(inputs)
 
     @torch.no_grad()
     def generate(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
-        """The first `count` symbols after START, in the precision of the parameters.
+        """Return the first `count` symbols after START, in the precision of the parameters.
 
-        Where W_x is 0 but for START, states follow from W_h alone and are read many at a time.
+        If W_x is 0 except for START, states follow from W_h alone, and many are read at a time.
 
         Raises:
-            ValueError: `count` is negative, or symbols and classes are not those of a generator.
-            Tie: `ties` is "error" and a largest logit is not one alone.
+            ValueError: `count` is negative, or the classes are not all symbols but START.
+            Tie: `ties` is "error" and the largest logit of a step is tied.
 
         Example:
             >>> model = LinearRNNGenerator(LinearRNNGeneratorConfig(d_model=1), vocab_size=3, num_classes=2)
@@ -112,9 +113,9 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         return torch.cat(tokens) if tokens else torch.zeros(0, dtype=torch.int64)
 
     def generate_exactly(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
-        """The same in rational arithmetic: parameters are taken as the fractions that they are, nothing is rounded.
+        """Return the same symbols in rational arithmetic: parameters become fractions, and nothing is rounded.
 
-        Fractions grow by the digits of W_h with every step, unless it is a matrix of integers of finite order.
+        Fractions grow with every step, by the digits of W_h, unless W_h is a matrix of integers of finite order.
         """
         self._check_generates(count)
         hidden, inputs, readout = (
@@ -147,7 +148,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
 
 @torch.no_grad()
 def generate_by_definition(model: RecurrentModel, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
-    """What a model says symbol by symbol when its answers are read back to it, from its last symbol, START, on."""
+    """Return the symbols that a model generates from START, its last symbol, when it reads its own answers."""
     start = model.readout.out_features
     token, state = torch.tensor([start]), model.initial_state(1)
     tokens = []

@@ -13,10 +13,10 @@ from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
 class LiquidS4(StackedRNN):
     """S4 with transitions A + diag(B u_t) that depend on the input, eq. (4) of Fan et al. (2024).
 
-    Nothing holds the norm of transitions below 1: states may overflow on long strings, whose answers are wrong then.
+    Nothing keeps the norm of transitions below 1. States may overflow on long strings, whose answers are then wrong.
 
     Source: Hasani et al., "Liquid structural state-space models" (ICLR 2023).
-    Differs from the source: see `LiquidS4Layer`; embedding and read-out are those of `StackedRNN`.
+    Differs from the source: see `LiquidS4Layer`; embedding and read-out are as in `StackedRNN`.
     """
 
     positions_per_chunk: ClassVar[int] = 64

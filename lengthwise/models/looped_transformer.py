@@ -1,4 +1,4 @@
-"""The looped transformer: one layer, applied R times, whose gains and gates depend on the time."""
+"""The looped transformer: one layer, applied R times, whose gains and gates may depend on the loop."""
 
 import copy
 import math
@@ -36,20 +36,21 @@ TIMESTEP: tuple[Variant, ...] = ("timestep", "timestep-in-context", "timestep-la
 CONTROL: tuple[Variant, ...] = ("control", "control-in-context", "control-language")
 
 Loops = Literal["fixed", "length", "converged"]
-"""What decides how often the layer is applied: `num_loops` alone, the length, or the states."""
+"""The rule for the number of loops: `num_loops` alone, the length of the prefix, or convergence of the states."""
 
 
 class LoopedTransformerConfig(CausalTransformerConfig):
-    """Sizes of a looped transformer, its number of loops R, and which layer it loops.
+    """Sizes of a looped transformer, its number of loops R, and the layer that it loops.
 
-    `loops`: R is `num_loops` (`"fixed"`), `num_loops` for each symbol of the prefix that is answered (`"length"`), or
-    whatever it takes until no state of the prefix changes by more than `tolerance` of its norm, at most `max_loops`
-    (`"converged"`; in training as `"length"`).
-    `time`, of variants with timestep encoding: the loop's number r, or the fraction r / R. `gates`, of these and their
-    controls: at the start of training 0 (`"closed"`) or 1 (`"open"`).
-    `injection`: what was read is added to the state before every loop (`"input"`), or is only the first state
-    (`"none"`). `activations`: kept for the gradient in all loops, or recomputed, loop by loop in segments of about
-    sqrt(R), from the states between segments (`"recomputed"`): a third more time, and memory that grows as sqrt(R).
+    - `loops`: with `"fixed"`, R is `num_loops`. With `"length"`, it is `num_loops` for each symbol of the prefix that
+      is answered. With `"converged"`, loops end when no state of the prefix changes by more than `tolerance` of its
+      norm, and after `max_loops` at the latest; training then uses `"length"`.
+    - `time`, for variants with timestep encoding: the number r of the loop (`"index"`), or r / R (`"fraction"`).
+    - `gates`, for these variants and their controls: gates start at 0 (`"closed"`) or at 1 (`"open"`).
+    - `injection`: the embedded input is added to the state before every loop (`"input"`), or is the first state only
+      (`"none"`).
+    - `activations`: states of all loops are kept for the gradient (`"kept"`), or computed again in segments of about
+      sqrt(R) loops (`"recomputed"`). This takes a third more time, and memory that grows as sqrt(R).
     """
 
     used_with = MappingProxyType(
@@ -75,7 +76,7 @@ class LoopedTransformerConfig(CausalTransformerConfig):
 
     @property
     def takes_probes(self) -> bool:
-        """Not with 500 loops for 500 symbols, which take longer than all of the training on short strings."""
+        """Return whether loops are fixed: 500 loops for 500 symbols would outlast training on short strings."""
         return self.loops == "fixed"
 
     @model_validator(mode="after")
@@ -104,14 +105,18 @@ _LAYERS: dict[Variant, tuple[LayerKind, Activation]] = {
 
 @MODELS.register("looped-transformer")
 class LoopedTransformer(CausalTransformer):
-    """x_r = layer_r(x_{r-1}), r = 1 ... R, where the layers share all weights but those that a loop's number decides.
+    """x_r = layer_r(x_{r-1}), r = 1 ... R: loops share the layer's weights; gains and gates may depend on the loop.
 
-    Variants: `"timestep"`, gains and gates are functions of the loop (`TimestepScales`); `"control"`, the same gains
-    and gates, learned, and the same in all loops, so that the two differ in time, and in the parameters that make gains
-    of it (of width 64: 86,976 against 49,984); `"code"`, the plain loop of the published code, without gains and gates.
-    With timestep encoding or control, a loop does nothing at the start of training, unless `gates` are `"open"`.
+    Variants:
 
-    The published code has other layers in each of its experiments. A variant's ending names the experiment:
+    - `"timestep"`: gains and gates are functions of the loop (`TimestepScales`).
+    - `"control"`: gains and gates are learned and the same in all loops. It differs from `"timestep"` in time, and in
+      the parameters that compute gains from it (at width 64: 86,976 against 49,984).
+    - `"code"`: the plain loop of the published code, without gains and gates.
+
+    With timestep encoding or control, a loop has no effect at the start of training, unless `gates` are `"open"`.
+
+    The published code has another layer in each of its experiments. A variant's ending names the experiment:
 
     | ending | experiment | norms and activation with time, and of the control | of the plain loop |
     | --- | --- | --- | --- |
@@ -119,23 +124,23 @@ class LoopedTransformer(CausalTransformer):
     | `-in-context` | decision trees | RMSNorm without gain, GELU (tanh) | LayerNorm, GELU (tanh) |
     | `-language` | language | RMSNorm without gain, GELU (exact) | RMSNorm without gain, GELU (exact) |
 
-    So in language alone the plain loop differs from the one with timestep encoding in gains and gates only.
+    Only in language does the plain loop differ from the loop with timestep encoding in gains and gates alone.
 
-    With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is what was read and norm is the read-out's; the
-    first loop sees z alone. All loops share one position encoding.
+    With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is the embedded input and norm is the read-out's.
+    The first loop sees z alone. All loops share one position encoding.
 
-    R may follow the input (`loops`). The answer at position t is then the one to the first t symbols as a string of its
-    own: R depends on these alone, and neither on later symbols nor on other strings of the batch.
+    R may depend on the input (`loops`). The answer at position t is then the answer to the first t symbols as a string:
+    R depends on these symbols alone, not on later symbols or on other strings of the batch.
 
-    A model may be run with other numbers of loops than it was trained with: `with_loops`.
+    A model may be run with other numbers of loops than in training: `with_loops`.
 
     Source: Xu and Sato (2024), section 4.2 and Appendix C; injection: Yang et al., "Looped transformers are better at
         learning learning algorithms" (ICLR 2024); loops by length: Fan et al., "Looped transformers for length
         generalization" (ICLR 2025).
     Differs from the source: controls are ours; in language, linear maps and the last norm have biases here. The
-        published code adds the positions again wherever it injects, which is also z here. Its in-context baseline is
-        trained by truncated back-propagation through loops, which the source dropped. Fan et al. stop at the loop whose
-        answer is the most confident, which is known after all of them.
+        published code adds the positions again with every injection; here z contains them. Its in-context baseline is
+        trained by truncated back-propagation through loops, which the source dropped. Fan et al. stop at the loop with
+        the most confident answer, which is known only after all loops.
     """
 
     Config = LoopedTransformerConfig
@@ -158,7 +163,7 @@ class LoopedTransformer(CausalTransformer):
             self.scales.reset_parameters(generator)
 
     def with_loops(self, num_loops: int | None = None, loops: Loops | None = None) -> "LoopedTransformer":
-        """This model, its parameters shared, with another number of loops, or another rule for it.
+        """Return this model, with shared parameters, and with another number of loops or another rule for it.
 
         Example:
             >>> config = LoopedTransformerConfig(d_model=8, num_loops=2)
@@ -181,14 +186,14 @@ class LoopedTransformer(CausalTransformer):
 
     @property
     def receptive_field(self) -> int | None:
-        """As of as many layers; None where the number of loops follows the input."""
+        """Return the receptive field of as many layers; None if the number of loops depends on the input."""
         return super().receptive_field if self._rule() == "fixed" else None
 
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         rule, lengths = self._rule(), range(1, read.shape[1] + 1)
         if rule == "converged":
             return self._converged(read)
-        if rule == "length" and self.config.time == "fraction":  # all loops of a prefix depend on its length
+        if rule == "length" and self.config.time == "fraction":  # r / R of every loop depends on the prefix's length
             return torch.stack([self._last_of(read[:, :length]) for length in lengths], 1)
         if rule == "length":
             return self._each_in_its_loop(read)
@@ -208,7 +213,7 @@ class LoopedTransformer(CausalTransformer):
         return self._at(indices.to(read.device), self.config.num_loops, read)
 
     def states_by_definition(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """The same numbers as `states`: every prefix of every string by itself, loop by loop."""
+        """Return the same numbers as `states`, from every prefix of every string by itself, loop by loop."""
         strings = [
             torch.cat([self._last_by_definition(row[None, :length]) for length in range(1, len(row) + 1)])
             for row in read
@@ -228,31 +233,31 @@ class LoopedTransformer(CausalTransformer):
         return state[:, -1]
 
     def _rule(self) -> Loops:
-        """What decides the number of loops: the states do so only when training is over."""
+        """Return the rule for the number of loops; in training the length replaces convergence."""
         return "length" if self.training and self.config.loops == "converged" else self.config.loops
 
     def _all_of(self, num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """The states of all positions after a number of loops."""
+        """Return the states of all positions after a number of loops."""
         *before, last = self._scales_of_loops(num_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         states: Tensor = layer(self._loop_input(self._looped(read, before, attention), read), last, attention)
         return states
 
     def _at(self, indices: Int64[Tensor, " B"], num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
-        """One position of each row of `_all_of`."""
+        """Return one position of each row of `_all_of`, for which the last loop computes that position only."""
         *before, last = self._scales_of_loops(num_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         return layer.at(self._loop_input(self._looped(read, before, attention), read), indices, last, attention)
 
     def _last_of(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
-        """The last states of strings of one length, after as many loops as follow from it."""
+        """Return the last states of strings of one length, after the number of loops for that length."""
         length = read.shape[1]
         return self._at(torch.full((len(read),), length - 1, device=read.device), self.config.num_loops * length, read)
 
     def _each_in_its_loop(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """The states of all prefixes in one pass, each taken down after the loops that its length gives it.
+        """Return the states of all prefixes in one pass, each recorded after its number of loops.
 
-        A loop of one prefix is that of all others that get so far: states depend on no later symbol.
+        Prefixes share their loops, because a state depends on no later symbol.
         """
         length, recomputed = read.shape[1], self._is_recomputed()
         scales, (attention,) = self._scales_of_loops(self.config.num_loops * length), self._attention(read)
@@ -276,7 +281,7 @@ class LoopedTransformer(CausalTransformer):
         attention: CausalAttention,
         positions: range,
     ) -> tuple[Float[Tensor, "B T D"] | None, Float[Tensor, "B _ D"]]:
-        """The state after the loops that lead to these positions, and what each of these had after its own."""
+        """Return the state after the loops up to these positions, and each position's state after its own loops."""
         each, columns = self.config.num_loops, []
         for position in positions:
             state = self._segment(state, read, scales[position * each : (position + 1) * each], attention)
@@ -285,7 +290,7 @@ class LoopedTransformer(CausalTransformer):
         return state, torch.stack(columns, 1)
 
     def _converged(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """The states of all prefixes in one pass, each taken down when none of its prefix changes any more."""
+        """Return the states of all prefixes in one pass, each recorded when its whole prefix has stopped changing."""
         first, *others = self._scales_of_loops(self.config.max_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         state: Tensor = layer(read, first, attention)
@@ -294,13 +299,14 @@ class LoopedTransformer(CausalTransformer):
         for scales in others:
             before, state = state, layer(self._loop_input(state, read), scales, attention)
             taken = torch.where(waits[..., None], state, taken)
+            # The cumulative maximum covers all positions of a prefix: it goes on while any of them still changes.
             waits = waits & (_change(before, state).cummax(1).values > self.config.tolerance)
             if not waits.any():
                 break
         return taken
 
     def _scales_of_loops(self, num_loops: int) -> Sequence[Scales | None]:
-        """The gains and gates of every loop, computed once for all positions and strings."""
+        """Return the gains and gates of every loop, computed once for all positions and strings."""
         if self.scales is None:
             return [None] * num_loops
         scales: Sequence[Scales] = self.scales(num_loops)
@@ -312,7 +318,7 @@ class LoopedTransformer(CausalTransformer):
     def _looped(
         self, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None], attention: CausalAttention
     ) -> Float[Tensor, "B T D"] | None:
-        """The state after loops with these scales; None after none."""
+        """Return the state after loops with these scales; None without loops."""
         if not self._is_recomputed():
             return self._segment(None, read, scales, attention)
         size, state = math.isqrt(len(scales) + 1), None
@@ -348,6 +354,6 @@ def _loop_scales(config: LoopedTransformerConfig) -> LoopScales | None:
 
 
 def _change(before: Float[Tensor, "B T D"], after: Float[Tensor, "B T D"]) -> Float[Tensor, "B T"]:
-    """How far every state has moved, next to its norm."""
+    """Return how far every state has moved, relative to its norm."""
     change: Tensor = (after - before).norm(dim=-1) / after.norm(dim=-1)
     return change

@@ -10,10 +10,10 @@ from lengthwise.models.stacked_rnn import BoundedStackedRNN, StackedConfig
 
 @MODELS.register("lstm")
 class LSTM(BoundedStackedRNN):
-    """Long short-term memory, torch's own cell: a recurrence that is not linear.
+    """Long short-term memory, with torch's own cell: a nonlinear recurrence.
 
     Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997).
-    Differs from the source: see `LSTMLayer`; embedding, residuals, norms and read-out are those of `StackedRNN`.
+    Differs from the source: see `LSTMLayer`; embedding, residuals, norms and read-out are as in `StackedRNN`.
     """
 
     Config = StackedConfig

@@ -1,4 +1,4 @@
-"""Finite machines as sequence models: tables are looked up, nothing is computed."""
+"""Finite machines as sequence models, which look up tables instead of computing."""
 
 import json
 from abc import abstractmethod
@@ -22,14 +22,14 @@ from lengthwise.models.capabilities import AcceptsPads
 
 
 class MachineModel(SequenceModel):
-    """A sequence model whose hidden state is the number of a machine's class: `TreeMachineModel`, `TransducerModel`.
+    """A model whose hidden state is the index of a machine's state or class: `TreeMachineModel`, `TransducerModel`.
 
-    Logits are 1 for the machine's answer and 0 for the others, and 0 for all where it has none (`IGNORE`).
-    `classes` names the answers, in the order of their ids, as a task's `classes` do. There are no parameters; the model
-    is kept as JSON, not as weights.
+    Logits are 1 for the machine's answer and 0 for all others; all are 0 if the machine has no answer (`IGNORE`).
+    `classes` names the answers in the order of their ids, as in a task. The model has no parameters and is stored as
+    JSON, not as weights.
 
     Raises:
-        ValueError: the machine gives an answer that has no name.
+        ValueError: the machine has an answer without a name.
     """
 
     name: ClassVar[str] = "machine"
@@ -52,7 +52,7 @@ class MachineModel(SequenceModel):
         self.readout = Scores(machine.outputs, len(classes))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Nothing is drawn: there are no parameters."""
+        """Draw nothing, since the model has no parameters."""
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         logits: Tensor = self.readout(_hidden(self._prefix_classes(self._strings(inputs)), inputs))
@@ -63,27 +63,27 @@ class MachineModel(SequenceModel):
 
     @abstractmethod
     def _prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
-        """The number of the class of every prefix of every string."""
+        """Return the class of every prefix of every string."""
 
     @abstractmethod
     def _final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
-        """The number of the class of every whole string."""
+        """Return the class of every whole string."""
 
     def _strings(self, inputs: Int64[Tensor, "B T"]) -> Int64[np.ndarray, "B T"]:
         self.check_inputs(inputs, len(self.machine.symbols))
         return inputs.numpy(force=True)
 
     def to_json(self) -> dict[str, Any]:
-        """The machine and the names of its answers, as plain lists."""
+        """Return the machine and the names of its answers as plain lists."""
         return {"kind": self.kind, "classes": list(self.classes), "machine": self.machine.to_json()}
 
     def save(self, path: Path) -> None:
-        """Write the model as a JSON file, which appears by rename."""
+        """Write the model as a JSON file that appears by rename, so that no reader sees half of it."""
         write_by_rename(path, (json.dumps(self.to_json()) + "\n").encode())
 
 
 class TreeMachineModel(AcceptsPads, MachineModel):
-    """A tree machine as a model: accepts pads, and reads each prefix by its own tree.
+    """A tree machine as a model, which accepts pads and reads each prefix by its own tree.
 
     Example:
         >>> from lengthwise.automata import library
@@ -108,7 +108,7 @@ class TreeMachineModel(AcceptsPads, MachineModel):
 
 
 class TransducerModel(MachineModel):
-    """A transducer as a model: reads whole strings, or symbol by symbol with `initial_state` and `step`.
+    """A transducer as a model, which reads whole strings, or symbol by symbol with `initial_state` and `step`.
 
     Example:
         >>> from lengthwise.automata import library
@@ -133,16 +133,16 @@ class TransducerModel(MachineModel):
         return self._lookup.final_states(strings)
 
     def initial_state(self, batch_size: int) -> Int64[Tensor, " B"]:
-        """The state before the first symbol, for each string of a batch."""
+        """Return the state before the first symbol, for each string of a batch."""
         return torch.full((batch_size,), self.machine.start, device=self.readout.scores.device)
 
     def step(
         self, token: Int64[Tensor, " B"], state: Int64[Tensor, " B"]
     ) -> tuple[Float[Tensor, "B Y"], Int64[Tensor, " B"]]:
-        """Read one symbol of each string: the logits that `forward` has at this position, and the next state.
+        """Read one symbol of each string; return the logits of `forward` at this position, and the next state.
 
         Raises:
-            ValueError: a symbol is foreign, or there is no such state.
+            ValueError: a symbol is outside the alphabet, or a state does not exist.
         """
         self._strings(token[:, None])
         table, states = self.machine.semiautomaton.table, state.numpy(force=True)
@@ -155,14 +155,14 @@ class TransducerModel(MachineModel):
 
 
 def as_model(machine: TreeMachine | Transducer, classes: Sequence[str]) -> MachineModel:
-    """The model of a machine of either kind."""
+    """Return the model of a machine of either kind."""
     if isinstance(machine, TreeMachine):
         return TreeMachineModel(machine, classes)
     return TransducerModel(machine, classes)
 
 
 def machine_model_from_json(content: Mapping[str, Any]) -> MachineModel:
-    """The inverse of `MachineModel.to_json`."""
+    """Return the model from the output of `MachineModel.to_json`."""
     kinds: dict[str, type[TreeMachine] | type[Transducer]] = {
         TreeMachineModel.kind: TreeMachine,
         TransducerModel.kind: Transducer,
@@ -173,10 +173,10 @@ def machine_model_from_json(content: Mapping[str, Any]) -> MachineModel:
 
 
 def load_machine_model(path: Path) -> MachineModel:
-    """Read what `MachineModel.save` wrote.
+    """Read a file that `MachineModel.save` wrote.
 
     Raises:
-        ValueError: there is no such file, or it describes no machine.
+        ValueError: the file does not exist, or does not describe a machine.
     """
     try:
         content = strict_json_loads(read_file(path))
@@ -194,7 +194,7 @@ def load_machine_model(path: Path) -> MachineModel:
 
 
 class Scores(nn.Module):
-    """Logits of a hidden state, which is the number of a class: 1 for its answer, 0 for the others."""
+    """Logits from a hidden state, which is the index of a class: 1 for its answer, 0 for the others."""
 
     scores: Tensor
 
@@ -209,5 +209,5 @@ class Scores(nn.Module):
 
 
 def _hidden(numbers: Integer[np.ndarray, "*N"], inputs: Tensor) -> Float[Tensor, "*N 1"]:
-    """Numbers of classes as hidden states on the device of the inputs; float32 holds numbers up to 2^24 exactly."""
+    """Return indices of classes as hidden states on the inputs' device; float32 is exact for indices up to 2^24."""
     return torch.from_numpy(numbers.astype(np.float32))[..., None].to(inputs.device)

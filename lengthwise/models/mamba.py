@@ -14,11 +14,12 @@ from lengthwise.ops.selective_scan import Eigenvalues
 
 
 class MambaConfig(StackedConfig):
-    """As `StackedConfig`; `version` 1 has decays of its own for each channel, 2 one for each of `num_heads` heads.
+    """Width D, number of layers, and the version: 1 has decays for each channel, 2 one for each of `num_heads` heads.
 
-    `d_state` is how many numbers a channel keeps; `eigenvalues` are decays in [0, 1] (`"positive"`) or [-1, 1]
-    (`"signed"`); `conv` is the width of the convolution before the recurrence, 0 for none, 4 as published; with
-    `learned_start` the state before the first symbol is learned instead of 0.
+    - `d_state`: the numbers in the state of a channel.
+    - `eigenvalues`: decays are in [0, 1] (`"positive"`) or in [-1, 1] (`"signed"`).
+    - `conv`: the width of the convolution before the recurrence; 0 means none, 4 is published.
+    - `learned_start`: the state before the first symbol is learned instead of 0.
     """
 
     used_with = MappingProxyType({"num_heads": ("version", (2,))})
@@ -44,15 +45,16 @@ class MambaConfig(StackedConfig):
 
 @MODELS.register("mamba")
 class Mamba(StackedRNN):
-    """Linear recurrences whose real decays are made from the input: `MambaLayer` or `Mamba2Layer`.
+    """Linear recurrences whose real decays are computed from the input: `MambaLayer` or `Mamba2Layer`.
 
-    With decays in [0, 1] no number of layers finds the parity of a string of any length in finite precision; with those
-    in [-1, 1] one layer does (`tests/models/test_mamba.py` has its weights), and none counts modulo 3.
+    With decays in [0, 1] and finite precision, no number of layers computes the parity of strings of any length. With
+    decays in [-1, 1], one layer does (`tests/models/test_mamba.py` has its weights), but no number of layers counts
+    modulo 3.
 
     Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023); Dao and Gu,
         "Transformers are SSMs" (ICML 2024); Grazzi et al., "Unlocking state-tracking in linear RNNs through negative
         eigenvalues" (ICLR 2025), theorems 1 and 2.
-    Differs from the source: see the layers; embedding, norms and read-out are those of `StackedRNN`.
+    Differs from the source: see the layers; embedding, norms and read-out are as in `StackedRNN`.
     """
 
     Config = MambaConfig

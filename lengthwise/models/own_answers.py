@@ -1,4 +1,4 @@
-"""A model of a scratchpad that writes its own answers down, one after another."""
+"""A model of a scratchpad that reads its own answers, one after another."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -14,13 +14,14 @@ from lengthwise.models.capabilities import BoundedReceptiveField
 class OwnAnswers(SequenceModel):
     """Answers strings s_1 s_2 ... s_T by a model that reads s_1 =q_1 s_2 =q_2 ... s_T, where q_t is its answer at s_t.
 
-    Such a model is one trained on the task `scratchpad`: symbol v < V of a string is its symbol v, and answer y its
-    symbol V + y. So T passes follow one another, where other models read a string at once. Where the model has a
-    `BoundedReceptiveField`, a pass reads that many of the last positions, else all of them. Shares the model's weights.
+    Such a model is trained on the task `scratchpad`: symbol v < V of a string is its symbol v, and answer y is its
+    symbol V + y. A string therefore takes T passes, one after another, while other models read it at once. If the model
+    has a `BoundedReceptiveField`, each pass reads that many of the last positions, otherwise all of them. The weights
+    are shared with the model.
 
     Args:
-        model: reads symbols and answers.
-        num_symbols: the number V of symbols of the strings.
+        model: the model, which reads symbols and answers.
+        num_symbols: V, the number of symbols of the strings.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -31,7 +32,7 @@ class OwnAnswers(SequenceModel):
         torch.Size([1, 3, 2])
 
     Source: Chi et al. (2023), section 2.2: all intermediate answers have to be generated sequentially.
-    Differs from the source: an answer and the symbol after it are read in one pass, T of them and not 2T.
+    Differs from the source: an answer and the symbol after it are read in one pass, so that there are T passes, not 2T.
     """
 
     name: ClassVar[str] = "own-answers"
@@ -48,12 +49,12 @@ class OwnAnswers(SequenceModel):
 
     @property
     def num_positions_read(self) -> int | None:
-        """How many of the last positions a pass reads; None: all."""
+        """Return how many of the last positions a pass reads; None means all."""
         return self.model.receptive_field if isinstance(self.model, BoundedReceptiveField) else None
 
     @property
     def max_length(self) -> int | None:
-        """A string of T symbols is one of 2T - 1 for the model."""
+        """Return the largest T for which the model can read 2T - 1 symbols; None means any."""
         longest, num_read = self.model.max_length, self.num_positions_read
         if longest is None or (num_read is not None and num_read <= longest):
             return None
@@ -69,7 +70,7 @@ class OwnAnswers(SequenceModel):
         return last
 
     def by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """The same numbers as `forward`: everything so far is read again for each answer."""
+        """Return the same numbers as `forward`, by reading everything so far again for each answer."""
         string, logits = inputs[:, :0], []
         for symbol in inputs.split(1, 1):
             string = torch.cat([string, symbol], 1)
@@ -78,11 +79,12 @@ class OwnAnswers(SequenceModel):
         return torch.cat(logits, 1)
 
     def _states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B D"]]:
-        """The model's state at each symbol."""
+        """Yield the model's state at each symbol."""
         self.check_inputs(inputs, self.num_symbols)
-        string = torch.stack([inputs, torch.zeros_like(inputs)], 2).flatten(1)  # an answer stands after each symbol
+        string = torch.stack([inputs, torch.zeros_like(inputs)], 2).flatten(1)  # with a gap for an answer per symbol
         num_read = self.num_positions_read or string.shape[1]
         for stop in range(1, string.shape[1], 2):
-            state = self.model.last_state(string[:, max(0, stop - num_read) : stop].clone())  # gradients keep it
+            # The string is changed below, so the model gets a copy, which the gradient may still need.
+            state = self.model.last_state(string[:, max(0, stop - num_read) : stop].clone())
             string[:, stop] = self.num_symbols + self.readout(state).argmax(1)
             yield state

@@ -1,4 +1,4 @@
-"""PD-SSM: transitions with one number in every column, chosen by the input."""
+"""PD-SSM: transitions, chosen by the input, with one number in every column."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,12 @@ from lengthwise.ops.sparse_recurrence import Form
 
 
 class PDSSMConfig(StackedConfig):
-    """As `StackedConfig`; N states, K matrices, and what a transition is made of, as in `PDSSMLayer`.
+    """Width D, number of layers, N states, K matrices, and the parts of a transition (see `PDSSMLayer`).
 
-    `diagonal`: `"full"`, complex numbers of size below 1; `"phase"`, of size 1; `"none"`, ones: nothing is complex.
-    `driven`: whether inputs are added to states. `form`: one number in every column, `"scatter"`, or row, `"gather"`.
+    - `diagonal`: `"full"` has complex numbers of size below 1, `"phase"` of size 1, and `"none"` ones, without complex
+      numbers.
+    - `driven`: whether inputs are added to states.
+    - `form`: transitions have one number in every column (`"scatter"`) or in every row (`"gather"`).
     """
 
     d_state: Width = 64
@@ -29,12 +31,12 @@ class PDSSMConfig(StackedConfig):
 class PDSSM(StackedRNN):
     """x_t = P(u_t) D(u_t) x_{t-1} + B u_t: P(u) has one 1 in every column, D(u) is a complex diagonal.
 
-    With ``diagonal="none"`` and ``driven=False`` states are one-hot vectors, and the net a machine of N states.
+    With ``diagonal="none"`` and ``driven=False``, states are one-hot vectors, and the net is a machine of N states.
 
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025).
-    Differs from the source: see `PDSSMLayer`; embedding, the residual around a layer, its norm in front, and the
-        read-out's hidden layer are those of `StackedRNN`.
+    Differs from the source: see `PDSSMLayer`; embedding, the residual around a layer, the norm before it and the
+        read-out's hidden layer are as in `StackedRNN`.
     """
 
     Config = PDSSMConfig

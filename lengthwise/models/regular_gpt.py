@@ -20,17 +20,20 @@ from lengthwise.ops.tree_attention import masked_states, prefix_states
 
 MAX_CHUNK = 4096
 MAX_LOWER_LEVELS = 16
-"""Levels with a chunk size of their own."""
+"""The largest number of levels with their own chunk sizes."""
 
 
 class RegularGPTConfig(ModelConfig):
-    """Sizes of a RegularGPT: width D, heads H (a divisor of D), chunk size C, thickness K, and which layer it uses.
+    """Sizes of a RegularGPT: width D, heads H (a divisor of D), chunk size C, thickness K, and the kind of layer.
 
-    `hidden` counts the hidden units of a layer's feed-forward blocks together, by default 4 D. `lower_chunk_sizes` has
-    the chunk sizes of the lowest levels, from the symbols up, where they are not C: ``(4,)`` with C=2 merges four
-    symbols, and then two states at a time. `left_edge`, of variant `"code"` with K >= 2: windows that reach before the
-    string have pads there (`"pads"`), or fewer states, as in the published code (`"cut"`). With K = 1 both are one
-    function. `hidden`, `lower_chunk_sizes` and `left_edge` are part of a run's id only where they are given.
+    - `variant`: the layer, see the model.
+    - `hidden`: the number of hidden units in all feed-forward blocks of a layer together, by default 4 D.
+    - `lower_chunk_sizes`: chunk sizes of the lowest levels, from the symbols up, if they differ from C. ``(4,)`` with
+      C=2 merges four symbols, and then two states at a time.
+    - `left_edge`, for variant `"code"` with K >= 2: windows that begin before the string have pads there (`"pads"`), or
+      fewer states, as in the published code (`"cut"`). With K = 1 both compute the same function.
+
+    `hidden`, `lower_chunk_sizes` and `left_edge` are part of a run's id only if they are set.
     """
 
     used_with = MappingProxyType({"left_edge": ("variant", ("code",))})
@@ -92,21 +95,23 @@ _VARIANTS = {
 class RegularGPT(AnswersUpTo, SymbolTree):
     """A transformer with weight sharing, adaptive depth and sliding-dilated attention.
 
-    The state of a window is the layer's value on the states of its C parts (`lengthwise.ops.tree_attention`); the
-    read-out of prefix t sees the state after max(1, ceil(log_C t)) levels. Variants: `"merge"` (ours: no residual,
-    normed output; the one that extrapolates), `"paper"` (GPT-2's layer), `"code"` (the authors' post-norm layer, whose
-    pads are put in raw again at every level), `"bare"` (a layer without normalization and residual, whose weights
-    `lengthwise.constructions` writes down for any finite machine). Where `lower_chunk_sizes` are given, no machine can
-    be read off.
+    A window's state is computed by the layer from the states of its C parts (`lengthwise.ops.tree_attention`). Prefix t
+    is answered from the state after max(1, ceil(log_C t)) levels. No machine can be extracted if `lower_chunk_sizes`
+    are given. Variants:
 
-    With K = 1 variant `"code"` is the published code's function, and with K >= 2 it is so if `left_edge` is `"cut"`.
+    - `"merge"` (ours): no residual and a normalized output; this variant extrapolates.
+    - `"paper"`: GPT-2's layer.
+    - `"code"`: the authors' post-norm layer, with raw pads at every level. With K = 1 it is the function of the
+      published code; with K >= 2 it is so if `left_edge` is `"cut"`.
+    - `"bare"`: a layer without normalization and residual. `lengthwise.constructions` computes its weights for any
+      finite machine.
 
     Source: Chi et al. (2023), sections 3.1-3.2.
-    Differs from the source: pads are a learned symbol that may also stand inside a string (training teaches the
-    net that it is the identity); the default layer is `MergeLayer`; the lowest levels may have chunk sizes of their
-    own; weights of the read-out of variant `"code"` begin normal, there cut at two deviations. By default windows
-    have pads at all places before a string; the published code pads the first chunk alone and cuts windows, which
-    changes answers if K >= 2.
+    Differs from the source: pads are a learned symbol that may also be inside a string, where training teaches the net
+        that they are the identity. The default layer is `MergeLayer`. The lowest levels may have their own chunk sizes.
+        Read-out weights of variant `"code"` start normal, while the code cuts them at two deviations. By default,
+        windows have pads at all positions before a string. The published code pads the first chunk alone and cuts
+        windows, which changes answers if K >= 2.
     """
 
     Config = RegularGPTConfig
@@ -148,7 +153,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
             self.readout[0].reset_parameters()
         with torch.no_grad():
             if self.config.variant == "code":
-                std = 0.02 * width**0.5  # the code multiplies its embeddings, drawn with sd 0.02, by sqrt(D)
+                std = 0.02 * width**0.5  # the published code multiplies embeddings with deviation 0.02 by sqrt(D)
                 nn.init.trunc_normal_(self.embedding.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
                 nn.init.normal_(self.embedding.weight[0], std=0.02, generator=generator)
                 nn.init.trunc_normal_(linear.weight, std=width**-0.5, generator=generator)
@@ -158,17 +163,17 @@ class RegularGPT(AnswersUpTo, SymbolTree):
 
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:
-        """The projections and the feed-forward matrices of all layers."""
+        """Return the projections and the feed-forward matrices of all layers."""
         return [linear.weight for layer in self.layers for linear in layer.linears]  # type: ignore[union-attr]
 
     @property
     def pad_block(self) -> int:
-        """The chunk size of the lowest level: pads keep its chunks whole."""
+        """Return the chunk size of the lowest level, so that pads keep its chunks whole."""
         return self.tree.chunk_size_at(0)
 
     @property
     def tree(self) -> Tree:
-        """The function that the parameters stand for, as `lengthwise.ops.tree_attention` takes it."""
+        """Return the function of the parameters as a tree for `lengthwise.ops.tree_attention`."""
         layers: list[TreeLayer] = list(self.layers)  # type: ignore[arg-type]  # ModuleList forgets the type of its modules
         return Tree(
             self.embedding.weight,
@@ -180,20 +185,20 @@ class RegularGPT(AnswersUpTo, SymbolTree):
         )
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """The same numbers as `forward`, by the masked definition of eq. (1); for small T."""
+        """Return the same numbers as `forward`, by the masked definition of eq. (1); for small T."""
         logits: Tensor = self.readout(masked_states(self.rows(inputs), self.tree))
         return logits
 
     def forward_up_to(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
-        """By the masked definition of strings filled up to the longest: no answer looks at a later symbol."""
+        """Return `forward` by the masked definition of strings filled up to `max_length`; no answer looks ahead."""
         ids = self.rows(inputs)
-        filled = F.pad(ids, (0, max_length))[:, :max_length]  # as many whatever the length: one graph
-        # With a cut edge the definition is a pass for each prefix; the other form also has one graph for all lengths.
+        filled = F.pad(ids, (0, max_length))[:, :max_length]  # one size for all lengths, and so one exported graph
+        # With a cut edge the definition makes a pass for each prefix; the fast form also has one graph for all lengths.
         states = masked_states if self.config.left_edge == "pads" else prefix_states
         logits: Tensor = self.readout(states(filled, self.tree))
         return logits.index_select(1, torch.arange(inputs.shape[1], device=inputs.device))
 
     def rows(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Rows of the embedding: 0 for the pad, then the symbols."""
+        """Return rows of the embedding: 0 for the pad, then the symbols."""
         self.check_inputs(inputs, self.embedding.num_embeddings - 1)
         return inputs - PAD

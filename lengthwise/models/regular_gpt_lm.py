@@ -1,4 +1,4 @@
-"""RegularGPT as a language model: GPT-2's layers over windows that widen level by level, the same ones at each."""
+"""RegularGPT as a language model: GPT-2's layers, shared by all levels, over windows that widen with the level."""
 
 import copy
 from types import MappingProxyType
@@ -25,12 +25,14 @@ MAX_LEVELS = 32
 class RegularGPTLMConfig(ModelConfig):
     """Sizes of a RegularGPT for language: width D, heads H (a divisor of D), chunk size C, thickness K.
 
-    `depth`: position t is read after as many levels as a string that ends there has (`"prefix"`), or all positions
-    after those of the input (`"input"`), so that answers depend on how long the input is. The last position has the
-    same answer with both. `max_levels`: no more levels than this, whatever the length; None: no limit.
-    `num_tables`: level l has the offsets r of table min(l, `num_tables` - 1), so that 1 shares them among all levels,
-    and 2 leaves the lowest one its own. `activations`: kept for the gradient, or, of everything that follows attention,
-    `"recomputed"` from what it attended to: up to a fifth more time, and less memory.
+    - `depth`: with `"prefix"`, position t is answered after the number of levels for a string that ends there. With
+      `"input"`, all positions are answered after the levels of the whole input, so that answers depend on its length.
+      The last position has the same answer with both.
+    - `max_levels`: the largest number of levels, whatever the length; None means no limit.
+    - `num_tables`: level l uses table min(l, `num_tables` - 1) of the offsets r. One table is shared by all levels; two
+      give the lowest level its own.
+    - `activations`: all are kept for the gradient (`"kept"`), or those after attention are computed again from its
+      output (`"recomputed"`), which takes up to a fifth more time, and less memory.
     """
 
     other_effects = MappingProxyType({"activations": "decides which states are kept in memory"})
@@ -67,19 +69,19 @@ class DilatedAttention(CausalAttention):
 
 @MODELS.register("regular-gpt-lm")
 class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
-    """K layers with weights of their own, at levels l = 0, 1, ... over windows of C positions at multiples of C^l.
+    """K layers, shared by levels l = 0, 1, ..., that attend at level l to windows of C positions, C^l apart.
 
-    An input of T symbols has max(1, ceil(log_C T)) levels. Layers are GPT-2's, and nothing but the offsets r tells
-    positions apart. A window that reaches before the first position has fewer than C states, as in the mask of eq. (1);
-    the tree of `regular-gpt` has pads there. Read-in and read-out are one table (`TiedReadout`).
+    An input of T symbols has max(1, ceil(log_C T)) levels. The layers are GPT-2's. Only the offsets r distinguish
+    positions. A window that begins before the first position has fewer than C states, as in the mask of eq. (1), while
+    the tree of `regular-gpt` has pads there. Read-in and read-out share one table (`TiedReadout`).
 
-    A model may be run with other numbers of levels than it was trained with: `with_max_levels`.
+    A model may be run with other numbers of levels than in training: `with_max_levels`.
 
     Source: Chi et al. (2023), sections 3 and 6 and Table 5; layers and initialization: Radford et al., "Language models
         are unsupervised multitask learners" (2019), and nanoGPT, from which the paper's runs started.
-    Differs from the source: the maps that end in the residual start smaller by the square root of 2 K, the number of
-        those that have weights of their own, since levels follow the length; `depth` `"prefix"`, `max_levels` and
-        `num_tables` are ours. The paper does not say how r starts: N(0, 0.02^2) is its code's for regular languages.
+    Differs from the source: maps into the residual start smaller by the square root of 2 K, the number of such maps
+        with separate weights, because levels depend on the length; `depth` `"prefix"`, `max_levels` and `num_tables`
+        are ours. The paper does not give the initialization of r; N(0, 0.02^2) is from its code for regular languages.
     """
 
     Config = RegularGPTLMConfig
@@ -111,7 +113,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Matrices and offsets N(0, 0.02^2), those into the residual less, biases 0, norms 1 and 0."""
+        """Draw matrices and offsets from N(0, 0.02^2), maps into the residual smaller; biases 0, norms 1 and 0."""
         nn.init.normal_(self.embedding.weight, std=0.02, generator=generator)
         nn.init.normal_(self.offsets, std=0.02, generator=generator)
         draw_as_gpt2_does(self._layers(), generator)
@@ -120,7 +122,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
                 module.reset_parameters()
 
     def with_max_levels(self, max_levels: int | None) -> "RegularGPTLM":
-        """This model, its parameters shared, with another limit of levels.
+        """Return this model, with shared parameters, and with another limit of levels.
 
         Example:
             >>> model = RegularGPTLM(RegularGPTLMConfig(d_model=8, chunk_size=2), vocab_size=3, num_classes=3)
@@ -133,14 +135,14 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         return other
 
     def num_levels(self, length: int) -> int:
-        """How many levels an input of this length has."""
+        """Return the number of levels for an input of this length."""
         return min(num_levels(length, self.config.chunk_size), self.config.max_levels or MAX_LEVELS)
 
     @property
     def receptive_field(self) -> int | None:
-        """1 + K (C^L - 1) positions where L levels are the limit: each of K layers of a level reaches (C - 1) C^l back.
+        """Return 1 + K (C^L - 1) with a limit of L levels; None if the number of levels follows the length.
 
-        None where levels follow the length.
+        Each of the K layers of level l reaches (C - 1) C^l positions back, and these sum to C^L - 1 over the levels.
         """
         if self.config.max_levels is None:
             return None
@@ -149,7 +151,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
 
     @property
     def hidden_matrices(self) -> list[nn.Parameter]:
-        """The matrices of all layers."""
+        """Return the matrices of all layers."""
         return [parameter for parameter in self.layers.parameters() if parameter.ndim == 2]
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
@@ -166,7 +168,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         return logits
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        """Level l computes the positions at multiples of C^l before the last one alone: T K (1 + 1/C + ...) states."""
+        """Return the last state from T K (1 + 1/C + ...) states: level l needs only multiples of C^l before the end."""
         states = self._read(inputs)
         levels = self.num_levels(inputs.shape[1])
         chunk = self.config.chunk_size
@@ -177,7 +179,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         return states[:, -1]
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """The same numbers as `forward`: every prefix as an input of its own, by the masks of eq. (1); for small T."""
+        """Return `forward` by the masks of eq. (1), with every prefix as an input of its own; for small T."""
         length = inputs.shape[1]
         if self.config.depth == "input":
             return self._masked(inputs)
@@ -193,7 +195,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         return logits
 
     def _after(self, states: Float[Tensor, "B T D"], level: int, stride: int) -> Float[Tensor, "B T D"]:
-        """The states after the K layers of a level, whose windows have this stride among the given positions."""
+        """Return the states after the K layers of a level, whose windows have this stride among given positions."""
         for layer, bias in zip(self._layers(), self._offsets(level), strict=True):
             states = layer(states, attention=DilatedAttention(bias, stride))
         return states

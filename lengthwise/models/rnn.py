@@ -15,11 +15,11 @@ from lengthwise.models.capabilities import BoundsSteps, HasHiddenMatrices
 from lengthwise.ops.intervals import Intervals
 
 MAX_POSITIONS_PER_CHUNK = 1024
-"""The number of positions whose states are held at a time where only the last state is needed."""
+"""The number of positions whose states are held at a time if only the last state is needed."""
 
 
 class RNNConfig(ModelConfig):
-    """Width D of the state, and the function between two states."""
+    """Width D of the state, and the activation of the recurrence."""
 
     d_model: Width = 64
     activation: Literal["tanh", "relu"] = "relu"
@@ -29,11 +29,11 @@ class RNNConfig(ModelConfig):
 class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
     """Elman's simple recurrent network: x_t = f(W_h x_{t-1} + W_x e_t), logits W_o x_t + b_o.
 
-    e_t is the one-hot vector of symbol t, f is ReLU or tanh, and x_0 is learned. `step` is the definition; `forward`
-    leaves the same sums to `torch.nn.RNN`.
+    e_t is the one-hot vector of symbol t, f is ReLU or tanh, and x_0 is learned. `step` is the definition, and
+    `forward` computes the same sums by `torch.nn.RNN`.
 
     Source: Elman, "Finding structure in time" (Cognitive Science, 1990).
-    Differs from the source: the first state is learned, and there is no bias between states: since e_t is one-hot, it
+    Differs from the source: the first state is learned, and the recurrence has no bias: since e_t is one-hot, a bias
         would only be added to every column of W_x.
     """
 
@@ -59,17 +59,17 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
 
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:
-        """W_h."""
+        """Return W_h."""
         return [self.hidden_weight]
 
     @property
     def hidden_weight(self) -> nn.Parameter:
-        """W_h, of shape [D, D]."""
+        """Return W_h, of shape [D, D]."""
         return self.recurrence.get_parameter("weight_hh_l0")
 
     @property
     def input_weight(self) -> nn.Parameter:
-        """W_x, of shape [D, V]."""
+        """Return W_x, of shape [D, V]."""
         return self.recurrence.get_parameter("weight_ih_l0")
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
@@ -90,7 +90,7 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
         return between.tanh() if self.config.activation == "tanh" else between.relu()
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
-        """The states at every position, some positions at a time."""
+        """Yield the states at every position, in chunks of positions."""
         self.check_inputs(inputs, self.recurrence.input_size)
         state = self.initial_state(len(inputs))
         for chunk in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):

@@ -9,17 +9,17 @@ from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
 
 
 class S4DConfig(StateSpaceConfig):
-    """As `StateSpaceConfig`; `start` names the eigenvalues to start with: `"legs"`, `"lin"` or `"inv"`."""
+    """Width D, number of layers, size P of the state, and its initial eigenvalues: `"legs"`, `"lin"` or `"inv"`."""
 
     start: Eigenvalues = "legs"
 
 
 @MODELS.register("s4d")
 class S4D(StackedRNN):
-    """S4 with diagonal matrices: in every channel a diagonal linear recurrence with constant transitions.
+    """S4 with diagonal matrices: a diagonal linear recurrence with constant transitions in every channel.
 
     Source: Gu et al., "On the parameterization and initialization of diagonal state space models" (NeurIPS 2022).
-    Differs from the source: embedding and read-out are those of `StackedRNN`, and there is no dropout.
+    Differs from the source: embedding and read-out are as in `StackedRNN`, without dropout.
     """
 
     Config = S4DConfig

@@ -10,11 +10,11 @@ from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
 
 @MODELS.register("s5")
 class S5(StackedRNN):
-    """One diagonal linear recurrence with constant transitions for all channels, a gate behind each layer.
+    """A diagonal linear recurrence with constant transitions that all channels share, and a gate after each layer.
 
     Source: Smith, Warrington and Linderman, "Simplified state space layers for sequence modeling" (ICLR 2023).
-    Differs from the source: see `S5Layer`; its gate is `Gated`'s, of twice the width; embedding and read-out are those
-        of `StackedRNN`.
+    Differs from the source: see `S5Layer`; the gate is `Gated`, of twice the width; embedding and read-out are as in
+        `StackedRNN`.
     """
 
     Config = StateSpaceConfig

@@ -1,4 +1,4 @@
-"""What recurrent networks of residual layers share: everything but the recurrence."""
+"""The parts that recurrent networks of residual layers share: everything but the recurrence."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -24,21 +24,21 @@ class StackedConfig(ModelConfig):
 
 
 class StateSpaceConfig(StackedConfig):
-    """Width D, number of layers, and real numbers P of a state: of each channel (S4 and its kin) or of all (S5)."""
+    """Width D, number of layers, and the number P of real numbers in a state, per channel (S4) or for all (S5)."""
 
     d_state: int = Field(64, ge=2, le=MAX_WIDTH, multiple_of=2)
 
 
 class StackedRNN(RecurrentModel):
-    """Embedded symbols, layers z + layer(norm(z)) one on another, a norm, and a read-out with one hidden layer of ReLU.
+    """Embedded symbols, residual layers z + layer(norm(z)), a norm, and a read-out with one hidden layer of ReLU.
 
-    The state of a string is that of all layers, one after another, and what the last layer made of the latest symbol,
-    from which the answer is read. Embedding, norms and read-out are those of `block-linear-rnn`, which has no residual
-    around its last layer, no gates and no mixing of channels next to its recurrence.
+    The state of a string is the states of all layers, one after another, and the output of the last layer for the
+    newest symbol, from which the answer is read. Embedding, norms and read-out are as in `block-linear-rnn`. That model
+    has no residual around its last layer, no gates, and no mixing of channels next to its recurrence.
     """
 
     positions_per_chunk: ClassVar[int] = 512
-    """The number of symbols of the parts in which long strings are read."""
+    """The number of symbols in the chunks in which long strings are read."""
 
     config: StackedConfig
     readout: nn.Sequential
@@ -62,10 +62,13 @@ class StackedRNN(RecurrentModel):
 
     @abstractmethod
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        """The recurrent layers that the configuration counts as one."""
+        """Return the recurrent layers that the configuration counts as one."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Embeddings N(0, 1), matrices and biases uniform up to 1 / sqrt(inputs), norms 1 and 0; layers as they say."""
+        """Draw embeddings from N(0, 1), read-out maps uniformly up to 1 / sqrt(inputs), and each layer by its own rule.
+
+        Norms start at 1 and 0.
+        """
         nn.init.normal_(self.embedding.weight, generator=generator)
         for layer in self._layers():
             layer.reset_parameters(generator)
@@ -98,13 +101,14 @@ class StackedRNN(RecurrentModel):
     def _parts(
         self, inputs: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
     ) -> Iterator[tuple[Float[Tensor, "B _ D"], Float[Tensor, "B Z"]]]:
-        """Features of the last layer at some positions at a time, and the state after them."""
+        """Yield features of the last layer for a chunk of positions, and the state after it."""
         sizes = [layer.state_size for layer in self._layers()]
         for tokens in inputs.split(self.positions_per_chunk, 1):
             features: Tensor = self.embedding(tokens)
             after: list[Tensor] = []
             *before, _ = state.split([*sizes, self.config.d_model], 1)
             for norm, layer, latest in zip(self.norms, self._layers(), before, strict=True):
+                # The lowest layer sees features of symbols alone: once per symbol is cheaper than once per position.
                 if not after and isinstance(layer, TabledLayer) and self._repeats(tokens):
                     outputs, latest = layer.through_rows(norm(self.embedding.weight), tokens, latest)
                 else:
@@ -115,7 +119,7 @@ class StackedRNN(RecurrentModel):
             yield features, state
 
     def _repeats(self, tokens: Int64[Tensor, "B T"]) -> bool:
-        """Whether there are more positions than symbols; a graph that is exported is one for any number of strings."""
+        """Return whether there are more positions than symbols; true in an exported graph, which serves any number."""
         return torch.compiler.is_exporting() or tokens.numel() > self.embedding.num_embeddings
 
     def _layers(self) -> Sequence[RecurrentLayer]:
@@ -123,7 +127,7 @@ class StackedRNN(RecurrentModel):
 
 
 class BoundedStackedRNN(BoundsSteps, StackedRNN):
-    """A stack of layers that bound their steps."""
+    """A stack of layers that can bound their steps."""
 
     @abstractmethod
     def make_layers(self) -> Sequence[BoundedLayer]: ...

@@ -1,4 +1,4 @@
-"""What models have in common that read strings as trees over their symbols."""
+"""The parts shared by models that read strings as trees over their symbols."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from lengthwise.ops.tree_attention import last_state, last_states, prefix_states
 
 
 class SymbolTree(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
-    """A tree whose leaves are rows of a table, pads among them: every prefix at once, or a string's root alone."""
+    """A tree whose leaves are rows of a table that includes pads; it gives every prefix at once, or the root alone."""
 
     @abstractmethod
     def rows(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Rows of the leaves, 0 for the pad, of inputs that are checked."""
+        """Check the inputs and return the rows of their leaves, 0 for the pad."""
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         logits: Tensor = self.readout(prefix_states(self.rows(inputs), self.tree, self.perturb))
@@ -26,5 +26,5 @@ class SymbolTree(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeM
         return last_state(self.rows(inputs), self.tree, self.perturb)
 
     def last_states(self, batches: Sequence[Int64[Tensor, "_ _"]]) -> list[Float[Tensor, "_ D"]]:
-        """`last_state` of several batches, whose trees grow side by side."""
+        """Return `last_state` of several batches, whose trees are computed together, level by level."""
         return last_states([self.rows(inputs) for inputs in batches], self.tree, self.perturb, observe=self.observe)

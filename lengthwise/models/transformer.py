@@ -1,4 +1,4 @@
-"""The causal transformer: layers with weights of their own, one on another."""
+"""The causal transformer: a stack of layers with separate weights."""
 
 from typing import Any
 
@@ -12,18 +12,18 @@ from lengthwise.models.causal_transformer import CausalTransformer, CausalTransf
 
 
 class TransformerConfig(CausalTransformerConfig):
-    """Sizes of a transformer, and its number of layers L."""
+    """Sizes of a transformer, and its number L of layers."""
 
     num_layers: Depth = 2
 
 
 @MODELS.register("transformer")
 class Transformer(CausalTransformer):
-    """GPT-2's layers, L of them: what a looped transformer of L loops is compared with.
+    """A stack of L layers as in GPT-2, the baseline of a looped transformer with L loops.
 
     Source: the baselines of Xu and Sato (2024); Radford et al., "Language models are unsupervised multitask learners"
         (2019).
-    Differs from the source: no dropout; positions and initialization are those of its configuration.
+    Differs from the source: no dropout; the configuration sets positions and initialization.
     """
 
     Config = TransformerConfig

@@ -1,4 +1,4 @@
-"""A user's own recurrent net, built of torch's modules, as a model."""
+"""A user's own recurrent net of torch modules, wrapped as a model."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal
@@ -18,13 +18,13 @@ from lengthwise.ops.intervals import Intervals
 from lengthwise.validation import whole_number
 
 MAX_SYMBOLS = 10_000_000
-"""More symbols are taken for a slip."""
+"""The largest accepted number of symbols; a larger one is taken for a mistake."""
 
 MAX_POSITIONS_PER_CHUNK = 1024
-"""The number of symbols of the parts in which long strings are read."""
+"""The number of symbols in the chunks in which long strings are read."""
 
 USUAL_EPSILON = 1e-5
-"""Of torch's norms."""
+"""The default epsilon of torch's norms."""
 
 CORES: dict[type[nn.Module], Literal["rnn", "gru", "lstm"]] = {
     nn.RNN: "rnn",
@@ -37,10 +37,10 @@ CORES: dict[type[nn.Module], Literal["rnn", "gru", "lstm"]] = {
 
 
 class WrappedConfig(ModelConfig):
-    """What a wrapped net is made of: it names a net in files, and does not rebuild one.
+    """A description that identifies a wrapped net in files, but from which the net cannot be built again.
 
-    `nonlinearity` is that of an `nn.RNN` or its cell, of which weights say nothing. Two nets with the same weights may
-    differ only in parts that are not torch's own, so `embedding` and `head` contain the module and class of those.
+    `nonlinearity` belongs to an `nn.RNN` or its cell and cannot be derived from weights. `embedding` and `head` name
+    modules and classes of parts that are not torch's own, because two nets with equal weights may differ in these only.
     """
 
     core: Literal["rnn", "gru", "lstm"]
@@ -52,19 +52,19 @@ class WrappedConfig(ModelConfig):
 
 
 def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols: int | None = None) -> "WrappedRNN":
-    """A net of torch's own modules as a recurrent model: ``head(core(embedding(symbols)))``, weights shared.
+    """Wrap a net of torch's own modules as a recurrent model: ``head(core(embedding(symbols)))``, with shared weights.
 
-    What works for our recurrent models works for it, for example `certify` and `length_curve`. Symbols and classes are
-    those of a task, by their ids: row v of the embedding is symbol v, logit y is class y. The first state is zero.
+    The result works wherever our recurrent models do, for example in `certify` and `length_curve`. Symbols and classes
+    are a task's, by their ids: row v of the embedding is symbol v, and logit y is class y. The first state is zero.
 
     Args:
-        embedding: from ids [B, T] to features [B, T, E], each on its own, as `nn.Embedding` does.
+        embedding: maps ids [B, T] to features [B, T, E], each id by itself, as `nn.Embedding` does.
         core: an `nn.RNN`, `nn.GRU` or `nn.LSTM` that reads forwards, of any number of layers, or one of their cells.
-        head: from the last layer's hidden state [B, H] to logits [B, Y], for example an `nn.Linear`.
-        num_symbols: the number of symbols, where `embedding` is no `nn.Embedding`.
+        head: maps the last layer's hidden state [B, H] to logits [B, Y], for example an `nn.Linear`.
+        num_symbols: the number of symbols, if `embedding` is not an `nn.Embedding`.
 
     Raises:
-        ValueError: one of the parts is of another kind, or they do not fit together.
+        ValueError: one of the parts is of another kind, or the parts do not fit together.
 
     Example:
         >>> from lengthwise import certify, make_task
@@ -79,7 +79,7 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
     check_bare("embedding", embedding)
     check_bare("head", head)
     if num_symbols is None:
-        raise ValueError(f"num_symbols: expected a number, as {type(embedding).__name__} does not say it, got none")
+        raise ValueError(f"num_symbols: expected a number, as {type(embedding).__name__} has none, got none; give it")
     known = embedding.num_embeddings if isinstance(embedding, nn.Embedding) else MAX_SYMBOLS
     num_symbols = whole_number("num_symbols", num_symbols, 1, known)
     for name, part in (("embedding", embedding), ("head", head)):
@@ -92,7 +92,7 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
 
 
 def description_of(embedding: nn.Module, core: nn.Module, head: nn.Module) -> WrappedConfig:
-    """What these parts are."""
+    """Return a description of these parts."""
     return WrappedConfig(
         core=CORES[type(core)],
         hidden_size=int(core.hidden_size),  # type: ignore[arg-type]  # all of `CORES` have one
@@ -104,10 +104,10 @@ def description_of(embedding: nn.Module, core: nn.Module, head: nn.Module) -> Wr
 
 
 class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
-    """``head(core(embedding(symbols)))`` for a core of torch's; made by `wrap`.
+    """``head(core(embedding(symbols)))`` with a core of torch's; made by `wrap`.
 
-    The state of a string is, of an LSTM, the cell states of all layers, then the hidden states of all layers, of which
-    the last is what `head` reads.
+    The state of a string is the hidden states of all layers, of which `head` reads the last. For an LSTM, the cell
+    states of all layers precede them.
     """
 
     name: ClassVar[str] = "wrapped"
@@ -131,11 +131,11 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
 
     @property
     def is_as_wrapped(self) -> bool:
-        """Whether its parts are of the kinds that its configuration names: a module may have been exchanged since."""
+        """Return whether the parts still match the configuration; a module may have been exchanged since."""
         return type(self.core) in CORES and description_of(self.embedding, self.core, self.readout[1]) == self.config
 
     def check_parts(self) -> None:
-        """Raise a ValueError unless they are as they were wrapped, and fit together: weights may have changed since."""
+        """Raise a ValueError unless the parts are as when wrapped, and fit together; weights may have changed."""
         if not self.is_as_wrapped:
             way_out = way_to_bare("core", self.core) or "wrap these"
             raise ValueError(f"model: expected the parts that it was wrapped with, got others; {way_out}")
@@ -143,7 +143,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         _check_parts(self)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """A user's net has the weights that it was given: a ValueError."""
+        """Raise a ValueError: a user's net has the weights that it was given."""
         raise ValueError("model: expected one that draws its weights, got a wrapped net; initialize its own modules")
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B Z"]:
@@ -175,7 +175,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         return state
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ Z"]]:
-        """The states at every position, chunk by chunk; torch returns cell states of the last position alone."""
+        """Yield the states at every position, in chunks; torch returns cell states of the last position only."""
         self.check_inputs(inputs, self.num_symbols)
         state = self.initial_state(len(inputs))
         is_output = self.config.num_layers == 1 and self.config.core != "lstm"
@@ -194,7 +194,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
     def _read(
         self, features: Float[Tensor, "B T E"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T H"], Float[Tensor, "B Z"]]:
-        """The core's outputs at these positions, and the state after them."""
+        """Return the core's outputs at these positions, and the state after them."""
         layers = self.config.num_layers
         before = [
             part.unflatten(1, (layers, -1)).transpose(0, 1).contiguous()
@@ -206,7 +206,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
     def _read_by_core(
         self, features: Float[Tensor, "B T E"], before: list[Float[Tensor, "L B _"]]
     ) -> tuple[Float[Tensor, "B T H"], list[Float[Tensor, "L B _"]]]:
-        hidden = before[0] if len(before) == 1 else tuple(reversed(before))  # torch has the hidden state first
+        hidden = before[0] if len(before) == 1 else tuple(reversed(before))  # torch expects the hidden state first
         is_batch_first = self.core.batch_first
         outputs, after = self.core(features if is_batch_first else features.transpose(0, 1), hidden)
         states = [after] if len(before) == 1 else [*reversed(after)]
@@ -223,7 +223,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         return torch.stack(outputs, 1), [part[None] for part in latest]
 
     def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
-        """Known for cores, not for cells, without projections."""
+        """Return bounds on the next states; known for cores without projections, but not for cells."""
         core = self.core
         if not isinstance(core, nn.RNNBase) or core.proj_size:
             raise ValueError(
@@ -247,16 +247,16 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
 
 
 def chain_of(head: nn.Module) -> list[nn.Module]:
-    """The modules of a head one after another, those of chains within chains, too."""
+    """Return the modules of a head in their order, also inside nested chains."""
     if type(head) is not nn.Sequential or not _is_as_in_torch(head):  # a subclass may compute something else
         return [head]
     return [part for inner in head for part in chain_of(inner)]
 
 
 def _name_of(part: nn.Module) -> str:
-    """Its kind, with the epsilon of a norm where that is not torch's: no weight tells it.
+    """Return the name of a part's kind, and a norm's epsilon if it is not torch's default: no weight contains it.
 
-    A part that is not torch's own has a name with dots, which neither the prover nor the checker knows.
+    The name of a part that is not torch's own contains dots, and neither the prover nor the checker knows such names.
     """
     if not _is_as_in_torch(part):
         return f"{type(part).__module__}.{type(part).__qualname__}"
@@ -265,7 +265,7 @@ def _name_of(part: nn.Module) -> str:
 
 
 def _is_as_in_torch(part: nn.Module) -> bool:
-    """Whether it computes what torch's class of its name does: no class of a user's, no hook, no other `forward`."""
+    """Return whether a part computes what torch's class does: no subclass, no hook, no other `forward`."""
     is_torch = type(part) is getattr(nn, type(part).__name__, None)
     return is_torch and not (part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part))
 
@@ -288,7 +288,7 @@ def _check_core(core: nn.Module) -> None:
 
 
 def _check_parts(model: WrappedRNN) -> None:
-    """Raise a ValueError unless each part takes what the one before it gives."""
+    """Raise a ValueError unless each part accepts the output of the part before it."""
     if len(dtypes := {weight.dtype for weight in model.parameters()}) > 1:
         raise ValueError(f"model: expected parts of one kind of numbers, got {', '.join(sorted(map(str, dtypes)))}")
     tokens = torch.arange(model.num_symbols, device=device_of(model))
@@ -299,7 +299,7 @@ def _check_parts(model: WrappedRNN) -> None:
         if features.ndim != 3 or not torch.equal(features.flatten(0, 1), apart[:, 0]):
             raise ValueError(
                 "embedding: expected features [B, T, E] of ids [B, T], each made from its own symbol, got others; "
-                "what looks at several symbols is no embedding"
+                "give a module that looks at one symbol at a time"
             )
         width = int(model.core.input_size)  # type: ignore[arg-type]  # all of `CORES` have one
         if features.shape[2] != width:
@@ -312,7 +312,7 @@ def _check_parts(model: WrappedRNN) -> None:
 def _run(name: str, what: str, part: nn.Module, values: Tensor) -> Tensor:
     try:
         result = part(values)
-    except Exception as problem:  # the part may be of any code
+    except Exception as problem:  # the part may be any user's code
         raise ValueError(
             f"{name}: expected a module that takes {what}, got an error: {first_line(problem)}; give one that does"
         ) from None

@@ -14,10 +14,10 @@ CELLS = {"s": SLSTMLayer, "m": MLSTMLayer}
 
 
 class XLSTMConfig(StackedConfig):
-    """As `StackedConfig`; `cells` are the kinds of the layers that count as one, s for sLSTM and m for mLSTM.
+    """Width D, number of layers, and `cells`: the kinds of cells in one layer, s for sLSTM and m for mLSTM.
 
-    `conv` is the width of the convolution within each, 0 for none, 4 as published; `mlp` is the number of hidden units
-    of a feed-forward layer behind each, 0 for none.
+    `conv` is the width of the convolution in each cell; 0 means none, 4 is published. `mlp` is the number of hidden
+    units of a feed-forward layer after each cell; 0 means none.
     """
 
     cells: str = Field("s", max_length=MAX_LAYERS)
@@ -50,11 +50,11 @@ class XLSTMConfig(StackedConfig):
 
 @MODELS.register("xlstm")
 class XLSTM(StackedRNN):
-    """Layers of sLSTM, which can be any finite machine, and of mLSTM, whose decays are positive and tell no parity.
+    """Cells of sLSTM, which can be any finite machine, and of mLSTM, whose positive decays cannot compute parity.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024).
-    Differs from the source: see `SLSTMLayer` and `MLSTMLayer`; feed-forward layers, which stand behind both where there
-        are any, are `FeedForwardLayer`, with SiLU for GELU; embedding, norms and read-out are those of `StackedRNN`.
+    Differs from the source: see `SLSTMLayer` and `MLSTMLayer`. Optional feed-forward layers follow both kinds; they are
+        `FeedForwardLayer`, with SiLU for GELU. Embedding, norms and read-out are as in `StackedRNN`.
     """
 
     Config = XLSTMConfig
