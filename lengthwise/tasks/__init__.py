@@ -1,4 +1,4 @@
-"""Tasks: what a model is to answer, how strings are drawn, and what the right answers are."""
+"""Tasks: how strings are drawn, which positions a model must answer, and the right answers."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The contract of a task, and how one is made from its name."""
+"""The contract of a task, and how a task is made from its name."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from lengthwise.registry import Registry
 from lengthwise.validation import Description, truncate, validated
 
 MAX_LOOKED_AT = 10_000
-"""The longest length that an error names as the legal one next to a longer one that is not."""
+"""The largest length that an error for a longer, illegal one names as legal."""
 
 
 class Batch(NamedTuple):
-    """Inputs and a target for every supervised position.
+    """Inputs, and a target at every supervised position.
 
-    Symbols and classes are ids, `IGNORE` at unsupervised positions. Strings that are shorter than others of their batch
-    end in `PAD`, which is unsupervised. Vectors have numbers as targets, NaN at unsupervised positions.
+    Symbols and classes are ids, with `IGNORE` as target at unsupervised positions. Strings shorter than others in the
+    batch end in `PAD`, which is unsupervised. For vectors, targets are numbers, with NaN at unsupervised positions.
     """
 
     inputs: Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
@@ -32,38 +32,38 @@ class Batch(NamedTuple):
 
     @property
     def supervised(self) -> Bool[Tensor, "B T"]:
-        """The positions that are supervised."""
+        """Return which positions are supervised."""
         return ~self.targets.isnan() if self.targets.is_floating_point() else self.targets != IGNORE
 
     @property
     def last_supervised(self) -> Int64[Tensor, " B"]:
-        """The last supervised position of each row; the last position of a row without any."""
+        """Return the last supervised position of each row, or its last position if it has no supervised one."""
         return self.targets.shape[1] - 1 - self.supervised.flip(1).int().argmax(1)
 
 
 class Task(Description, ABC):
-    """What a model is to answer: a frozen, validated description that draws its own strings and knows the answers.
+    """A frozen, validated description that draws its own strings and knows their answers.
 
-    A task is its own configuration: its fields are what `make_task` and the command line set.
-    `length` is the task's own size parameter; unless a task says otherwise, it is the number of symbols.
+    A task is its own configuration: `make_task` and the command line set its fields. `length` is the size parameter of
+    the task. It is the number of symbols, unless the task's documentation defines it otherwise.
     """
 
     name: ClassVar[str]
     default_preset: ClassVar[str] = ""
-    """The recipe of models on this task where none is chosen; "" for each model's own."""
+    """The default recipe for models on this task; "" means each model's own."""
     named_by: ClassVar[tuple[str, ...]] = ()
-    """Fields that belong to its name in tables, at their default, too."""
+    """Fields that tables add to the task's name, even at their defaults."""
     titled: ClassVar[tuple[str, ...]] = ()
-    """Fields that its `title`, if it has one, replaces in tables; the title is not part of a run's id."""
+    """Fields that tables replace by the `title`, if there is one; the title is not part of a run's id."""
 
     @abstractmethod
     def is_legal_length(self, length: int) -> bool:
-        """Whether strings of this length can be sampled."""
+        """Return whether strings of this length can be sampled."""
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether every class can be the final answer at this length; preset `fast` trains mostly on these.
+        """Return whether every class can be the final answer at this length; preset `fast` trains mostly on these.
 
-        Where the answers are numbers that grow with the length, it is enough that more than one of them can be.
+        If answers are numbers that grow with the length, it is enough that at least two of them are possible.
         """
         return self.is_legal_length(length)
 
@@ -72,12 +72,12 @@ class Task(Description, ABC):
         """Draw a batch; the same state of `generator` gives the same batch."""
 
     def sample_all_answers(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw a batch to learn the answers to all prefixes from: a sample, where it does not leave any out."""
+        """Draw a batch for learning the answers to all prefixes, by default an ordinary sample."""
         return self.sample(batch_size, length, generator)
 
     @abstractmethod
     def baseline(self, length: int) -> float:
-        """Score of the best constant final answer on samples of this length: accuracy, or error for a `VectorTask`."""
+        """Return the score of the best constant final answer: accuracy, or the error for a `VectorTask`."""
 
     def check_length(self, length: int) -> None:
         """Raise a ValueError that names the nearest legal lengths unless `length` is legal."""
@@ -93,28 +93,28 @@ class Task(Description, ABC):
 class SymbolTask(Task):
     """A task whose inputs are symbols and whose answers are classes.
 
-    In text, symbols stand one after another, with `separator` between them where they are words.
+    In text, symbols follow one another, with `separator` between them if any symbol has several characters.
     """
 
     @property
     def separator(self) -> str:
-        """Nothing where all symbols are characters, else a space."""
+        """Return an empty string if all symbols are single characters, else a space."""
         return " " if any(len(symbol) > 1 for symbol in self.symbols) else ""
 
     @property
     @abstractmethod
     def symbols(self) -> tuple[str, ...]:
-        """The input alphabet, in the order of its ids."""
+        """Return the input alphabet, in the order of its ids."""
 
     @property
     @abstractmethod
     def classes(self) -> tuple[str, ...]:
-        """The answers, in the order of their ids."""
+        """Return the answers, in the order of their ids."""
 
     def encode(self, text: str | Sequence[str]) -> Int64[Tensor, " T"]:
-        """Turn a text of `symbols`, or a list of them, into ids; another symbol is a ValueError that says where.
+        """Return the ids of a text of `symbols`, or of a list of them; raise a ValueError at another symbol.
 
-        Spaces between symbols that are characters are skipped, unless the space is a symbol.
+        Spaces between symbols of one character are skipped, unless the space is a symbol.
         """
         known = truncate(" ".join(self.symbols))
         read = dict(enumerate(text.split() if self.separator and isinstance(text, str) else text))
@@ -126,39 +126,39 @@ class SymbolTask(Task):
         for position, symbol in read.items():
             if symbol not in ids:
                 raise ValueError(
-                    f"text: {symbol!r} at position {position + 1} is no symbol of {self.name}; use only {known}"
+                    f"text: {symbol!r} at position {position + 1} is not a symbol of {self.name}; use only {known}"
                     + (", with spaces between them" if self.separator else "")
                 )
         return torch.tensor([ids[symbol] for symbol in read.values()], dtype=torch.int64)
 
     def decode(self, ids: Int64[Tensor, " T"]) -> str:
-        """Turn ids back into a text, which has nothing for a `PAD`."""
+        """Return the text of ids, without pads."""
         return self.separator.join(self.symbols[index] for index in ids.tolist() if index != PAD)
 
 
 class OracleTask(SymbolTask):
-    """A symbol task that can answer any string, not only those it draws."""
+    """A symbol task that can answer any string, not only the strings it draws."""
 
     @abstractmethod
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Answer every prefix; `IGNORE` where the prefix is malformed or has no answer."""
+        """Return the answer to every prefix; `IGNORE` if the prefix is malformed or has no answer."""
 
 
 class MachineTask(OracleTask):
-    """A task that a finite machine of some kind solves, which certificates compare models with."""
+    """A task solved by a finite machine, with which certificates compare models."""
 
     @property
     @abstractmethod
     def reference(self) -> Transducer | GridMachine:
-        """That machine: the task's own, written independently of `solve` where there is anything to know but it."""
+        """Return the machine, written independently of `solve` unless the machine defines the task."""
 
 
 class RegularTask(MachineTask):
     """A task that a finite machine solves.
 
-    `prefix_exchangeable` says whether the prefix of a sample is distributed as a sample of that length
-    (transduction of independent symbols: yes; recognition of balanced samples: no). Only then may one pass over
-    a long string stand for the evaluation at every shorter length.
+    `prefix_exchangeable` states whether the prefix of a sample is distributed as a sample of its length. This holds for
+    transduction of independent symbols, but not for recognition of balanced samples. Only if it holds may one pass over
+    a long string replace the evaluation at every shorter length.
     """
 
     prefix_exchangeable: ClassVar[bool]
@@ -166,19 +166,19 @@ class RegularTask(MachineTask):
     @property
     @abstractmethod
     def transducer(self) -> Transducer:
-        """The task's machine; malformed input leads to a sink that answers IGNORE.
+        """Return the task's machine, which answers IGNORE in a sink for malformed input.
 
-        Written independently of `solve`, unless the machine is all there is to know about the task.
+        It is written independently of `solve`, unless the machine defines the task.
         """
 
     @property
     def reference(self) -> Transducer:
-        """The smallest machine that answers as the transducer does."""
+        """Return the smallest machine with the answers of the transducer."""
         return self.transducer.minimize()
 
 
 class VectorTask(Task):
-    """In-context regression: inputs are vectors, answers are numbers, `baseline` is a mean squared error.
+    """In-context regression: inputs are vectors, answers are numbers, and `baseline` is a mean squared error.
 
     Inputs are float32 of shape [B, T, `input_dim`], targets float32 of shape [B, T].
     """
@@ -186,20 +186,20 @@ class VectorTask(Task):
     @property
     @abstractmethod
     def input_dim(self) -> int:
-        """The size V of each input vector."""
+        """Return the size V of each input vector."""
 
 
 TASKS: Registry[type[Task]] = Registry("task", "lengthwise.tasks", "lengthwise.text", base=Task, names_folders=True)
 
 
 def check_is_task(task: object) -> None:
-    """Raise a ValueError where something else is given for a task, its name, say."""
+    """Raise a ValueError for anything but a task, for example for the name of a task."""
     if not isinstance(task, Task):
         raise ValueError(f"task: expected a task, got {str(task)[:40]!r}; make one with lengthwise.make_task")
 
 
 def make_task(name: str, **fields: Any) -> Task:
-    """Make the task registered under `name` with the given fields; problems are one ValueError.
+    """Make the task registered under `name` with the given fields; all problems are reported in one ValueError.
 
     Example:
         >>> make_task("parity", p=0.3).p

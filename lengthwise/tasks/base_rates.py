@@ -1,4 +1,4 @@
-"""What answers score that solve nothing: the likeliest one, and the likeliest given something quickly read off."""
+"""Scores of shallow baselines: the likeliest answer, and the likeliest answer for each value of a cheap feature."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -14,50 +14,52 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import OracleTask
 
 MAJORITY = "majority class"
-"""The name of the likeliest answer among base rates."""
+"""The name under which base rates contain the likeliest answer."""
 
 MAX_DRAWN_PER_CHUNK = 1 << 11
+"""The number of problems that are drawn at a time."""
 
 FITTING_STEPS = 100
-"""Of a logistic regression; more change no answer that can be seen in a sample."""
+"""The number of steps of a logistic regression; further steps change hardly any guess."""
 
 
 class ShallowTask(OracleTask):
-    """A task of which it is known how well answers score that solve nothing, at each length."""
+    """A task that can state, at each length, how well answers score without solving it."""
 
     num_counted: ClassVar[int] = 1 << 14
-    """Problems of a length that are counted; one half fits shallow baselines, the other scores them."""
+    """The number of problems counted at a length; one half fits shallow baselines, the other half scores them."""
 
     @abstractmethod
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Draw problems as they are written, all as wide, and their final answers."""
+        """Draw problems of equal width and return them with their final answers."""
 
     @abstractmethod
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Integers that are quickly read off a problem, by what they are; `base_rates` guesses answers from each."""
+        """Return integers that are cheap to compute from a problem, by name; `base_rates` guesses from each of them."""
 
     def shallow_counts(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, "N F"]]:
-        """Numbers of which a logistic regression guesses one of two answers, by what they are; none by default."""
+        """Return counts, by name, from which a logistic regression guesses one of two answers; by default nothing."""
         return {}
 
     def base_rates(self, length: int) -> Mapping[str, float]:
-        """Accuracies of answers that solve nothing, the likeliest answer first, then those given a cheap feature.
+        """Return accuracies of shallow baselines by name: the likeliest answer, and guesses from cheap features.
 
-        Given each of the `shallow_features`, the answer that was likeliest for its value on one half of the problems
-        that are drawn, scored on the other half: but for what a sample leaves open, at least as good as any threshold
-        on the feature. Of `shallow_counts`, a logistic regression on that half.
+        Each of the `shallow_features` is scored as follows. One half of the drawn problems determines the likeliest
+        answer for every value of the feature, and the other half scores these guesses. Up to sampling error, they are
+        at least as good as any threshold on the feature. For `shallow_counts`, a logistic regression is fitted and
+        scored on the same halves.
         """
         self.check_length(length)
         return {**_counted(self, length), MAJORITY: self.baseline(length)}
 
 
 class CountedTask(ShallowTask):
-    """A task whose likeliest answer is counted on samples, too, as no formula is known of it."""
+    """A task whose likeliest answer is counted on samples, because no formula is known."""
 
     def baseline(self, length: int) -> float:
-        """The share of the likeliest answer, counted on 16,384 problems (standard error at most 0.004)."""
+        """Return the share of the likeliest answer among 16,384 problems (standard error at most 0.004)."""
         self.check_length(length)
         return _counted(self, length)[MAJORITY]
 
@@ -78,7 +80,8 @@ def _counted(task: ShallowTask, length: int) -> Mapping[str, float]:
         known, held_out = indices.chunk(2)
         likeliest = torch.full((len(values),), int(counts.argmax()))
         pairs, times = (known * num_classes + fitted).unique(return_counts=True)
-        # From the rarest pair to the most frequent, of equally frequent ones the first class last: the last one stays.
+        # Pairs are written from the rarest to the most frequent, so that the most frequent answer to a value remains.
+        # Among equally frequent ones the first class comes last and remains.
         for pair in pairs.flip(0)[times.flip(0).argsort(stable=True)].tolist():
             likeliest[pair // num_classes] = pair % num_classes
         rates[name] = float((likeliest[held_out] == scored).double().mean())
@@ -91,10 +94,11 @@ def _counted(task: ShallowTask, length: int) -> Mapping[str, float]:
 def logistic_guesses(
     known: Int64[Tensor, "M F"], answers: Int64[Tensor, " M"], counts: Int64[Tensor, "N F"]
 ) -> Int64[Tensor, " N"]:
-    """The answers, 0 or 1, that a logistic regression on `known` guesses for other counts.
+    """Return the answers, 0 or 1, that a logistic regression on `known` guesses for other counts.
 
     It minimizes -sum log p(answer) + |w|^2 / 2 over weights w of standardized counts and a bias, by `FITTING_STEPS`
-    steps that never raise it: the curvature of a logistic loss is at most a quarter of that of a squared one.
+    steps. No step raises the objective, since the curvature of a logistic loss is at most a quarter of the curvature of
+    a squared loss.
 
     Source: Boehning and Lindsay, Monotonicity of quadratic-approximation algorithms, 1988, section 4.
     """

@@ -1,4 +1,4 @@
-"""Whether a task that somebody else wrote draws strings of its symbols, and answers them alike in all its ways."""
+"""Tests that a task from another package draws strings of its symbols, and answers them alike by all its methods."""
 
 from itertools import islice, product
 
@@ -12,22 +12,22 @@ from lengthwise.registry import is_of_package
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask
 
 NUM_STRINGS, NUM_LENGTHS, MAX_LENGTH = 4, 5, 10_000
-"""Strings that are drawn, of the first and the last of a few legal lengths; the first is at most a limit."""
+"""The numbers of drawn strings and of legal lengths, and the largest first length; the first and last are tested."""
 
 COUNTED, TOLERANCE = 1_024, 0.1
-"""Strings on which the best constant answer is counted, and by how much its score may differ: six standard errors."""
+"""The number of strings that measure the best constant answer, and the largest difference: six standard errors."""
 
 ANSWERED, ANSWERED_LENGTH = 256, 4
-"""Short strings whose answers by `solve` and by the machine are compared, at each length up to a limit."""
+"""The number of short strings at each length that `solve` and the machine answer, and the largest length."""
 
 
 def check_task_consistent(task: SymbolTask) -> None:
-    """Reject a task of another package whose methods do not fit together; this package's own have tests.
+    """Reject a task of another package whose methods contradict each other; our own tasks have tests.
 
     Raises:
-        ValueError: it has no symbols, classes or strings; a symbol is not read back from text; strings that it draws,
-            or their answers, are not what they are said to be; its machine answers otherwise than `solve`; or its
-            baseline is not what the best constant answer scores on its strings.
+        ValueError: the task lacks symbols, classes or strings; a symbol is not read back from its text; drawn strings
+            or their answers have a wrong type, shape or id; the machine contradicts `solve`; or `baseline` is not the
+            score of the best constant answer.
     """
     if is_of_package(type(task)):
         return
@@ -54,7 +54,7 @@ def check_task_consistent(task: SymbolTask) -> None:
 
 
 def _check_text(task: SymbolTask) -> None:
-    """Compare two of each symbol with what is read back of their text: strings are told, and given, as text."""
+    """Check that the text of each symbol, twice, is read back: strings are shown and entered as text."""
     for index, symbol in enumerate(task.symbols):
         try:
             read = task.encode(task.decode(torch.tensor([index, index]))).tolist()
@@ -76,7 +76,7 @@ def _check_batch(task: SymbolTask, batch: Batch, shape: tuple[int, int]) -> None
 
 
 def _check_baseline(task: SymbolTask, length: int) -> None:
-    """Compare the chance level with the share of the likeliest final answer."""
+    """Compare `baseline` with the share of the likeliest final answer."""
     batch = task.sample(COUNTED, length, generator_for(0, "baseline", length))
     answers = batch.targets.gather(1, batch.last_supervised[:, None])
     answers = answers[answers != IGNORE]
@@ -91,7 +91,7 @@ def _check_baseline(task: SymbolTask, length: int) -> None:
 
 
 def _check_ids(what: str, ids: object, shape: tuple[int, ...], count: int, none: int) -> None:
-    """Whole numbers of this shape, from 0 up to `count`, or `none`."""
+    """Raise a ValueError unless `ids` are int64 of this shape, each from 0 to `count` - 1 or equal to `none`."""
     if not isinstance(ids, Tensor) or ids.dtype != torch.int64 or ids.shape != torch.Size(shape):
         got = f"{ids.dtype}, {list(ids.shape)}" if isinstance(ids, Tensor) else type(ids).__name__
         raise ValueError(f"{what}: expected whole numbers (torch.int64) of shape {list(shape)}, got {got}")
@@ -104,7 +104,7 @@ def _check_ids(what: str, ids: object, shape: tuple[int, ...], count: int, none:
 
 
 def _check_machine(task: RegularTask) -> None:
-    """Compare the symbols of the machine with those of the task, and answers to short strings."""
+    """Compare the machine's symbols with the task's, and its answers to short strings with `solve`."""
     name, machine = type(task).__name__, task.transducer
     if machine.symbols != task.symbols:
         raise ValueError(
@@ -132,5 +132,5 @@ def _class_name(task: SymbolTask, answer: int) -> str:
 
 
 def _short_strings(num_symbols: int, length: int) -> Int64[Tensor, "N T"]:
-    """All strings of a length, or the first of them."""
+    """Return all strings of a length, or only the first `ANSWERED` of them."""
     return torch.tensor(list(islice(product(range(num_symbols), repeat=length), ANSWERED)))

@@ -340,7 +340,10 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
     ("arguments", "sentence"),
     [
         (["evaluate", "{run}", "--lengths", "99999999999"], "--lengths: expected lengths of at most 10,000,000"),
-        (["predict", "{run}", "ab", "abcb"], "string 2: text: 'c' at position 3 is no symbol of parity; use only a b"),
+        (
+            ["predict", "{run}", "ab", "abcb"],
+            "string 2: text: 'c' at position 3 is not a symbol of parity; use only a b",
+        ),
         (["predict", "{run}", ""], "expected at least one of the symbols a b, got ''"),
         (["evaluate", "{run}", "--lengths", "0"], "no strings of length 0"),
         (["analyze", "{run}", "--length", "0"], "no strings of length 0"),

@@ -163,10 +163,10 @@ def test_encode_says_what_is_wrong_and_where(task: SymbolTask) -> None:
     with pytest.raises(ValueError, match=f"text: {task.name} expected at least one of the symbols"):
         task.encode("")
     foreign = next(symbol for symbol in "?#~\N{SNOWMAN}" if symbol not in task.symbols)
-    with pytest.raises(ValueError, match=rf"text: '\{foreign}' at position 3 is no symbol of {task.name}"):
+    with pytest.raises(ValueError, match=rf"text: '\{foreign}' at position 3 is not a symbol of {task.name}"):
         task.encode(task.separator.join([task.symbols[0], task.symbols[0], foreign, task.symbols[0]]))
     if not task.separator and " " not in task.symbols:
-        with pytest.raises(ValueError, match=rf"text: '\{foreign}' at position 3 is no symbol of {task.name}"):
+        with pytest.raises(ValueError, match=rf"text: '\{foreign}' at position 3 is not a symbol of {task.name}"):
             task.encode(f"{task.symbols[0]} {foreign}")
 
 

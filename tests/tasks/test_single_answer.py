@@ -112,11 +112,11 @@ def test_texts_read_as_they_are_printed() -> None:
         (
             "subset-sum",
             "3 | 991 <sep>",
-            r"'991' at position 3 is no symbol of subset-sum; use only <sep> \| 0 1 2 .*"
+            r"'991' at position 3 is not a symbol of subset-sum; use only <sep> \| 0 1 2 .*"
             r"\.\.\., with spaces between them$",
         ),
-        ("knapsack", "3 | -1 | 2 <sep>", "'-1' at position 3 is no symbol of knapsack"),
-        ("longest-common-subsequence", "ab | b <sep>", "'ab' at position 1 is no symbol"),
+        ("knapsack", "3 | -1 | 2 <sep>", "'-1' at position 3 is not a symbol of knapsack"),
+        ("longest-common-subsequence", "ab | b <sep>", "'ab' at position 1 is not a symbol"),
         ("edit-distance", "  ", "edit-distance expected at least one of the symbols"),
     ],
 )

@@ -12,21 +12,21 @@ from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import TASKS
 
 PLUS = 2
-"""The letter between the numbers; 0 and 1 are digits."""
+"""The id of the letter between the numbers; 0 and 1 are digits."""
 
 END = 2
-"""The class of what follows the highest digit."""
+"""The class that follows the highest digit."""
 
 MAX_EXACT_LENGTH = 16
-"""Of longer strings half of the symbols queried are a 1, the likeliest one, less at most 0.0042."""
+"""The longest string with an exact baseline. Beyond it, half of the queried symbols are 1, up to 0.0042 fewer."""
 
 
 @TASKS.register("binary-addition")
 class BinaryAddition(StringAnswerTask):
     """The digits of x + y, the lowest first, then ``end``, queried one by one (`StringAnswerTask`).
 
-    A string is ``x+y``, both numbers with their lowest digits first. The first has 1 ... `length` - 2 digits, equally
-    likely; a number of n digits is uniform in 1 ... 2^n - 1, so that its highest digits may be 0.
+    A string is ``x+y``, with both numbers starting at their lowest digits. The first number has 1 ... `length` - 2
+    digits, equally likely. A number of n digits is uniform in 1 ... 2^n - 1, so that its highest digits may be 0.
 
     Example:
         >>> task = BinaryAddition()
@@ -34,25 +34,25 @@ class BinaryAddition(StringAnswerTask):
         ['1', '0', '1', 'end']
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Binary Addition.
-    Differs from the source: as `StringAnswerTask` says.
+    Differs from the source: as in `StringAnswerTask`.
     """
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """The digits and the plus."""
+        """Return the digits and the plus."""
         return ("0", "1", "+")
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The digits and the end."""
+        """Return the digits and the end."""
         return ("0", "1", "end")
 
     def is_legal_length(self, length: int) -> bool:
-        """Two digits and the plus at least."""
+        """Return whether two digits and the plus fit."""
         return length >= 3
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Digits, again wherever a number is 0, and the plus."""
+        """Draw digits, again if a number is 0, and put the plus between them."""
         sizes = torch.randint(1, length - 1, (count, 1), generator=generator)
         where = torch.arange(length)
         strings = torch.zeros(count, length, dtype=torch.int64)
@@ -65,10 +65,10 @@ class BinaryAddition(StringAnswerTask):
         return torch.where(where == sizes, PLUS, strings)
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """At most as many symbols as the string has.
+        """Return the sum's digits and the end, at most as many symbols as the string has.
 
-        With s_i the sum of the digits at i, the carry into i is 1 where s_j = 2 for the last j < i at which s_j is not
-        1: there a carry begins or ends, and from there on it is handed on.
+        With s_i the sum of the two digits at i, a carry begins at 2, ends at 0 and is passed on at 1. The carry out of
+        i is therefore 1 if the last s_j other than 1, j <= i, is 2.
         """
         length = strings.shape[1]
         where = torch.arange(length)
@@ -90,10 +90,10 @@ class BinaryAddition(StringAnswerTask):
         return answers.masked_fill(~is_sum, IGNORE)
 
     def baseline(self, length: int) -> float:
-        """That of 1: exact up to 16 letters, beyond them 1/2, which it falls short of by at most 0.0042.
+        """Return the score of 1: exact up to 16 letters, beyond them 1/2, which is too high by at most 0.0042.
 
-        Were all sums of d digits equally likely, (d + 1) / 2 of them would be 1 on average, as the highest is, and
-        d + 1 symbols are queried: half of them.
+        If all sums of d digits were equally likely, (d + 1) / 2 of their digits would be 1 on average, because the
+        highest digit is. With the end, d + 1 symbols are queried, so that half of them would be 1.
         """
         self.check_length(length)
         if length > MAX_EXACT_LENGTH:

@@ -14,8 +14,8 @@ from lengthwise.tasks.base import TASKS
 class BucketSort(UniformStringTask):
     """The digits of a string in ascending order, queried one by one (`StringAnswerTask`).
 
-    Which share of the answer is queried says most of it: of 500 digits of five kinds, the k-th lowest is known from k
-    alone in 93 of 100 cases. Shallow baselines count that.
+    The position in the answer determines most symbols: among 500 digits of five kinds, the k-th lowest is known from k
+    alone in 93 of 100 cases. Shallow baselines measure this.
 
     Raises:
         ValueError: `num_digits` is not in 2 ... 9.
@@ -26,16 +26,16 @@ class BucketSort(UniformStringTask):
         ('3122????', [0, 1, 1, 2])
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Bucket Sort.
-    Differs from the source: in the field `num_digits` (theirs is 5), and as `StringAnswerTask` says.
+    Differs from the source: the field `num_digits` (5 there), and as in `StringAnswerTask`.
     """
 
     num_digits: Annotated[int, Field(ge=2, le=9)] = 5
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """The digits from 1."""
+        """Return the digits from 1."""
         return tuple(str(digit) for digit in range(1, self.num_digits + 1))
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """As many symbols as the string has."""
+        """Return as many symbols as the string has."""
         return strings.sort(dim=1).values

@@ -10,7 +10,7 @@ from lengthwise.tasks.base import TASKS
 
 @TASKS.register("duplicate-string")
 class DuplicateString(LetterTask):
-    """A string twice over, its letters queried one by one (`StringAnswerTask`).
+    """A string repeated twice, its letters queried one by one (`StringAnswerTask`).
 
     Raises:
         ValueError: `num_letters` is not in 2 ... 26.
@@ -21,9 +21,9 @@ class DuplicateString(LetterTask):
         [0, 1, 0, 1]
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Duplicate String.
-    Differs from the source: in the field `num_letters` (theirs is 2), and as `StringAnswerTask` says.
+    Differs from the source: the field `num_letters` (2 there), and as in `StringAnswerTask`.
     """
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Twice as many symbols as the string has."""
+        """Return twice as many symbols as the string has."""
         return torch.cat([strings, strings], 1)

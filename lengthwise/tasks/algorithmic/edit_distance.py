@@ -1,4 +1,4 @@
-"""Edit distance: what does it cost to turn one string into another?"""
+"""Edit distance: the least cost to turn one string into another."""
 
 from typing import Annotated, Literal
 
@@ -25,25 +25,27 @@ Border = Literal["true", "published"]
 Ids = npt.NDArray[np.int64]
 
 GAP, REPLACEMENT = 2, 3
-"""What it costs to leave out or put in a letter, and to replace one."""
+"""The cost of an inserted or deleted letter, and of a replaced one."""
 
 MAX_PAIRS_PER_CHUNK = 1_024
-"""The number of pairs whose tables are made at a time, so that their antidiagonals fit a cache."""
+"""The number of pairs whose tables are computed at a time, so that their antidiagonals fit into a cache."""
 
 
 @TASKS.register("edit-distance")
 class EditDistance(TwoStringsTask):
-    """The least cost to turn one string into another: 2 for a letter more or less, 3 for another letter.
+    """The least cost to turn one string into another: 2 for an inserted or deleted letter, 3 for a replaced one.
 
-    A problem reads ``a b c | a c d <sep>``, the shorter string first; the classes are the integers. `length` is the
-    number of letters of the first string drawn, s. Letters are uniform among k of the alphabet, with k uniform from 3.
-    The other string is, with probability 0.4, unrelated, of a size uniform in ``length - 3`` ... ``length + 2``.
-    Otherwise it is a copy of s after D edits, with D uniform in 1 ... `length`; each edit is, with equal odds, a letter
-    left out (unless two are left), replaced or put in, at a uniform position. What equals s or is too short or too long
-    is drawn again, with the same D; more than half of the pairs are unrelated for that.
+    A problem reads ``a b c | a c d <sep>``, with the shorter string first. The classes are the integers. `length` is
+    the number of letters of the first string drawn, s. Its letters are uniform among k letters of the alphabet, with k
+    uniform from 3 on.
 
-    With border ``"true"`` the answer is the distance. With ``"published"`` letters left out at the start of a string
-    cost 1 each instead of 2, which changes two answers of three at 60 letters.
+    With probability 0.4, the other string is unrelated, and its size is uniform in ``length - 3`` ... ``length + 2``.
+    Otherwise it is a copy of s after D edits, with D uniform in 1 ... `length`. Each edit deletes (unless two letters
+    are left), replaces or inserts a letter at a uniform position, with equal probability. A string that equals s, or is
+    too short or too long, is drawn again with the same D. As a result, more than half of the pairs are unrelated.
+
+    With border ``"true"`` the answer is the distance. With ``"published"``, letters deleted at the start of a string
+    cost 1 each instead of 2, which changes two of three answers at 60 letters.
 
     Raises:
         ValueError: a field out of its range (an alphabet has 3 to 26 letters), `num_range` too small.
@@ -56,9 +58,9 @@ class EditDistance(TwoStringsTask):
     Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
         Encoding" (arXiv 2410.01405), appendix C.1.2, after Feng et al., "Towards Revealing the Mystery behind Chain of
         Thought: A Theoretical Perspective" (arXiv 2305.15408), Algorithm 1.
-    Differs from the source: with border ``"true"`` the labels; ``"published"`` follows the code, whose table begins
-        with the number of letters instead of their cost. Pairs are not compared with one another, so that one may come
-        twice. See `SingleAnswerTask` for what is scored.
+    Differs from the source: labels with border ``"true"``. ``"published"`` follows the code, whose table begins with
+        the number of letters instead of their cost. Pairs are not compared with one another, so that one may occur
+        twice. See `SingleAnswerTask` for scoring.
     """
 
     alphabet: Annotated[int, Field(ge=FEWEST_LETTERS, le=26)] = 26
@@ -66,27 +68,27 @@ class EditDistance(TwoStringsTask):
 
     @property
     def largest_number(self) -> int:
-        """All letters of the shorter string replaced, and the others of the longer one put in."""
+        """Return the cost of replacing all letters of the shorter string and inserting the others of the longer."""
         return REPLACEMENT * self.max_length + GAP * LONGER
 
     @property
     def shortest_length(self) -> int:
-        """4 letters, so that no second string is empty."""
+        """Return 4 letters, so that no second string is empty."""
         return SHORTER + 1
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-        """The distances."""
+        """Return the distances."""
         return edit_distance(first, second, self.border)
 
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Pairs of which about half are unrelated strings; the shorter one is written first."""
+        """Draw pairs, about half of them unrelated strings, with the shorter string first."""
         shorter, longer = draw_ordered_pairs(count, length, self.alphabet, generator)
         return join_parts(shorter, longer), self.compare(shorter, longer)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """What it would cost if all common letters, or the aligned ones alone, could be kept."""
+        """Return the costs if all common letters, or only the aligned ones, could be kept."""
         shorter, longer = read(inputs)
         sizes = [(string != PAD).sum(1) for string in (shorter, longer)]
         longer_by = sizes[1] - sizes[0]
@@ -97,12 +99,12 @@ class EditDistance(TwoStringsTask):
 def edit_distance(
     first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"], border: Border = "true"
 ) -> Int64[Tensor, " N"]:
-    """The distance of each two strings, which may end in pads.
+    """Return the distance of each pair of strings, which may end in pads.
 
-    What is computed is how much less it is than what leaving out all letters and putting in the others costs: for
-    prefixes of i and j letters, ``s(i, j) = 2 (i + j) - d(i, j)``, which is the largest of ``s(i - 1, j)``,
-    ``s(i, j - 1)`` and ``s(i - 1, j - 1)`` + 4 if the last letters agree, + 1 if they do not. All cells of an
-    antidiagonal are made at once, from the two antidiagonals before.
+    The table holds how much is saved against deleting all letters and inserting the others. For prefixes of i and j
+    letters, ``s(i, j) = 2 (i + j) - d(i, j)`` is the largest of ``s(i - 1, j)``, ``s(i, j - 1)`` and
+    ``s(i - 1, j - 1)`` + 4 if the last letters agree, + 1 if they do not. All cells of an antidiagonal are computed at
+    once, from the two antidiagonals before it.
 
     Raises:
         ValueError: a string has no letters.
@@ -146,7 +148,7 @@ def _distances(first: Ids, second: Ids, saved_at_border: int) -> Ids:
 def edit_distance_by_definition(
     first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"], border: Border = "true"
 ) -> Int64[Tensor, " N"]:
-    """The same, by the table of prefixes of each pair."""
+    """Return the same distances, from the table of prefixes of each pair."""
     gap_at_border = GAP if border == "true" else 1
     distances = []
     for pair in zip(first.tolist(), second.tolist(), strict=True):

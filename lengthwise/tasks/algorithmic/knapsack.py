@@ -1,4 +1,4 @@
-"""Knapsack: what is the most valuable choice of items that is not too heavy?"""
+"""Knapsack: the largest value of items that are not too heavy together."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -17,15 +17,15 @@ from lengthwise.tasks.algorithmic.single_answer import (
 from lengthwise.tasks.base import TASKS
 
 MAX_CELLS_PER_CHUNK = 1 << 17
-"""The number of cells of the tables that are made at a time: about what fits a cache."""
+"""The number of table cells that are computed at a time: about as many as fit into a cache."""
 
 
 @TASKS.register("knapsack")
 class Knapsack(SingleAnswerTask):
     """The largest sum of values of items, each used at most once, whose weights sum to at most a capacity.
 
-    A problem reads ``3 4 2 | 7 9 1 | 6 <sep>``: weights, values, capacity, each uniform from 1; `length` is the number
-    of items and the classes are the integers.
+    A problem reads ``3 4 2 | 7 9 1 | 6 <sep>``: weights, values and capacity, each uniform from 1. `length` is the
+    number of items, and the classes are the integers.
 
     Raises:
         ValueError: a field out of its range (weights, values and capacities are positive), `num_range` too small.
@@ -37,8 +37,8 @@ class Knapsack(SingleAnswerTask):
 
     Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
         Encoding" (arXiv 2410.01405), appendix C.1.1.
-    Differs from the source: the text names values first, but only weights first gives its example the answer printed
-        there, 52. Ranges are those of its example. See `SingleAnswerTask` for what is scored.
+    Differs from the source: the text names values first, but its example has the printed answer, 52, only with weights
+        first. Ranges are taken from its example. See `SingleAnswerTask` for scoring.
     """
 
     max_length: Annotated[int, Field(ge=1, le=1_000)] = 20
@@ -48,22 +48,22 @@ class Knapsack(SingleAnswerTask):
 
     @property
     def largest_number(self) -> int:
-        """A weight, a capacity, or the values of as many items as can be taken."""
+        """Return the largest of a weight, a capacity, and the total value of as many items as can be taken."""
         max_items = min(self.max_length, self.max_capacity)
         return max(self.max_weight, self.max_capacity, max_items * self.max_value)
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """``<sep>``, ``|`` and the integers."""
+        """Return ``<sep>``, ``|`` and the integers."""
         return ("<sep>", "|", *self.numbers)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The integers."""
+        """Return the integers."""
         return self.numbers
 
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """The largest value."""
+        """Return the largest value."""
         if len(parts) != 3 or len(parts[0]) != len(parts[1]) or len(parts[2]) != 1 or any(0 in part for part in parts):
             return None
         weights, values, capacity = (torch.tensor([part]) for part in parts)
@@ -72,14 +72,14 @@ class Knapsack(SingleAnswerTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Uniform weights, values and capacities, all from 1."""
+        """Draw uniform weights, values and capacities, all from 1."""
         weights = torch.randint(1, self.max_weight + 1, (count, length), generator=generator)
         values = torch.randint(1, self.max_value + 1, (count, length), generator=generator)
         capacities = torch.randint(1, self.max_capacity + 1, (count, 1), generator=generator)
         return join_parts(weights, values, capacities), best_value(weights, values, capacities[:, 0])
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """What items taken by value per weight are worth: whole ones while they fit, or the last one in part."""
+        """Return values of items taken by value per weight: whole ones while they fit, or the last one in part."""
         length = (inputs.shape[1] - 4) // 2
         weights, values = inputs[:, :length] - NUM_SPECIAL, inputs[:, length + 1 : -3] - NUM_SPECIAL
         capacities = inputs[:, -2] - NUM_SPECIAL
@@ -103,9 +103,9 @@ class Knapsack(SingleAnswerTask):
 def best_value(
     weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
 ) -> Int64[Tensor, " N"]:
-    """The largest value of a choice whose positive weights sum to at most the row's capacity.
+    """Return the largest value of a choice whose positive weights sum to at most the row's capacity.
 
-    The best for every capacity, item by item: with one more item of weight w and value v, it is
+    The best value for every capacity is computed item by item: one more item of weight w and value v makes it
     ``best(c) = max(best(c), best(c - w) + v)``.
 
     Raises:
@@ -131,7 +131,7 @@ def _best_value(
 def best_value_by_definition(
     weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
 ) -> Int64[Tensor, " N"]:
-    """The same, by trying every choice."""
+    """Return the same values, by trying every choice."""
     chosen = torch.cartesian_prod(*[torch.arange(2)] * weights.shape[1]).view(-1, weights.shape[1])
     fits = chosen @ weights.T <= capacities
     return torch.where(fits, chosen @ values.T, 0).max(0).values

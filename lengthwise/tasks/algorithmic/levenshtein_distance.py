@@ -1,4 +1,4 @@
-"""Levenshtein distance: how many letters have to be changed to turn one string into another?"""
+"""Levenshtein distance: the least number of letters to change to turn one string into another."""
 
 from string import ascii_lowercase
 from typing import Annotated
@@ -42,18 +42,18 @@ CELLS = {
     (1, 0, True): (0, -1),
     (1, 1, True): (-1, -1),
 }
-"""How much more it costs below and on the right of a cell, given that above and on the left and whether letters agree.
+"""By how much the distance grows along the lower and right edge of a cell, from its upper and left edge and a match.
 
-Written down by hand from tables of pairs of strings; the tests compare it with the minimum that defines the distance.
+The rule was derived by hand from tables of pairs of strings. Tests compare it with the minimum that defines distances.
 """
 
 
 @TASKS.register("levenshtein-distance")
 class LevenshteinDistance(GridTask):
-    """The least number of letters to leave out, put in or replace to turn one string into another.
+    """The least number of letters to insert, delete or replace to turn one string into another.
 
-    A problem reads ``a b c | a c d <sep>``; the classes are the integers. Pairs are drawn as those of `EditDistance`,
-    here from 2 letters on; the second string has one letter or more, and stays second where it is the shorter one.
+    A problem reads ``a b c | a c d <sep>``; the classes are the integers. Pairs are drawn as in `EditDistance`, but
+    from 2 letters on. The second string has at least one letter, and stays second even if it is shorter.
 
     Raises:
         ValueError: a field out of its range (an alphabet has 3 to 26 letters), `num_range` too small.
@@ -72,44 +72,43 @@ class LevenshteinDistance(GridTask):
 
     @property
     def largest_number(self) -> int:
-        """All letters of the longer string changed."""
+        """Return the number of letters of the longest string, if all are changed."""
         return self.max_length + LONGER
 
     @property
     def shortest_length(self) -> int:
-        """Below that edits leave out no letter."""
+        """Return the shortest length at which edits can delete a letter, or above."""
         return MIN_SIZE
 
     @property
     def reference(self) -> GridMachine:
-        """The rule of its differences, which are -1, 0 and 1."""
+        """Return the rule of the table's differences, which are -1, 0 and 1."""
         return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=1)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-        """The distances."""
+        """Return the distances."""
         return levenshtein_distance(first, second)
 
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Pairs of which about half are unrelated strings."""
+        """Draw pairs, about half of them unrelated strings."""
         first, second = draw_pairs(count, length, self.alphabet, generator)
         return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """The distance if all common letters, or the aligned ones alone, could be kept."""
+        """Return the distance if all common letters, or only the aligned ones, could be kept."""
         first, second = read(inputs)
         size = torch.maximum((first != PAD).sum(1), (second != PAD).sum(1))
         return self.features_of(size - common_letters(first, second), size - aligned_letters(first, second))
 
 
 def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-    """The distance of each two strings, which may end in pads.
+    """Return the distance of each pair of strings, which may end in pads.
 
-    A row of the table of prefixes is made at once. Without letters left out in the second string its entries are
-    ``min(above + 1, before above + [letters differ])``; a letter more costs 1, so that the entry at j is the least of
-    those at k <= j plus j - k, a running minimum of entries less their index.
-
+    A row of the table of prefixes is computed at once. Without insertions from the left, an entry is
+    ``min(above + 1, before above + [letters differ])``. Each insertion costs 1, so that the entry at j is the least of
+    (entry at k) + j - k for k <= j: a running minimum of entries less their index.
     Raises:
         ValueError: a string has no letters.
     """
@@ -129,7 +128,7 @@ def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B
 def levenshtein_distance_by_definition(
     first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]
 ) -> Int64[Tensor, " N"]:
-    """The same, by the table of prefixes of each pair."""
+    """Return the same distances, from the table of prefixes of each pair."""
     distances = []
     for pair in zip(first.tolist(), second.tolist(), strict=True):
         a, b = ([letter for letter in string if letter != PAD] for string in pair)

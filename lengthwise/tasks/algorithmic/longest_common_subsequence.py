@@ -1,4 +1,4 @@
-"""Longest common subsequence: how long is the longest string that two strings both contain, with gaps?"""
+"""Longest common subsequence: the length of the longest string that two strings contain, with gaps."""
 
 from string import ascii_lowercase
 from typing import Annotated
@@ -23,7 +23,7 @@ from lengthwise.tasks.algorithmic.two_strings import (
 from lengthwise.tasks.base import TASKS
 
 WORD = 64
-"""Bits of the words that rows of the table are kept in."""
+"""The number of bits in the words that hold rows of the table."""
 
 
 CELLS = {
@@ -36,9 +36,9 @@ CELLS = {
     (1, 0, True): (1, 0),
     (1, 1, True): (0, 0),
 }
-"""How much longer it is below and on the right of a cell, given that above and on the left and whether letters agree.
+"""By how much the length grows along the lower and right edge of a cell, from its upper and left edge and a match.
 
-An equal letter counts where neither edge has counted one yet; without one, what both edges count is the same letter.
+Equal letters count if neither edge has counted one yet. If they differ, what both edges count is the same letter.
 """
 
 
@@ -46,9 +46,9 @@ An equal letter counts where neither edge has counted one yet; without one, what
 class LongestCommonSubsequence(GridTask):
     """The length of the longest common subsequence of two strings of `length` letters each.
 
-    A problem reads ``a b c b | b d a b <sep>``; the classes are the integers. Each string has a pool of its own, of
-    `pool_size` letters drawn with replacement from the alphabet, and its letters are uniform in that pool. The second
-    string is up to `max_shorter` letters shorter, by a number that is uniform; it keeps one letter.
+    A problem reads ``a b c b | b d a b <sep>``; the classes are the integers. Each string has its own pool of
+    `pool_size` letters, drawn with replacement from the alphabet, and its letters are uniform in the pool. The second
+    string is shorter by a uniform number of up to `max_shorter` letters, and keeps at least one letter.
 
     Raises:
         ValueError: a field out of its range (an alphabet has at most 26 letters), `num_range` too small.
@@ -60,8 +60,8 @@ class LongestCommonSubsequence(GridTask):
 
     Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
         Encoding" (arXiv 2410.01405), appendix C.1.2.
-    Differs from the source: it does not say how large the pools are; its example has 11 and 10 different letters of 60,
-        which pools of 13 make likely. With `max_shorter` above 0, sizes. See `SingleAnswerTask` for what is scored.
+    Differs from the source: it does not state the size of pools; its example has 11 and 10 different letters among 60,
+        which pools of 13 make likely. Sizes differ if `max_shorter` is above 0. See `SingleAnswerTask` for scoring.
     """
 
     pool_size: Annotated[int, Field(ge=1, le=1_000)] = 13
@@ -69,22 +69,22 @@ class LongestCommonSubsequence(GridTask):
 
     @property
     def largest_number(self) -> int:
-        """All letters."""
+        """Return the number of all letters."""
         return self.max_length
 
     @property
     def reference(self) -> GridMachine:
-        """The rule of its differences, which are 0 and 1."""
+        """Return the rule of the table's differences, which are 0 and 1."""
         return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=0)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-        """The lengths."""
+        """Return the lengths."""
         return common_length(first, second)
 
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Two strings, each over a pool of letters of its own."""
+        """Draw two strings, each over its own pool of letters."""
         pools = torch.randint(self.alphabet, (2, count, self.pool_size), generator=generator)
         first, second = pools.gather(2, torch.randint(self.pool_size, (2, count, length), generator=generator))
         if self.max_shorter:
@@ -93,17 +93,17 @@ class LongestCommonSubsequence(GridTask):
         return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """How many letters the strings share, and at how many positions they agree."""
+        """Return how many letters the strings share, and at how many positions they agree."""
         strings = read(inputs)
         return self.features_of(common_letters(*strings), aligned_letters(*strings))
 
 
 def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-    """The length of the longest common subsequence of each two strings of letters 0, 1, ..., which may end in pads.
+    """Return the length of the longest common subsequence of each two strings of letters 0, 1, ..., with final pads.
 
-    Neighbors in a row of the table of prefixes differ by 0 or 1. A row's differences are bits V, set where there is
-    none, and the next row is made of all of them at once: with M the positions of `first` that hold the next letter of
-    `second` and U = V & M, it is (V + U) | (V - U), where a sum carries from word to word.
+    Neighbors in a row of the table of prefixes differ by 0 or 1. The bits V of a row are set where the difference is 0,
+    and the next row is computed from all of them at once. With M the positions of `first` that have the next letter of
+    `second`, and U = V & M, it is (V + U) | (V - U), where a sum carries from word to word.
 
     Raises:
         ValueError: a string has no letters.
@@ -134,7 +134,7 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
 
 
 def common_length_by_definition(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-    """The same, by the table of prefixes."""
+    """Return the same lengths, from the table of prefixes."""
     lengths = []
     for pair in zip(first.tolist(), second.tolist(), strict=True):
         a, b = ([letter for letter in string if letter != PAD] for string in pair)

@@ -19,7 +19,7 @@ class LetterTask(UniformStringTask):
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """The first of the alphabet."""
+        """Return the first letters of the alphabet."""
         return tuple(LETTERS[: self.num_letters])
 
 
@@ -36,9 +36,9 @@ class ReverseString(LetterTask):
         [1, 1, 0]
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Reverse String.
-    Differs from the source: in the field `num_letters` (theirs is 2), and as `StringAnswerTask` says.
+    Differs from the source: the field `num_letters` (2 there), and as in `StringAnswerTask`.
     """
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """As many symbols as the string has."""
+        """Return as many symbols as the string has."""
         return strings.flip(1)

@@ -1,4 +1,4 @@
-"""Problems with a single answer, and how they are written."""
+"""Problems with a single answer, and their text."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ from lengthwise.tasks.base import Batch
 from lengthwise.tasks.base_rates import CountedTask
 
 MAX_NUMBERS = 50_000
-"""Integers of a task at most: each is a symbol and a class, with weights of a model."""
+"""The largest number of integers of a task; each is a symbol and a class, with weights in a model."""
 
 
 class SingleAnswerTask(CountedTask):
-    """A problem, written as ``part | part | ... <sep>``, and one answer, at ``<sep>`` and nowhere else.
+    """A problem ``part | part | ... <sep>`` with one answer, which is supervised at ``<sep>`` only.
 
-    Every integer is one symbol, so that `max_length` and the sizes of a task decide how many symbols and classes there
-    are; with `num_range`, the integers are 0 ... num_range - 1. Problems shorter than the longest of their batch end in
+    Every integer is one symbol, so that `max_length` and the other sizes of a task determine its symbols and classes.
+    With `num_range`, the integers are 0 ... num_range - 1. Problems shorter than the longest of their batch end in
     `PAD`. `length` is the number of items or letters, not of symbols, and at most `max_length`.
 
-    Differs from the source (Xu and Sato, arXiv 2410.01405, appendix C.1): there the answer follows ``<sep>``, an end
-    symbol follows the answer, and a problem counts as solved when both are right, each the likeliest of all symbols.
-    The end symbol says nothing of the problem; here the answer alone is supervised, and it is one of the classes.
+    Differs from the source (Xu and Sato, arXiv 2410.01405, appendix C.1): there the answer follows ``<sep>``, and an
+    end symbol follows the answer. A problem counts as solved if both are right, each the likeliest of all symbols. The
+    end symbol carries no information on the problem. Here only the answer is supervised, and it is one of the classes.
     """
 
     max_length: Annotated[int, Field(ge=1, le=1_000)]
@@ -35,15 +35,15 @@ class SingleAnswerTask(CountedTask):
     @property
     @abstractmethod
     def largest_number(self) -> int:
-        """The largest integer that can stand in a problem or be its answer."""
+        """Return the largest integer that can occur in a problem or be its answer."""
 
     @abstractmethod
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """The answer to one problem, given by its parts as letters or integers from 0; None if they are no problem."""
+        """Return the answer to a problem, whose parts are letters or integers from 0; None if it is malformed."""
 
     @property
     def shortest_length(self) -> int:
-        """Of problems that are drawn."""
+        """Return the length of the shortest problems that are drawn."""
         return 1
 
     @model_validator(mode="after")
@@ -71,11 +71,11 @@ class SingleAnswerTask(CountedTask):
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The integers that have a symbol or a class."""
+        """Return the integers that have a symbol or a class."""
         return tuple(map(str, range(self.num_range or self.largest_number + 1)))
 
     def is_legal_length(self, length: int) -> bool:
-        """Every length from the shortest to `max_length`."""
+        """Return whether a length is between the shortest one and `max_length`."""
         return self.shortest_length <= length <= self.max_length
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -86,9 +86,9 @@ class SingleAnswerTask(CountedTask):
         return Batch(inputs, torch.where(inputs == SEP, answers[:, None], IGNORE))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """The answer at a row's first ``<sep>``; `IGNORE` elsewhere, and if no problem stands before it.
+        """Return the answer at a row's first ``<sep>``; `IGNORE` elsewhere, and if the problem is malformed.
 
-        Also of problems that are never drawn, if their answer has a class. Rows are read one by one, which is slow.
+        It also answers problems that are never drawn, if their answer has a class. It reads rows one by one, slowly.
         """
         targets = torch.full_like(inputs, IGNORE)
         for target, symbols in zip(targets, inputs.tolist(), strict=True):
@@ -111,7 +111,7 @@ class SingleAnswerTask(CountedTask):
 
 
 def join_parts(*parts: Int64[Tensor, "N _"]) -> Int64[Tensor, "N T"]:
-    """Parts of letters or integers 0, 1, ..., which may end in pads, as one problem with pads at its end alone."""
+    """Join parts of letters or integers 0, 1, ..., which may end in pads, to problems with pads at their end only."""
     bar, sep = torch.full((len(parts[0]), 1), BAR), torch.full((len(parts[0]), 1), SEP)
     first, *others = (torch.where(part == PAD, PAD, part + NUM_SPECIAL) for part in parts)
     loose = torch.cat([first, *(column for part in others for column in (bar, part)), sep], 1)
@@ -121,7 +121,7 @@ def join_parts(*parts: Int64[Tensor, "N _"]) -> Int64[Tensor, "N T"]:
 
 
 def check_positive(**integers: Int64[Tensor, "..."]) -> None:
-    """Raise a ValueError that names what is below 1."""
+    """Raise a ValueError that names the argument with an integer below 1."""
     for name, values in integers.items():
         if values.numel() and values.min() < 1:
             raise ValueError(f"{name}: expected integers of at least 1, got {int(values.min())}; give positive ones")

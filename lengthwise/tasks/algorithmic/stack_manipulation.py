@@ -1,4 +1,4 @@
-"""Stack manipulation: what is on a stack after some actions?"""
+"""Stack manipulation: the stack after some actions."""
 
 import numpy as np
 import torch
@@ -10,20 +10,22 @@ from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import TASKS
 
 POP, PUSH_A, PUSH_B = 2, 3, 4
-"""Letters; 0 and 1 are those on the stack, a and b."""
+"""Ids of the actions; 0 and 1 are the letters a and b on the stack."""
 
 END = 2
-"""The class of what follows the bottom of the stack."""
+"""The class that follows the bottom of the stack."""
 
 MAX_EXACT_LENGTH = 1_000
+"""The longest string with an exact baseline."""
 
 
 @TASKS.register("stack-manipulation")
 class StackManipulation(StringAnswerTask):
     """The stack after some actions, from the top, then ``end``, queried one by one (`StringAnswerTask`).
 
-    A string is the stack at first, bottom first, as letters a and b, then actions: ``-`` takes the top away, if there
-    is one, ``A`` and ``B`` push a letter. Stacks of 1 ... `length` - 1 letters are equally likely, and so are actions.
+    A string is the initial stack, bottom first, as letters a and b, followed by actions: ``-`` removes the top, if
+    there is one, and ``A`` and ``B`` push a letter. Initial stacks of 1 ... `length` - 1 letters are equally likely,
+    and so are the actions.
 
     Example:
         >>> task = StackManipulation()
@@ -31,35 +33,35 @@ class StackManipulation(StringAnswerTask):
         ['b', 'a', 'end']
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Stack Manipulation.
-    Differs from the source: as `StringAnswerTask` says.
+    Differs from the source: as in `StringAnswerTask`.
     """
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """What is on the stack, and the actions: take away, push a, push b."""
+        """Return the letters on the stack, and the actions: remove, push a, push b."""
         return ("a", "b", "-", "A", "B")
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The letters on the stack, and the end."""
+        """Return the letters on the stack, and the end."""
         return ("a", "b", "end")
 
     def is_legal_length(self, length: int) -> bool:
-        """One letter and one action at least."""
+        """Return whether one letter and one action fit."""
         return length >= 2
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """A stack, then actions."""
+        """Draw a stack, then actions."""
         sizes = torch.randint(1, length, (count, 1), generator=generator)
         on_stack = torch.randint(2, (count, length), generator=generator)
         actions = torch.randint(POP, PUSH_B + 1, (count, length), generator=generator)
         return torch.where(torch.arange(length) < sizes, on_stack, actions)
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """At most one symbol more than the string has.
+        """Return the stack from the top and the end, at most one symbol more than the string has.
 
-        The letter at height h in the end is the last one that was pushed to height h. Heights h_t are those of a walk
-        that is reflected at 0: ``h_t = s_t - min(0, s_1, ..., s_t)`` for the sums s_t of the steps.
+        The final letter at height h is the last one that was pushed to height h. The heights h_t are a walk reflected
+        at 0: ``h_t = s_t - min(0, s_1, ..., s_t)`` for the sums s_t of the steps.
         """
         count, length = strings.shape
         is_pop = strings == POP
@@ -80,9 +82,9 @@ class StackManipulation(StringAnswerTask):
         return answers.masked_fill(acts_before, IGNORE)
 
     def baseline(self, length: int) -> float:
-        """That of ``end``, which is one of h + 1 symbols of a stack of height h, or of one of two equal letters.
+        """Return the score of ``end``, one of h + 1 symbols for height h, or of one of the two equally likely letters.
 
-        Of more than 1,000 letters it is 1/2, less at most 0.001.
+        Above 1,000 letters it is 1/2, which is too high by at most 0.001.
         """
         self.check_length(length)
         if length > MAX_EXACT_LENGTH:

@@ -11,36 +11,36 @@ from lengthwise.tasks.base import Batch
 from lengthwise.tasks.base_rates import CountedTask
 
 QUERY, DONE = 0, 1
-"""The ids of ``?``, a query of the answer's next symbol, and of ``.``, no query."""
+"""The ids of ``?``, which queries the next symbol of the answer, and of ``.``, which queries nothing."""
 
 NUM_CONTROLS = 2
-"""Letters have the ids that follow."""
+"""The number of ids that precede the ids of letters."""
 
 NUM_SHARES = 64
-"""Of an answer: how exactly a shallow baseline knows which symbol is queried."""
+"""The number of parts of an answer that a shallow baseline distinguishes, to guess which symbol is queried."""
 
 
 class StringAnswerTask(CountedTask):
     """A string, then its answer, queried symbol by symbol: ``abb???`` queries the first three symbols.
 
     The target at the k-th ``?`` is the k-th symbol of the answer; nothing else is supervised. A sample queries the
-    first k of the M symbols that its answer has, k uniform in 1 ... M, and has a ``.`` in place of every further ``?``
-    that the longest answer of this length could have. So its final answer is one symbol, any symbol of the answer
-    equally likely, and accuracies are those of symbols, the mean over the answer; a net without an error on many
-    strings has hardly a wrong symbol. Where a net learns from all prefixes, all M symbols are queried.
+    first k of the M symbols in its answer, with k uniform in 1 ... M. It has a ``.`` for every further ``?`` that the
+    longest answer of this length could have. The final answer is therefore one symbol, and any symbol of the answer is
+    equally likely. Accuracies count symbols, as a mean over the answer: a net without an error on many strings has
+    hardly a wrong symbol. If a net learns from all prefixes, all M symbols are queried.
 
     `length` is the number of letters, before the first ``?``.
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), section 4 and appendix A.
     Differs from the source: there the score is the mean over all symbols of all strings, so that long answers count
-        more where their lengths differ; and transformers are bidirectional, so that they see all of a string and its
-        queries before they answer.
+        more if lengths differ. Its transformers are bidirectional, and see a whole string and its queries before they
+        answer.
     """
 
     @property
     @abstractmethod
     def letters(self) -> tuple[str, ...]:
-        """What strings are made of, each one character."""
+        """Return the letters of strings, each a single character."""
 
     @abstractmethod
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
@@ -48,22 +48,22 @@ class StringAnswerTask(CountedTask):
 
     @abstractmethod
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """The classes of each string's answer, then `IGNORE`; of what is no problem `IGNORE` alone.
+        """Return the classes of each string's answer, then `IGNORE`; only `IGNORE` for a malformed string.
 
-        As wide as the longest answer of any string of this length.
+        The width is the length of the longest answer to any string of this length.
         """
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """``?``, ``.`` and the letters."""
+        """Return ``?``, ``.`` and the letters."""
         return ("?", ".", *self.letters)
 
     def is_legal_length(self, length: int) -> bool:
-        """Every length from 1."""
+        """Return whether a length is at least 1."""
         return length >= 1
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw strings, and how many symbols of each one's answer are queried."""
+        """Draw strings, and how many symbols of each answer are queried."""
         self.check_length(length)
         strings = self.draw_strings(batch_size, length, generator)
         answers = self.answer(strings)
@@ -72,16 +72,16 @@ class StringAnswerTask(CountedTask):
         return _queried(strings, answers, torch.arange(answers.shape[1]) < num_queried[:, None])
 
     def sample_all_answers(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw strings, of whose answers all symbols are queried."""
+        """Draw strings and query all symbols of their answers."""
         self.check_length(length)
         strings = self.draw_strings(batch_size, length, generator)
         answers = self.answer(strings)
         return _queried(strings, answers, answers != IGNORE)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """The answer's symbols at the ``?`` that follow a row's letters, up to the first other symbol.
+        """Return the answer's symbols at the ``?`` after a row's letters, up to the first other symbol.
 
-        Rows with as many letters are answered at once.
+        Rows with equally many letters are answered at once.
         """
         targets = torch.full_like(inputs, IGNORE)
         is_letter = inputs >= NUM_CONTROLS
@@ -99,31 +99,31 @@ class StringAnswerTask(CountedTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Samples, with the last symbol that is queried in each."""
+        """Draw samples, and return them with the last symbol that each queries."""
         batch = self.sample(count, length, generator)
         return batch.inputs, batch.targets.gather(1, batch.last_supervised[:, None])[:, 0]
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Which symbol is queried, counted from the first, and as a share of what could be."""
+        """Return which symbol is queried, counted from the first, and as a share of the possible ones."""
         queries = (inputs == QUERY).sum(1)
         longest = queries + (inputs == DONE).sum(1)
         return {"position in the answer": queries, "share of the answer": queries * NUM_SHARES // (longest + 1)}
 
 
 class UniformStringTask(StringAnswerTask):
-    """Independent, uniform letters, of which the answer is made, too, each letter as often as any other."""
+    """Strings of independent, uniform letters, in whose answers all letters are equally frequent."""
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The letters."""
+        """Return the letters."""
         return self.letters
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Independent and uniform."""
+        """Draw independent, uniform letters."""
         return torch.randint(len(self.letters), (count, length), generator=generator)
 
     def baseline(self, length: int) -> float:
-        """All letters are equally likely, as any symbol of the answer may be queried last."""
+        """Return 1 / (number of letters): all are equally likely, as any symbol may be queried last."""
         self.check_length(length)
         return 1 / len(self.letters)
 
@@ -135,5 +135,5 @@ def _queried(strings: Int64[Tensor, "N n"], answers: Int64[Tensor, "N M"], is_qu
 
 
 def _leading(is_so: Bool[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """How many positions of each row are so before the first that is not."""
+    """Return how many positions at the start of each row are true before the first false one."""
     return is_so.to(torch.int64).cumprod(1).sum(1)

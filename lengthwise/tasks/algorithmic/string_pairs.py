@@ -1,4 +1,4 @@
-"""Pairs of strings, some unrelated, in others one an edited copy of the other: Algorithm 1 of Feng et al. (2023)."""
+"""Pairs of strings, some unrelated, others a string and its edited copy: Algorithm 1 of Feng et al. (2023)."""
 
 from typing import NamedTuple
 
@@ -10,30 +10,30 @@ from torch import Tensor
 from lengthwise.conventions import PAD
 
 SHORTER, LONGER = 3, 2
-"""By how many letters the second string may be shorter or longer than the first."""
+"""The largest number of letters by which the second string is shorter, or longer, than the first."""
 
 FEWEST_LETTERS = 3
 SHARE_OF_UNRELATED = 0.4
-"""Of the pairs that are tried; copies that are too long or too short are not taken."""
+"""The share of unrelated strings before copies that are too long or too short are rejected."""
 
 DELETE, REPLACE, INSERT, NOTHING = range(4)
 
 MIN_SIZE = 2
-"""A string of this length loses no letter."""
+"""The size, in letters, at which edits no longer delete a letter."""
 
 
 class Pools(NamedTuple):
-    """For every row, the alphabet in random order, of which its strings use the first few letters."""
+    """The alphabet in random order for every row, whose strings use its first few letters."""
 
     letters: Int64[Tensor, "N a"]
     sizes: Int64[Tensor, " N"]
 
     def select(self, rows: Tensor) -> "Pools":
-        """Those of some rows."""
+        """Return the pools of some rows."""
         return Pools(self.letters[rows], self.sizes[rows])
 
     def strings(self, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Independent letters, all of a row's equally likely."""
+        """Draw independent letters, uniform in each row's pool."""
         uniforms = torch.rand(len(self.letters), length, generator=generator, dtype=torch.float64)
         return self.letters.gather(1, (uniforms * self.sizes[:, None]).to(torch.int64))
 
@@ -41,7 +41,7 @@ class Pools(NamedTuple):
 def draw_ordered_pairs(
     count: int, length: int, alphabet: int, generator: torch.Generator
 ) -> tuple[Int64[Tensor, "N A"], Int64[Tensor, "N B"]]:
-    """The pairs of `draw_pairs`, the shorter string first."""
+    """Draw pairs as `draw_pairs` does, with the shorter string first."""
     first, second = draw_pairs(count, length, alphabet, generator)
     first = torch.nn.functional.pad(first, (0, LONGER), value=PAD)
     swapped = ((second != PAD).sum(1) < length)[:, None]
@@ -49,10 +49,10 @@ def draw_ordered_pairs(
 
 
 class Edits(NamedTuple):
-    """Changes of N strings, D of each, one after the other.
+    """D edits of each of N strings, one after the other.
 
-    `kinds` are DELETE, REPLACE, INSERT and NOTHING, `letters` those that are written. `shares` in [0, 1) say where: as
-    a share of the letters that the string then has, or of the gaps between them, ends included, for what is put in.
+    `kinds` are DELETE, REPLACE, INSERT and NOTHING, and `letters` are the new letters. `shares` in [0, 1) are positions
+    relative to the letters that the string then has, or for insertions to the gaps between them, including both ends.
     """
 
     kinds: Int64[Tensor, "D N"]
@@ -63,7 +63,7 @@ class Edits(NamedTuple):
 def draw_pairs(
     count: int, length: int, alphabet: int, generator: torch.Generator
 ) -> tuple[Int64[Tensor, "N A"], Int64[Tensor, "N B"]]:
-    """A first string of `length` letters, at least 2, and a second one that differs, with pads at its end."""
+    """Draw a first string of `length` letters, at least 2, and a different second one, with pads at its end."""
     sizes = torch.randint(FEWEST_LETTERS, alphabet + 1, (count,), generator=generator)
     pools = Pools(torch.rand(count, alphabet, generator=generator).argsort(dim=1), sizes)
     num_edits = torch.randint(1, length + 1, (count,), generator=generator)
@@ -79,9 +79,10 @@ def draw_pairs(
 def _second_strings(
     first: Int64[Tensor, "N A"], pools: Pools, num_edits: Int64[Tensor, " N"], generator: torch.Generator
 ) -> Int64[Tensor, "N B"]:
-    """An unrelated string or an edited copy for each first one.
+    """Draw an unrelated string or an edited copy for each first one.
 
-    Whether a copy is taken depends on its size alone, which the kinds of edits decide: those are drawn until it fits.
+    Whether a copy is accepted depends on its size alone, which follows from the kinds of edits. Only kinds are drawn
+    again until the size fits.
     """
     count, length = first.shape
     shortest, longest = max(1, length - SHORTER), length + LONGER
@@ -105,17 +106,17 @@ def _second_strings(
 
 
 def sizes_while_edited(kinds: Int64[Tensor, "D N"], length: int) -> Int64[Tensor, "D+1 N"]:
-    """How many letters there are before the first edit and after each: a walk that is reflected at `MIN_SIZE`."""
+    """Return sizes before the first edit and after each: a walk that is reflected at `MIN_SIZE`."""
     steps = (kinds == INSERT).to(torch.int64) - (kinds == DELETE).to(torch.int64)
     free = length + torch.cat([torch.zeros_like(kinds[:1]), steps]).cumsum(0)
     return free + (MIN_SIZE - free).clamp(min=0).cummax(0).values
 
 
 def edited(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Tensor, "N B"]:
-    """Each string after its edits, cut or filled up with pads to `width`.
+    """Return each string after its edits, cut or filled up with pads to `width`.
 
-    Every position of the result is traced back, edit by edit, to the letter that was written there or to its position
-    in the string; a letter that is found is kept as a negative number.
+    Every position of the result is traced back, edit by edit, to the letter that was written there, or to its position
+    in the string. A letter is stored as a negative number once it is reached.
     """
     sizes = sizes_while_edited(edits.kinds, strings.shape[1])
     grown = sizes.diff(dim=0)
@@ -137,7 +138,7 @@ def edited(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Ten
 
 
 def edited_by_definition(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Tensor, "N B"]:
-    """The same, edit by edit."""
+    """Return the same strings, edit by edit."""
     results = torch.full((len(strings), width), PAD)
     for row, letters in enumerate(strings.tolist()):
         for kind, share, letter in zip(*(part[:, row].tolist() for part in edits), strict=True):

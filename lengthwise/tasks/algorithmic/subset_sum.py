@@ -1,4 +1,4 @@
-"""Subset sum: do some of these integers sum to the target?"""
+"""Subset sum: whether some of the given integers sum to the target."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -20,31 +20,33 @@ from lengthwise.tasks.base import TASKS
 Sampling = Literal["published", "hard"]
 
 WORD = 64
-"""Bits of the words that sets of sums are kept in."""
+"""The number of bits in the words that hold sets of sums."""
 
 MAX_SUMS_PER_CHUNK = 1 << 22
-"""The number of sums of the problems that are drawn at a time: about what fits a cache."""
+"""The number of sums of problems that are drawn at a time: about as many as fit into a cache."""
 
 FEWEST_HARD_ITEMS = 6
 MIN_HARD_VALUE = 64
 MAX_SUBSETS_PER_VALUE = 20
-"""Where there are more subsets, hardly any sum is out of reach; with smaller values, only those at the ends are."""
+"""The largest ratio of subsets to the largest value: with more subsets hardly any sum is unreachable."""
 
 
 @TASKS.register("subset-sum")
 class SubsetSum(SingleAnswerTask):
     """Whether some of `length` integers in 1 ... `max_value`, each used at most once, sum to a target.
 
-    A problem reads ``5 3 9 | 14 <sep>``; the classes are 0 (no) and 1 (yes). Under ``"published"`` sampling items are
-    uniform and the target is uniform in 1 ... their sum: most targets can be reached, and those that cannot lie near
-    the ends, so that a threshold on ``|target / sum - 1/2|`` answers 82 % of the problems of 10 items.
+    A problem reads ``5 3 9 | 14 <sep>``; the classes are 0 (no) and 1 (yes). With ``"published"`` sampling, items are
+    uniform and the target is uniform in 1 ... their sum. Most targets can be reached, and the others are near the ends:
+    a threshold on ``|target / sum - 1/2|`` answers 82 % of the problems of 10 items.
 
-    Under ``"hard"`` sampling the answer is a fair coin. Both answers have targets in the middle half of the sums and
-    larger than any item: one that cannot be reached, the nearest to a uniform number, and one close by that can.
-    Neither it nor what it leaves of the sum is a sum of two items, nor is either found by taking the largest item that
-    still fits. Items tell nothing of the answer, and where the target lies next to nothing; sums of three items do:
-    trying them all answers 79 % of the problems of 10 items, and all of those of 6. Hard problems have at least 6
-    items, ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
+    With ``"hard"`` sampling, the answer is a fair coin. Targets of both answers are in the middle half of the sums and
+    larger than any item. The unreachable target is the one nearest to a uniform number, and the reachable target is
+    close to it. Neither the reachable target nor the rest of the sum is a sum of two items. Neither is reached by
+    always taking the largest item that still fits.
+
+    The items then carry no information on the answer, and the target's location hardly any. Sums of three items do:
+    trying them all answers 79 % of the problems of 10 items, and all problems of 6. Hard problems have at least 6
+    items, with ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
 
     Raises:
         ValueError: a field out of its range; `num_range` too small; ``"hard"`` sampling with too small values.
@@ -56,7 +58,7 @@ class SubsetSum(SingleAnswerTask):
 
     Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
         Encoding" (arXiv 2410.01405), appendix C.1.1.
-    Differs from the source: ``"hard"`` sampling is ours; see `SingleAnswerTask` for what is scored.
+    Differs from the source: ``"hard"`` sampling is ours; see `SingleAnswerTask` for scoring.
     """
 
     max_length: Annotated[int, Field(ge=1, le=1_000)] = 10
@@ -74,32 +76,32 @@ class SubsetSum(SingleAnswerTask):
 
     @property
     def largest_number(self) -> int:
-        """The largest sum."""
+        """Return the largest sum."""
         return self.max_length * self.max_value
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """``<sep>``, ``|`` and the integers."""
+        """Return ``<sep>``, ``|`` and the integers."""
         return ("<sep>", "|", *self.numbers)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """No and yes."""
+        """Return no and yes."""
         return ("0", "1")
 
     @property
     def shortest_length(self) -> int:
-        """One item; of hard problems 6."""
+        """Return one item, or 6 for hard problems."""
         return FEWEST_HARD_ITEMS if self.sampling == "hard" else 1
 
     def is_legal_length(self, length: int) -> bool:
-        """Up to `max_length` items; for hard problems with few enough subsets."""
+        """Return whether there are at most `max_length` items and, for hard problems, few enough subsets."""
         if not super().is_legal_length(length):
             return False
         return self.sampling != "hard" or 2**length <= MAX_SUBSETS_PER_VALUE * self.max_value
 
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """Whether the target can be reached."""
+        """Return 1 if the target can be reached, else 0."""
         if [len(part) for part in parts[1:]] != [1] or 0 in parts[0]:
             return None
         reached, target = reachable_sums(torch.tensor(parts[:1]))[0], parts[1][0]
@@ -108,7 +110,7 @@ class SubsetSum(SingleAnswerTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Items, a target, and whether it can be reached."""
+        """Draw items, a target, and whether it can be reached."""
         at_once = max(1, MAX_SUMS_PER_CHUNK // (length * self.max_value))
         draw = _draw_hard if self.sampling == "hard" else _draw_published
         sizes = [min(at_once, count - done) for done in range(0, count, at_once)]
@@ -117,7 +119,7 @@ class SubsetSum(SingleAnswerTask):
         return join_parts(items, targets[:, None]), answers
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Where the target lies, parities, how many items are smaller, and what greedy choices leave."""
+        """Return the target's location, parities, the number of smaller items, and the rest of greedy choices."""
         items, target = inputs[:, :-3] - NUM_SPECIAL, inputs[:, -2] - NUM_SPECIAL
         total = items.sum(1)
         return {
@@ -155,7 +157,7 @@ def _draw_hard(
 def _near_misses(
     items: Int64[Tensor, "N n"], generator: torch.Generator
 ) -> tuple[Int64[Tensor, "N 2"], Bool[Tensor, " N"]]:
-    """A target that cannot be reached and one that can, close to one another; and whether there are such two."""
+    """Return a target that cannot be reached and a close one that can, and whether both exist."""
     reached, total = reachable_sums(items), items.sum(1, keepdim=True)
     sums = torch.arange(reached.shape[1])
     lowest = torch.maximum(total // 4, items.max(1, keepdim=True).values + 1)
@@ -176,7 +178,7 @@ def _near_misses(
 def _nearest(
     allowed: Bool[Tensor, "N S"], position: Int64[Tensor, "N 1"], upwards: Bool[Tensor, " N"]
 ) -> tuple[Int64[Tensor, " N"], Bool[Tensor, " N"]]:
-    """The nearest allowed sum above a position, or below it where requested or alone; and whether there is one."""
+    """Return the nearest allowed sum above a position, or below if requested or necessary, and whether it exists."""
     beyond = torch.arange(allowed.shape[1]) >= position
     above, below = (allowed & beyond).numpy(), (allowed & ~beyond).numpy()[:, ::-1]
     nearest_above, nearest_below = (torch.from_numpy(side.argmax(1)) for side in (above, below))
@@ -186,7 +188,7 @@ def _nearest(
 
 
 def greedy_rest(items: Int64[Tensor, "N n"], targets: Int64[Tensor, " N"]) -> Int64[Tensor, " N"]:
-    """What is left of each target when the largest item that fits is taken away as often as there is one."""
+    """Return the rest of each target after taking away the largest item that fits, again and again."""
     left = targets.clone()
     for item in items.sort(dim=1, descending=True).values.T:
         left -= torch.where(item <= left, item, 0)
@@ -194,9 +196,9 @@ def greedy_rest(items: Int64[Tensor, "N n"], targets: Int64[Tensor, " N"]) -> In
 
 
 def reachable_sums(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
-    """Whether some of a row's positive items sum to s, for s = 0 ... the largest sum of any row.
+    """Return whether some of a row's positive items sum to s, for s = 0 ... the largest sum of any row.
 
-    A row's sums are the bits of some words; one more item x adds them all again, shifted by x bits.
+    A row's sums are the bits of words. One more item x adds all of them again, shifted by x bits.
 
     Raises:
         ValueError: an item below 1.
@@ -205,7 +207,7 @@ def reachable_sums(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
     largest = int(items.sum(1).max())
     num_words = largest // WORD + 1
     rows, positions = np.arange(len(items)), np.arange(num_words)[:, None]
-    sums = np.zeros((num_words + 1, len(items)), dtype=np.uint64)  # the first word stays 0: it is what shifts in
+    sums = np.zeros((num_words + 1, len(items)), dtype=np.uint64)  # the first word stays 0, as it is shifted in
     sums[1] = 1
     for item in items.T.numpy():
         words, bits = np.divmod(item, WORD)
@@ -217,7 +219,7 @@ def reachable_sums(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
 
 
 def reachable_sums_by_definition(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
-    """The same, by making every sum."""
+    """Return the same sums, by making every one."""
     reached = torch.zeros(len(items), int(items.sum(1).max()) + 1, dtype=torch.bool)
     for row, values in enumerate(items.tolist()):
         sums = {0}

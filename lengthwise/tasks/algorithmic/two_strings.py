@@ -1,4 +1,4 @@
-"""Problems of two strings of letters: how they are written, and what is quickly read off them."""
+"""Problems of two strings of letters: their text, and features that are cheap to compute."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask
 from lengthwise.tasks.base import MachineTask
 
 MAX_MOVED = 3
-"""How far one string is moved along the other to see at how many positions they agree."""
+"""The largest shift of one string along the other when positions at which they agree are counted."""
 
 NO_LETTER = PAD - 1
-"""What differs from all letters, and from `PAD`, too."""
+"""A number that differs from all letters and from `PAD`."""
 
 
 class TwoStringsTask(SingleAnswerTask):
@@ -32,27 +32,27 @@ class TwoStringsTask(SingleAnswerTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """``<sep>``, ``|`` and the letters."""
+        """Return ``<sep>``, ``|`` and the letters."""
         return ("<sep>", "|", *ascii_lowercase[: self.alphabet])
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The integers."""
+        """Return the integers."""
         return self.numbers
 
     @abstractmethod
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-        """The answers for pairs of strings, which may end in pads."""
+        """Return the answers for pairs of strings, which may end in pads."""
 
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """That for the two strings."""
+        """Return the answer for the two strings; None if there are not two."""
         if len(parts) != 2:
             return None
         first, second = (torch.tensor([part]) for part in parts)
         return int(self.compare(first, second))
 
     def features_of(self, common: Int64[Tensor, " N"], aligned: Int64[Tensor, " N"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Features that go by common and by aligned letters, integers up to the largest number, and both as one."""
+        """Return features based on common letters, on aligned letters, and on both, for integers up to the largest."""
         return {
             "common letters": common,
             "aligned letters": aligned,
@@ -61,19 +61,20 @@ class TwoStringsTask(SingleAnswerTask):
 
 
 class GridTask(TwoStringsTask, MachineTask):
-    """Two strings, and a number that a rule over their grid gives: its entries differ from neighbors by few values."""
+    """Two strings and a number computed by a rule over their grid, whose neighbors differ by few values."""
 
     @property
     @abstractmethod
     def reference(self) -> GridMachine:
-        """The rule, whose classes are the differences; written independently of `compare`."""
+        """Return the rule, whose classes are the differences, written independently of `compare`."""
 
 
 def grid_rule(cells: Mapping[tuple[int, int, bool], tuple[int, int]], letters: str, border: int) -> GridMachine:
-    """The rule for differences of neighbors in a table, with `border` between those above the first row and left of it.
+    """Return the rule for differences of neighbors in a table; `border` is the difference above it and left of it.
 
-    ``cells[across, down, equal]`` are the differences along the lower and the right edge of a cell, for those along the
-    upper and the left edge, and whether the letters are equal. Classes are the differences in order.
+    ``cells[across, down, equal]`` contains the differences along the lower and the right edge of a cell. The key is the
+    differences along the upper and the left edge, and whether the letters are equal. Classes are the sorted
+    differences.
     """
     values = sorted({value for pair in cells.values() for value in pair} | {border})
     class_of = {value: index for index, value in enumerate(values)}
@@ -85,7 +86,7 @@ def grid_rule(cells: Mapping[tuple[int, int, bool], tuple[int, int]], letters: s
 
 
 def read(inputs: Int64[Tensor, "N T"]) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, "N T"]]:
-    """The two strings of each problem, with pads at their ends: the inverse of `written`."""
+    """Return the two strings of each problem, with pads at their ends: the inverse of `join_parts`."""
     bars = (inputs == BAR).cumsum(1)
     strings = [torch.where((bars == part) & (inputs >= NUM_SPECIAL), inputs - NUM_SPECIAL, PAD) for part in (0, 1)]
     length = inputs.shape[1]
@@ -104,7 +105,7 @@ def check_letters(**strings: Int64[Tensor, "_ _"]) -> None:
 
 
 def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-    """How many letters two strings share, in any order: no common subsequence is longer."""
+    """Return how many letters two strings share, in any order: no common subsequence is longer."""
     counts = [
         torch.zeros(len(string), len(ascii_lowercase) + 1, dtype=torch.int64).scatter_add_(
             1, string - PAD, torch.ones_like(string)
@@ -115,7 +116,7 @@ def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) ->
 
 
 def aligned_letters(first: Int64[Tensor, "N T"], second: Int64[Tensor, "N T"]) -> Int64[Tensor, " N"]:
-    """At how many positions two strings agree, at most, when one is moved by up to `MAX_MOVED` positions."""
+    """Return the largest number of equal positions when one string is moved by up to `MAX_MOVED` positions."""
     padded = F.pad(first.to(torch.int8), (MAX_MOVED, MAX_MOVED), value=PAD)
     letters = torch.where(second == PAD, NO_LETTER, second).to(torch.int8)
     agreeing = [(moved == letters).sum(1) for moved in padded.unfold(1, first.shape[1], 1).unbind(1)]

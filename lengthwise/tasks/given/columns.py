@@ -1,4 +1,4 @@
-"""Columns of a table of examples: which hold strings and labels, and which are not used."""
+"""Columns of a table of examples: which ones contain strings and labels, and which ones are not used."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,10 +7,10 @@ from lengthwise.registry import nearest
 
 STRINGS = ("string", "text", "input", "trace", "word", "sequence")
 LABELS = ("label", "class", "output", "answer", "accepted", "target")
-"""Names of columns that are taken where none are given."""
+"""Usual names of the columns of strings and labels, which are recognized if the user names no columns."""
 
 MAX_NAMED = 20
-"""The most columns that a sentence names."""
+"""The largest number of columns that a message names."""
 
 MEANINGS = {
     **dict.fromkeys(
@@ -23,12 +23,12 @@ MEANINGS = {
     ),
     **dict.fromkeys(("split", "fold", "subset", "partition"), "all rows are read; write one file for each part"),
 }
-"""Names of columns that say how much a row counts or where it belongs, and what to do instead."""
+"""Names of columns with weights or parts of rows, which are not supported, and what to do instead."""
 
 
 @dataclass
 class Columns:
-    """The columns of strings and labels, by the names given for them or by usual names; collects those not used."""
+    """The columns of strings and labels, by given or usual names, and the names of unused columns."""
 
     string: str | None = None
     label: str | None = None
@@ -36,18 +36,18 @@ class Columns:
 
     @property
     def are_given(self) -> bool:
-        """Whether the user named a column."""
+        """Return whether the user named a column."""
         return bool(self.string or self.label)
 
     def has_header(self, names: Sequence[str]) -> bool:
-        """Whether a first row names columns; a table of two columns may begin with its first example."""
+        """Return whether the first row names columns; a table of two columns may begin with its first example."""
         return self.are_given or len(names) != 2 or any(str(name).lower() in STRINGS + LABELS for name in names)
 
     def find(self, names: Sequence[str]) -> tuple[int, int]:
         """Return the indices of the strings' and the labels' columns.
 
         Raises:
-            ValueError: there is no such column, or there are several; a column says how much a row counts.
+            ValueError: a column is missing or ambiguous, or a column contains weights or parts of rows.
         """
         if len(names) == 1 and (mark := next((mark for mark in ";\t|" if mark in names[0]), None)):
             raise ValueError(
@@ -66,7 +66,7 @@ class Columns:
             indices.append(names.index(candidates[0]))
         if indices[0] == indices[1]:
             raise ValueError(
-                f"label: expected another column than that of the strings, got {names[indices[0]]!r} twice"
+                f"label: expected a column other than the strings', got {names[indices[0]]!r} twice; name another"
             )
         for index, name in enumerate(names):
             if index in indices:

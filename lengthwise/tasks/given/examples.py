@@ -1,4 +1,4 @@
-"""Labeled strings: symbols and classes as numbers, without duplicates and contradictions."""
+"""Labeled strings: symbols and classes as ids, without duplicates and contradictions."""
 
 import json
 from collections import Counter, defaultdict
@@ -14,17 +14,17 @@ from jaxtyping import Bool, Int64
 from lengthwise.conventions import IGNORE
 
 Supervision = Literal["last", "prefix"]
-"""A label is the answer to its whole string, or has one answer for each symbol."""
+"""With "last", a label is the answer to its whole string; with "prefix", there is one label for each symbol."""
 
 MAX_NAMES = 10_000
-"""Symbols or classes, at most: where there are more, a column was taken for another."""
+"""The largest number of symbols or of classes; more are a sign that a wrong column was read."""
 
 MAX_NAMED_COLUMNS = 10
-"""The most columns that are named as not used."""
+"""The largest number of unused columns that a message names."""
 
 
 class Row(NamedTuple):
-    """A string's symbols and its labels: one, or one for each symbol; `number` is that of its line, for errors."""
+    """A string's symbols, its label or a label for each symbol, and the number of its line for errors."""
 
     symbols: Sequence[str]
     labels: Sequence[str]
@@ -32,12 +32,12 @@ class Row(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What was read: rows, and how many of them were left out and why.
+    """The number of rows read, and how many were left out for which reason.
 
-    Of a string with several labels the most frequent one is kept, and so is that of each prefix where prefixes have
-    labels; where two are as frequent, the string is left out. `num_contradictory` are the rows with another label, or
-    with none that is kept. No net answers the empty string: its label is kept apart (`Examples.empty_label`).
-    `unused_columns` are the other columns of a table.
+    If a string has several labels, the most frequent one is kept; with a label for each symbol, this holds for each
+    prefix. If two labels are equally frequent, the string is left out. `num_contradictory` counts rows with another
+    label than the kept one, or without a kept label. No net answers the empty string, so that its label is stored
+    separately (`Examples.empty_label`). `unused_columns` are the other columns of a table.
     """
 
     num_rows: int
@@ -47,14 +47,14 @@ class Counts(NamedTuple):
     unused_columns: tuple[str, ...] = ()
 
     def left_out(self) -> str:
-        """Which rows were left out, in words."""
+        """Return a clause with the numbers of rows that were left out."""
         return (
             f"{self.num_duplicates:,} duplicates, {self.num_contradictory:,} that contradict others, "
             f"{self.num_empty:,} of the empty string"
         )
 
     def not_used(self) -> str:
-        """The columns that were not used, in words; empty if there are none."""
+        """Return a clause with the names of unused columns, or an empty string."""
         if not self.unused_columns:
             return ""
         known, count = self.unused_columns[:MAX_NAMED_COLUMNS], len(self.unused_columns)
@@ -64,13 +64,13 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Strings one after another in `ids`, from `starts[n]` to `starts[n + 1]`; `targets` are `IGNORE` where unlabeled.
+    """Strings, stored one after another in `ids` from `starts[n]` to `starts[n + 1]`, and their labels.
 
-    `rows` has the number of the first row of each string, for errors.
-    `empty_label` is that of the empty string, and empty where it has none.
+    `targets` contains `IGNORE` where a label is missing. `rows` has the number of each string's first row, for errors.
+    `empty_label` is the label of the empty string, or "".
 
     Raises:
-        ValueError: there is one class, or no string.
+        ValueError: there is only one class, or no string.
     """
 
     symbols: tuple[str, ...]
@@ -88,25 +88,25 @@ class Examples:
 
     @cached_property
     def lengths(self) -> Int64[np.ndarray, " N"]:
-        """Symbols of each string."""
+        """Return the number of symbols in each string."""
         return np.diff(self.starts)
 
     @cached_property
     def digest(self) -> str:
-        """A hash of strings, labels and their names."""
+        """Return a hash of the strings, the labels and their names."""
         names = json.dumps([self.symbols, self.classes])
         arrays = (self.ids, self.targets, self.starts)
         return blake2b(names.encode() + b"".join(array.tobytes() for array in arrays), digest_size=8).hexdigest()
 
     @property
     def final_targets(self) -> Int64[np.ndarray, " N"]:
-        """The answer to each whole string."""
+        """Return the answer to each whole string."""
         targets: np.ndarray = self.targets[self.starts[1:] - 1]
         return targets
 
     @cached_property
     def prefixes(self) -> Int64[np.ndarray, " M"]:
-        """A number of every prefix of every string, as `targets` lie: prefixes that are equal have the same one."""
+        """Return a number for every prefix of every string, in the order of `targets`; equal prefixes share it."""
         numbers, count = np.empty(len(self.ids), np.int64), 0
         rows, before = np.arange(len(self)), np.zeros(len(self), np.int64)
         for length in range(int(self.lengths.max(initial=0))):
@@ -118,17 +118,17 @@ class Examples:
         return numbers
 
     def of_length(self, length: int) -> tuple[Int64[np.ndarray, "K T"], Int64[np.ndarray, "K T"]]:
-        """Ids and targets of all strings of a length."""
+        """Return the ids and targets of all strings of a length."""
         rows = self.starts[:-1][self.lengths == length]
         positions = rows[:, None] + np.arange(length)
         return self.ids[positions], self.targets[positions]
 
     def row_of(self, index: int) -> int:
-        """The number of the row from which `ids[index]` was read."""
+        """Return the number of the row from which `ids[index]` was read."""
         return int(self.rows[np.searchsorted(self.starts, index, side="right") - 1])
 
     def part(self, is_kept: Bool[np.ndarray, " N"]) -> "Examples":
-        """Some of the strings, with the same symbols and classes."""
+        """Return some of the strings, with the same symbols and classes."""
         kept = np.repeat(is_kept, self.lengths)
         starts = np.concatenate([[0], self.lengths[is_kept].cumsum()])
         return Examples(
@@ -144,16 +144,16 @@ class Examples:
         )
 
     def text(self, index: int, separator: str) -> str:
-        """A string as text."""
+        """Return a string as text."""
         return separator.join(self.symbols[v] for v in self.ids[self.starts[index] : self.starts[index + 1]])
 
 
 def examples_from(rows: Iterable[Row], supervision: Supervision, *, min_classes: int = 2) -> Examples:
-    """Number symbols and classes, in the order of their names, and leave out what is there twice.
+    """Return examples with numbered symbols and classes, in the order of their names, and without duplicates.
 
     Raises:
-        ValueError: a string has no label, or not one for each symbol; there are fewer classes than `min_classes`, or no
-            string.
+        ValueError: a string lacks its label, or a label for each symbol; there are fewer classes than `min_classes`, or
+            no strings.
 
     Example:
         >>> examples = examples_from([Row("ab", ["in"], 1), Row("b", ["out"], 2), Row("ab", ["in"], 3)], "last")
@@ -182,9 +182,10 @@ def examples_from(rows: Iterable[Row], supervision: Supervision, *, min_classes:
 def _without_repetitions(
     rows: Iterable[Row], supervision: Supervision
 ) -> tuple[list[Sequence[str]], list[list[str]], list[int], str, Counts]:
-    """Each string once, its labels, each the most frequent one, its first row; the empty string's label; and counts.
+    """Return each string once, its majority labels, its first row, the empty string's label, and counts.
 
-    Prefixes are numbered as nodes of their tree where they have labels; else strings are. Each gets a vote of each row.
+    If prefixes have labels, they are numbered as nodes of their tree, otherwise whole strings are numbered. Each row
+    is one vote for the label of its string, or for the labels of its prefixes.
     """
     nodes: dict[tuple[int, str], int] = {}
     whole: dict[Sequence[str], int] = {}
@@ -232,7 +233,7 @@ def _without_repetitions(
 
 
 def _is_tied(votes: Counter[str]) -> bool:
-    """Whether no label is the most frequent one."""
+    """Return whether two labels are the most frequent ones."""
     counts = sorted(votes.values())
     return counts[-2:-1] == counts[-1:]
 
@@ -246,5 +247,5 @@ def _check_labels(symbols: Sequence[str], labels: Sequence[str], number: int, su
 
 
 def _natural(name: str) -> tuple[int, int, str]:
-    """Numbers by size, before words."""
+    """Return a key that sorts numbers by size, and before words."""
     return (0, int(name), name) if name.isascii() and name.isdigit() and len(name) < 19 else (1, 0, name)

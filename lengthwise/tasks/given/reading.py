@@ -19,18 +19,18 @@ from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples
 from lengthwise.validation import check_kind
 
 MAX_LINE = 8_000_000
-"""The longest line of a file, or text in one of its cells, in characters."""
+"""The longest line of a file, and the longest text in one of its cells, in characters."""
 
 MAX_STRING = 1_000_000
-"""The most symbols of one string."""
+"""The longest string, in symbols."""
 
 MAX_ROW_GROUP = 500_000_000
-"""The most bytes of strings and labels in a row group of Parquet, before compression."""
+"""The largest size of strings and labels in a row group of Parquet, in bytes before compression."""
 
 MAX_ROWS = 5_000_000
 MAX_SYMBOLS = 100_000_000
 MAX_LABELS = 10_000_000
-"""The most rows, symbols and labels in all. A row or a label takes up to a kilobyte of memory, a symbol 50 bytes."""
+"""The largest numbers of rows, symbols and labels. A row or label takes up to a kilobyte of memory, a symbol 50 B."""
 
 
 def read_examples(
@@ -42,18 +42,18 @@ def read_examples(
     supervision: Supervision = "last",
     min_classes: int = 2,
 ) -> Examples:
-    """Labeled strings from a file, a data frame, or pairs (string, label).
+    """Return labeled strings from a file, a data frame, or pairs (string, label).
 
-    Files are CSV, TSV, JSONL, Parquet or the formats of Abbadingo and StaMInA (`.dat`), by their suffix. Symbols are
-    characters or, with a separator, words; where a string, or its labels, is a list, its items. Columns are `string`
-    and `label`, or those with usual names. A table of two columns needs no header. `counts.unused_columns` names the
-    columns that are not used.
+    Files are CSV, TSV, JSONL, Parquet or the formats of Abbadingo and StaMInA (`.dat`), recognized by their suffix.
+    Symbols are the characters of a text or, with a separator, its words; if a string or its labels are a list, they are
+    its items. Columns are `string` and `label`, or columns with usual names. A table of two columns needs no header.
+    `counts.unused_columns` names the columns that are not used.
 
     Raises:
-        ValueError: the file is missing, of another kind, or not UTF-8; there is no such column, or one that says how
-            much a row counts; a row has no label, or with `supervision="prefix"` not one for each symbol; there are
-            fewer classes than `min_classes`; a line or a string is longer than `MAX_LINE` or `MAX_STRING`, or there are
-            more than `MAX_ROWS`, `MAX_SYMBOLS` or `MAX_LABELS` in all.
+        ValueError: the file is missing, of another kind, or not UTF-8; a column is missing, or contains weights; a row
+            lacks its label, or with `supervision="prefix"` a label for each symbol; there are fewer classes than
+            `min_classes`; a line or a string is longer than `MAX_LINE` or `MAX_STRING`; or there are more than
+            `MAX_ROWS`, `MAX_SYMBOLS` or `MAX_LABELS` in total.
 
     Example:
         >>> read_examples([("ab", "in"), ("ba", "out")]).symbols
@@ -82,7 +82,7 @@ def read_examples(
 
 
 Pairs = Iterable[tuple[int, Any]]
-"""The number of a row, and its string and label."""
+"""The number of each row, with its string and label."""
 
 
 def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision: Supervision) -> Iterator[Row]:
@@ -98,8 +98,8 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
             )
         if supervision == "last" and _is_list(label):
             raise ValueError(
-                f"examples: row {number:,}: expected one label, got a list of {len(label)}; where there is one for "
-                "each symbol, choose supervision 'prefix'"
+                f"examples: row {number:,}: expected one label, got a list of {len(label)}; if there is one for each "
+                "symbol, choose supervision 'prefix'"
             )
         try:
             parts = Row(split(string), split(label) if supervision == "prefix" else [_name(label)], number)
@@ -120,7 +120,7 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
         ):
             if count > bound:
                 raise ValueError(
-                    f"examples: row {number:,}: expected at most {bound:,} {what} in all, got more; draw some rows"
+                    f"examples: row {number:,}: expected at most {bound:,} {what} in all, got more; give fewer rows"
                 )
         yield parts
 
@@ -131,7 +131,7 @@ def _split(value: Any, separator: str) -> Sequence[str]:
             raise ValueError(f"expected symbols in a list, got {str(others[0])[:60]}; name them by text")
         names = [_name(item) for item in value]
         if "" in names:
-            raise ValueError(f"expected a symbol in each place of a list, got {value[names.index('')]!r}")
+            raise ValueError(f"expected a symbol at each index of a list, got {value[names.index('')]!r}")
         return names
     if isinstance(value, Mapping):
         raise ValueError(f"expected a string, or a list of symbols, got an object of {len(value)} entries")
@@ -140,19 +140,19 @@ def _split(value: Any, separator: str) -> Sequence[str]:
 
 
 def _is_list(value: object) -> bool:
-    """Whether it is a list of items: an array or a tensor of one dimension is."""
+    """Return whether a value is a list of items; arrays and tensors of one dimension are."""
     return isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
 
 
 def _is_missing(value: object) -> bool:
-    """Whether it is None, NaN, or what data frames have for a missing value."""
+    """Return whether a value is None, NaN, or a data frame's mark of a missing value."""
     is_nan = isinstance(value, Number) and value != value
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _name(value: Any) -> str:
-    """A label or symbol as text; a missing one is empty."""
-    if hasattr(value, "item"):  # a number of NumPy or torch
+    """Return a label or symbol as text; a missing one is empty."""
+    if hasattr(value, "item"):  # a number of NumPy or torch, whose text would show its type
         value = value.item()
     if _is_missing(value):
         return ""
@@ -162,7 +162,7 @@ def _name(value: Any) -> str:
 
 
 def _rows_of_file(path: Path, columns: Columns, *, checks_first: bool) -> Pairs:
-    """Rows of any kind of file; `checks_first`: of a table without a header, that its first row is none."""
+    """Yield the rows of any kind of file; `checks_first` rejects a first row that seems to be a header."""
     kind = path.suffix.lower()
     if kind not in KINDS:
         way_out = WAYS_OUT.get(kind, "save its rows as one of these")
@@ -181,7 +181,7 @@ def _rows_of_file(path: Path, columns: Columns, *, checks_first: bool) -> Pairs:
 
 
 def _lines(file: TextIOWrapper) -> Iterator[str]:
-    """The lines of a file; a ValueError names one that is longer than `MAX_LINE`."""
+    """Yield the lines of a file; raise a ValueError with the number of a line longer than `MAX_LINE`."""
     number = 1
     while line := file.readline(MAX_LINE + 1):
         if len(line) > MAX_LINE:
@@ -215,18 +215,18 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
                 yield rows.line_num, cells
     if checks_first and first_label is not None and rows.line_num > 1:
         raise ValueError(
-            f"label: expected the label {first_label!r} of the first row in another row, too, got it there alone; if "
+            f"label: expected the label {first_label!r} of the first row also in another row, got it there alone; if "
             f"that row is a header, name its columns {names[0]!r} (string) and {names[1]!r} (label)"
         )
 
 
 def _text(path: Path) -> TextIOWrapper:
-    """Open a file of text, with line breaks as they are."""
+    """Open a text file, and leave its line breaks as they are, because the CSV reader needs them in quotes."""
     return TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="")
 
 
 def _cells(row: Sequence[str], at: tuple[int, int], width: int, number: int) -> tuple[str, str]:
-    if len(row) <= max(at) or any(row[width:]):  # empty cells at the end are left out, or added, by spreadsheets
+    if len(row) <= max(at) or any(row[width:]):  # spreadsheets leave out, or add, empty cells at the end
         raise ValueError(
             f"examples: row {number:,}: expected {width} columns, got {len(row)}; look at commas and quotes"
         )
@@ -234,7 +234,7 @@ def _cells(row: Sequence[str], at: tuple[int, int], width: int, number: int) -> 
 
 
 def _rows_of_lines(path: Path, columns: Columns) -> Pairs:
-    """A JSON object, or a list of two, on each line."""
+    """Yield the JSON object, or the list of two, on each line."""
     keys = None
     with _text(path) as file:
         for number, line in enumerate(_lines(file), 1):
@@ -251,7 +251,7 @@ def _rows_of_lines(path: Path, columns: Columns) -> Pairs:
 
 
 def _keys(names: Sequence[str], columns: Columns, number: int, *, before: tuple[str, str] | None) -> tuple[str, str]:
-    """Under which names an object has string and label; `before`: where an object of an earlier row has them."""
+    """Return the names of an object's string and label; `before` are the names in earlier rows."""
     try:
         string, label = columns.find(names)
     except ValueError as problem:
@@ -266,7 +266,7 @@ def _keys(names: Sequence[str], columns: Columns, number: int, *, before: tuple[
 
 
 def _rows_of_competition(path: Path, columns: Columns) -> Pairs:
-    """Rows in the format of Abbadingo or StaMInA; a sign begins each line of the latter, a count the former."""
+    """Yield rows in the format of Abbadingo or StaMInA: the first line has a count, or a sign like all its lines."""
     with _text(path) as file:
         lines = enumerate(_lines(file), 1)
         first = next((numbered for numbered in lines if numbered[1].split()), (1, ""))
@@ -277,7 +277,7 @@ def _rows_of_competition(path: Path, columns: Columns) -> Pairs:
 
 
 def _rows_of_stamina(lines: Iterable[tuple[int, str]]) -> Pairs:
-    """A line for each string: + or -, then its symbols."""
+    """Yield a row for each line: + or -, then the symbols of a string."""
     for number, line in lines:
         words = line.split()
         if not words:
@@ -292,9 +292,9 @@ def _rows_of_stamina(lines: Iterable[tuple[int, str]]) -> Pairs:
 
 
 def _rows_of_abbadingo(path: Path, header: Sequence[str], lines: Iterable[tuple[int, str]]) -> Pairs:
-    """A line with the numbers of strings and of symbols, then for each string: label, length, symbols.
+    """Yield a row for each line but the first, which has the numbers of strings and symbols: label, length, symbols.
 
-    FlexFringe writes the number of attributes behind the second number.
+    FlexFringe appends the number of attributes to the second number.
     """
     numbers = [*header[:-1], *header[-1].split(":")] if len(header) == 2 else []
     if not numbers or not all(word.isascii() and word.isdigit() and len(word) < 20 for word in numbers):
@@ -319,13 +319,13 @@ def _rows_of_abbadingo(path: Path, header: Sequence[str], lines: Iterable[tuple[
         symbols.update(words[2:])
         yield number, (words[2:], words[0])
     if count != int(numbers[0]):
-        raise ValueError(f"{path}: expected {int(numbers[0]):,} strings, as its first line says, got {count:,}")
+        raise ValueError(f"{path}: expected {int(numbers[0]):,} strings, as in its first line, got {count:,}")
     if len(symbols) > int(numbers[1]):
-        raise ValueError(f"{path}: expected {int(numbers[1]):,} symbols, as its first line says, got {len(symbols):,}")
+        raise ValueError(f"{path}: expected {int(numbers[1]):,} symbols, as in its first line, got {len(symbols):,}")
 
 
 def _rows_of_parquet(path: Path, columns: Columns) -> Pairs:
-    open_file(path).close()  # a library would call it missing, or wait for a pipe
+    open_file(path).close()  # pyarrow would call an unreadable file missing, or wait for a pipe
     try:
         from pyarrow import parquet, types
     except ImportError:
@@ -333,7 +333,7 @@ def _rows_of_parquet(path: Path, columns: Columns) -> Pairs:
     schema = parquet.read_schema(path)
     indices = columns.find(schema.names) if columns.has_header(schema.names) else (0, 1)
     chosen = [schema.names[index] for index in indices]
-    # A text that is repeated is stored once. It stays so in memory, and becomes Python's row by row.
+    # A repeated text is stored once in the file. It stays so in memory, and becomes a Python string row by row.
     texts = [name for name in chosen if types.is_string(schema.field(name).type)]
     with parquet.ParquetFile(path, read_dictionary=texts) as file:
         for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
@@ -365,7 +365,7 @@ def _rows_of_frame(frame: Any, columns: Columns) -> Pairs:
 
 
 TABLES = (".csv", ".tsv")
-"""Kinds whose first row may be a header."""
+"""Suffixes of files whose first row may be a header."""
 
 KINDS: Mapping[str, Callable[..., Pairs]] = {
     ".csv": partial(_rows_of_table, delimiter=","),
@@ -379,4 +379,4 @@ WAYS_OUT = {
     ".json": "write one object a line, as .jsonl",
     ".txt": "name a file of Abbadingo's or StaMInA's .dat, others as what they are",
 }
-"""What to do with files of other kinds."""
+"""Ways out for files of other kinds."""

@@ -16,44 +16,44 @@ from lengthwise.tasks.given.reading import read_examples
 
 
 class ExamplesTask(SymbolTask):
-    """Labeled strings that are given: nothing is known of any other string.
+    """Labeled strings from a user; nothing is known of other strings.
 
-    A batch is drawn from the examples of its length, each as likely, to train and to measure: a length curve is about
-    the strings that a net has learned. Hold some out, and measure these by `labeled_curve`.
+    A batch is drawn uniformly from the examples of its length, in training and in measurements. A length curve
+    therefore measures the strings that a net has learned. To measure others, hold some out and use `labeled_curve`.
     """
 
     @property
     @abstractmethod
     def examples(self) -> Examples:
-        """The examples."""
+        """Return the examples."""
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols that occur, in the order of their names."""
+        """Return the symbols that occur, in the order of their names."""
         return self.examples.symbols
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The labels that occur, in the order of their names."""
+        """Return the labels that occur, in the order of their names."""
         return self.examples.classes
 
     def is_legal_length(self, length: int) -> bool:
-        """Whether there is an example of this length."""
+        """Return whether there is an example of this length."""
         return length in _by_length(self.examples)
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether every class is the answer to an example of this length."""
+        """Return whether every class is the answer to an example of this length."""
         return self.is_legal_length(length) and len(self._answers(length)) == len(self.classes)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw examples of this length, each as likely."""
+        """Draw examples of this length uniformly."""
         self.check_length(length)
         inputs, targets = _by_length(self.examples)[length]
         rows = torch.randint(len(inputs), (batch_size,), generator=generator)
         return Batch(inputs[rows], targets[rows])
 
     def baseline(self, length: int) -> float:
-        """The share of the most frequent answer among the examples of this length."""
+        """Return the share of the most frequent answer among the examples of this length."""
         self.check_length(length)
         answers = self._answers(length)
         return max(answers.values()) / answers.total()
@@ -70,14 +70,14 @@ def _by_length(examples: Examples) -> dict[int, Batch]:
 
 @TASKS.register("examples")
 class GivenExamples(ExamplesTask):
-    """Labeled strings from a file (`read_examples`), of which a batch is drawn.
+    """Labeled strings from a file (`read_examples`), from which batches are drawn.
 
-    `split` stands between symbols, which are characters without it. `digest`, which is filled in, stands for what the
-    file says: with other examples a task is another one. Without a file the examples are the strings of up
-    to 8 symbols a and b, and whether they have an odd number of b.
+    `split` is the separator of symbols; without it, symbols are characters. `digest` is computed from the content of
+    the file, so that a task with other examples is another task. Without a file, the examples are the strings of up to
+    8 symbols a and b, labeled by whether they have an odd number of b.
 
     Raises:
-        ValueError: the file cannot be read as examples, or has others than those that `digest` stands for.
+        ValueError: the file cannot be read as examples, or its examples do not have the given `digest`.
 
     Example:
         >>> task = GivenExamples()
@@ -104,7 +104,7 @@ class GivenExamples(ExamplesTask):
 
     @property
     def examples(self) -> Examples:
-        """What the file says."""
+        """Return the examples in the file."""
         if self.file is None:
             return _parity()
         examples = self._read_file(self.file)
@@ -114,7 +114,7 @@ class GivenExamples(ExamplesTask):
     def _read_file(self, file: Path) -> Examples:
         try:
             changed = file.stat().st_mtime_ns
-        except OSError:  # what is wrong with it, its reader says
+        except OSError:  # the reader below reports what is wrong with the file
             changed = 0
         return _read(file, changed, self.split, self.string, self.label, self.supervision)
 

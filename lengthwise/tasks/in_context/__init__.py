@@ -1,1 +1,1 @@
-"""Functions that are given by examples in the context."""
+"""Functions that the context defines by examples."""

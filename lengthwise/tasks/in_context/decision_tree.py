@@ -1,4 +1,4 @@
-"""Decision trees in context: what does a tree, known by some of its values, say of one more point?"""
+"""Decision trees in context: the value of a tree at one more point, from its values at some points."""
 
 from typing import Annotated, NamedTuple
 
@@ -12,7 +12,7 @@ from lengthwise.tasks.base import TASKS, Batch, VectorTask
 
 
 class Trees(NamedTuple):
-    """Full binary trees: the coordinate that each inner node compares, level by level, and the values of the leaves."""
+    """Full binary trees: the coordinate that each inner node compares, level by level, and the values of leaves."""
 
     coordinates: Int64[Tensor, "B I"]
     leaves: Float[Tensor, "B L"]
@@ -22,16 +22,17 @@ class Trees(NamedTuple):
 class DecisionTree(VectorTask):
     """In-context regression on random decision trees, one tree for each sequence, without noise.
 
-    A tree is full and `depth` deep. At an inner node a point x goes to the right if the node's coordinate of x is
-    above 0 and to the left otherwise; the leaf where it ends is the value y. Coordinates of nodes are uniform, leaves
-    and points are standard normal. The sequence is x_1, (y_1, 0, ..., 0), x_2, ..., x_P, where P = `length`: 2 P - 1
-    vectors of `dims` numbers; the target at x_i is y_i and everywhere else NaN. With `active_dims`, nodes ask for the
-    first `active_dims` coordinates alone, and all other coordinates of points are 0: a curriculum raises it and the
-    length.
+    A tree is full and has depth `depth`. At an inner node, a point x goes to the right if the node's coordinate of x is
+    above 0, and otherwise to the left. The leaf that it reaches is the value y. Coordinates of nodes are uniform;
+    leaves and points are standard normal.
 
-    `length` is the number of points, at most `max_points`. `baseline` is the error of predicting the mean, 0: the
-    variance of a leaf, 1. What simple learners answer is in `mean_so_far` and `nearest_neighbor`. Values and errors
-    have no unit; the source's figures are errors divided by `dims`.
+    With P = `length`, the sequence is x_1, (y_1, 0, ..., 0), x_2, ..., x_P: 2 P - 1 vectors of `dims` numbers. The
+    target at x_i is y_i, and NaN at other positions. With `active_dims`, nodes compare only the first `active_dims`
+    coordinates, and all other coordinates of points are 0. A curriculum raises it together with the length.
+
+    `length` is the number of points, at most `max_points`. `baseline` is the error of predicting the mean, 0, which is
+    the variance of a leaf, 1. `mean_so_far` and `nearest_neighbor` are simple learners to compare with. Values and
+    errors have no unit; the source's figures are errors divided by `dims`.
 
     Raises:
         ValueError: a field out of its range, `active_dims` above `dims`.
@@ -48,8 +49,8 @@ class DecisionTree(VectorTask):
         2208.01066), section 4, as used by Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical
         Analysis and Enhancement via Timestep Encoding" (arXiv 2410.01405), appendix C.3.
     Differs from the source: the last y, after which nothing is predicted, is left out. In the curriculum of Garg et al.
-        the nodes compare any of the `dims` coordinates, so that those of one that is 0 always lead to the left; in
-        the code of the second paper inputs are never truncated.
+        nodes compare any of the `dims` coordinates, so that a coordinate that is 0 always leads to the left. In the
+        code of the second paper, inputs are never truncated.
     """
 
     depth: Annotated[int, Field(ge=1, le=12)] = 4
@@ -67,11 +68,11 @@ class DecisionTree(VectorTask):
 
     @property
     def input_dim(self) -> int:
-        """The coordinates of a point."""
+        """Return the number of coordinates of a point."""
         return self.dims
 
     def is_legal_length(self, length: int) -> bool:
-        """From 1 to `max_points` points."""
+        """Return whether there are 1 to `max_points` points."""
         return 1 <= length <= self.max_points
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -89,13 +90,13 @@ class DecisionTree(VectorTask):
         return Batch(inputs, _at_points(values))
 
     def baseline(self, length: int) -> float:
-        """The variance of a leaf."""
+        """Return the variance of a leaf."""
         self.check_length(length)
         return 1.0
 
 
 def tree_values(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "B P"]:
-    """What each row's tree says of the row's points: all of them go down level by level."""
+    """Return the values of each row's tree at the row's points, which all descend level by level."""
     depth = trees.leaves.shape[1].bit_length() - 1
     nodes = torch.zeros(points.shape[:2], dtype=torch.int64)
     for _ in range(depth):
@@ -105,7 +106,7 @@ def tree_values(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "
 
 
 def tree_values_by_definition(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "B P"]:
-    """The same, point by point."""
+    """Return the same values, point by point."""
     values = torch.empty(points.shape[:2])
     num_inner = trees.coordinates.shape[1]
     for row in range(len(points)):
@@ -118,15 +119,15 @@ def tree_values_by_definition(trees: Trees, points: Float[Tensor, "B P V"]) -> F
 
 
 def mean_so_far(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
-    """Answers to a sequence by the mean of the values so far, 0 before there is one; laid out as targets are."""
+    """Answer each point by the mean of the values so far, the first by 0; the result has the layout of targets."""
     values = inputs[:, 1::2, 0]
     return _at_points(F.pad(values.cumsum(1) / torch.arange(1, values.shape[1] + 1), (1, 0)))
 
 
 def nearest_neighbor(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
-    """Answers to a sequence by the value of the nearest point so far, 0 before there is one; laid out as targets are.
+    """Answer each point by the value of the nearest point so far, the first by 0, in the layout of targets.
 
-    Nearest is by Euclidean distance over all coordinates.
+    Distances are Euclidean, over all coordinates.
     """
     points, values = inputs[:, ::2], inputs[:, 1::2, 0]
     if points.shape[1] == 1:
@@ -138,7 +139,7 @@ def nearest_neighbor(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
 
 
 def nearest_neighbor_by_definition(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
-    """The same, point by point."""
+    """Return the same answers, point by point."""
     answers = torch.full(inputs.shape[:2], torch.nan)
     answers[:, 0] = 0
     for row, sequence in enumerate(inputs):
@@ -149,7 +150,7 @@ def nearest_neighbor_by_definition(inputs: Float[Tensor, "B T V"]) -> Float[Tens
 
 
 def _at_points(values: Float[Tensor, "B P"]) -> Float[Tensor, "B T"]:
-    """Numbers at the positions of points in a sequence, NaN at those of values."""
+    """Return numbers at the positions of points in a sequence, and NaN at the positions of values."""
     answers = torch.full((len(values), 2 * values.shape[1] - 1), torch.nan)
     answers[:, ::2] = values
     return answers

@@ -1,4 +1,4 @@
-"""Recognition on the strings of a published code as well as on near misses."""
+"""Recognition with strings of a published code, or with near misses."""
 
 from abc import abstractmethod
 from typing import Literal
@@ -13,22 +13,23 @@ from lengthwise.tasks.regular.recognition import OUT, RecognitionTask
 class Chi2023Task(RecognitionTask):
     """Recognition of a language for which the code of Chi et al. has a sampler.
 
-    `sampling` is how strings are drawn:
+    `sampling` names the way in which strings are drawn:
 
     - ``"near-miss"``: as in every `RecognitionTask`.
-    - ``"chi2023"`` (not shuffled: first half inside, second half outside, and the extra string of an odd batch
-      outside): the samplers of the code, so that its tables can be measured again. Strings outside are uniform.
+    - ``"chi2023"``: by the samplers of the code, so that its tables can be measured again. Strings are not shuffled:
+      the first half is inside and the second half outside; an odd batch has one more outside. Strings outside are
+      uniform.
 
     Source: Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length
         Extrapolation" (arXiv 2305.03796), the code of section 5.
-    Differs from the source: in nothing but where a task says so.
+    Differs from the source: in nothing, except what a task documents.
     """
 
     sampling: Literal["near-miss", "chi2023"] = "near-miss"
 
     @abstractmethod
     def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Strings of the language as the code of Chi et al. draws them."""
+        """Draw strings of the language as the code of Chi et al. does."""
 
     def _draw_batch(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
         draw = {"near-miss": super()._draw_batch, "chi2023": self._draw_batch_chi2023}[self.sampling]

@@ -1,4 +1,4 @@
-"""Cycle navigation: where does a walk on a cycle end?"""
+"""Cycle navigation: the position at which a walk on a cycle ends."""
 
 from typing import Annotated, ClassVar
 
@@ -30,8 +30,8 @@ class CycleNavigation(RegularTask):
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (arXiv 2207.02098), Cycle Navigation; used by
         Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length
         Extrapolation" (arXiv 2305.03796), section 5.
-    Differs from the source: in the field `size` (theirs is 5); and the code of both moves by symbol - 1, where the
-        text of Chi et al., and this task, have 0 stay, 1 up and 2 down.
+    Differs from the source: the field `size` (5 there). The code of both moves by symbol - 1, while in the text of Chi
+        et al., and in this task, 0 stays, 1 goes up and 2 goes down.
     """
 
     prefix_exchangeable: ClassVar[bool] = True
@@ -40,25 +40,25 @@ class CycleNavigation(RegularTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The moves 0 (stay), 1 (up) and 2 (down)."""
+        """Return the moves 0 (stay), 1 (up) and 2 (down)."""
         return ("0", "1", "2")
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The positions on the cycle."""
+        """Return the positions on the cycle."""
         return tuple(str(position) for position in range(self.size))
 
     @property
     def transducer(self) -> Transducer:
-        """The positions; the state is the answer."""
+        """Return the machine whose states are the positions, which are also its answers."""
         return library.cycle(self.size)
 
     def is_legal_length(self, length: int) -> bool:
-        """Every length from 1."""
+        """Return whether the length is at least 1."""
         return length >= 1
 
     def is_balanced_length(self, length: int) -> bool:
-        """Every length at which the whole cycle is within reach."""
+        """Return whether the whole cycle is within reach."""
         return length >= 1 and 2 * length + 1 >= self.size
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -68,12 +68,12 @@ class CycleNavigation(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """The running sum of the moves modulo `size`; the move down counts as -1."""
+        """Return the running sum of the moves modulo `size`; the move down counts as -1."""
         moves = torch.where(inputs == 2, -1, inputs)
         return moves.cumsum(dim=1) % self.size
 
     def baseline(self, length: int) -> float:
-        """Probability of the likeliest position after `length` uniform moves, from the powers of the Markov chain."""
+        """Return the probability of the likeliest position after uniform moves, by powers of the Markov chain."""
         self.check_length(length)
         chain = self.transducer.semiautomaton.transition_matrix(np.full(3, 1 / 3))
         return float(np.linalg.matrix_power(chain, length)[0].max())

@@ -21,7 +21,7 @@ from lengthwise.validation import truncate
 _MACHINE = ("alphabet", "transitions", "accepting")
 
 MAX_GIVEN_STATES, MAX_TRANSITIONS = 2_000, 40_000
-"""The size of a table that is minimized when a task is made, at most: a few seconds of work."""
+"""The largest table that is minimized when a task is made, which takes a few seconds."""
 
 
 MAX_TITLE = 60
@@ -38,7 +38,7 @@ def check_title(title: str) -> None:
 
 
 NO_TITLE: Any = Field("", exclude_if=lambda title: not title)
-"""The default of a title, which specifications leave out."""
+"""The default of a title, which run specifications leave out."""
 
 
 @TASKS.register("dfa")
@@ -46,20 +46,19 @@ class DFALanguage(RecognitionTask):
     """Recognition of the strings that a deterministic automaton accepts.
 
     ``transitions[q]`` lists the next states of state q, one for each symbol of the `alphabet` (single characters, in a
-    list or as a text); the strings that lead from `start` to one of the states `accepting` are in the language. There
-    is no formula: the automaton answers, and draws strings inside, outside and near misses. The default is the binary
-    numbers that 3 divides.
+    list or as a text). A string is in the language if it leads from `start` to one of the states in `accepting`. It
+    has no formula. The automaton itself answers, and draws strings inside, outside and near misses. The default is the
+    language of binary numbers divisible by 3.
 
-    The fields are the entries of `DFA.to_json`: a machine of automata-lib is ``make_task("dfa",
-    **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.formats`) is read into
-    these fields when the task is made, and named nowhere after that.
+    The fields are the entries of `DFA.to_json`. The task of a machine of automata-lib is ``make_task("dfa",
+    **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.formats`) is read into these
+    fields when the task is made, and its name is not stored.
 
     Raises:
-        ValueError: some of the first three fields are given, but not all, or next to a file; the file holds no machine
-            that accepts or rejects; the alphabet is not made of distinct single characters; a state lacks a transition;
-            a state that is named does not exist; of the strings of one symbol or more, all are in the language, or
-            none; more than 1,000 states are needed, or more than 2,000 states or 40,000 transitions given.
-
+        ValueError: some of the first three fields are given, but not all, or together with a file; the file contains no
+            machine that accepts or rejects; the alphabet does not consist of distinct single characters; a state lacks
+            a transition; a named state does not exist; all strings of one symbol or more are in the language, or no
+            such string is; more than 1,000 states are needed, or more than 2,000 states or 40,000 transitions given.
     Example:
         >>> task = DFALanguage(alphabet="ab", transitions=((0, 1), (1, 0)), accepting=(1,))
         >>> task.solve(task.encode("abba")[None]).tolist()
@@ -107,12 +106,12 @@ class DFALanguage(RecognitionTask):
 
     @property
     def language(self) -> DFA:
-        """The smallest automaton of the language."""
+        """Return the smallest automaton of the language."""
         return _language(self.alphabet, self.transitions, self.accepting, self.start)
 
 
 def _entries(labeled: LabeledMachine, accept: str | None) -> dict[str, Any]:
-    """The fields of an automaton in a file, whose answers may be labels of logs."""
+    """Return the fields of an automaton in a file, whose answers may be labels of logs."""
     if accept is not None:
         labeled = labeled.accepting(accept)
     index = acceptor_index(labeled.classes)
@@ -123,7 +122,7 @@ def _entries(labeled: LabeledMachine, accept: str | None) -> dict[str, Any]:
 
 
 def fields_of_file(fields: Mapping[str, Any], entries: Callable[[LabeledMachine], dict[str, Any]]) -> Mapping[str, Any]:
-    """The entries of the machine in the `file` that is given, and a title; or the fields themselves without a file."""
+    """Return the fields of the machine in the given `file`, and a title; without a file, return the given fields."""
     file = fields.get("file")
     if file is None:
         return fields

@@ -1,4 +1,4 @@
-"""Equal ends: is the last symbol the first one again?"""
+"""Equal ends: whether the last symbol equals the first one."""
 
 from typing import Annotated, ClassVar
 
@@ -16,8 +16,8 @@ class EqualEnds(RegularTask):
     """Whether symbol t equals symbol 1, over independent uniform digits below `num_digits`; EvenPair(M) of Fan et al.
 
     ``answer_t = 1 if symbol_t = symbol_1, else 0``, which is always 1 at t = 1. The classes are 0 (they differ) and 1.
-    A constant answer is right 4 times out of 5 with five digits; with two, this is `even-pairs` with its classes
-    exchanged.
+    With five digits, a constant answer is right 4 times out of 5. With two digits, this is `even-pairs` with its
+    classes exchanged.
 
     Raises:
         ValueError: `num_digits` is not in 2 ... 10 (digits are single symbols).
@@ -29,8 +29,8 @@ class EqualEnds(RegularTask):
 
     Source: Fan et al., "Advancing Regular Language Reasoning in Linear Recurrent Neural Networks" (arXiv 2309.07412),
         section 4.1, EvenPair(M).
-    Differs from the source: in its name, which for two symbols other benchmarks give to a task with the classes
-        exchanged.
+    Differs from the source: the name. Other benchmarks use the source's name for a task over two symbols with the
+        classes exchanged.
     """
 
     prefix_exchangeable: ClassVar[bool] = True
@@ -39,25 +39,25 @@ class EqualEnds(RegularTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The digits."""
+        """Return the digits."""
         return tuple(map(str, range(self.num_digits)))
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """0 (first and last symbol differ) and 1 (they are equal)."""
+        """Return 0 (first and last symbol differ) and 1 (they are equal)."""
         return ("0", "1")
 
     @property
     def transducer(self) -> Transducer:
-        """The first symbol, and whether the last one equals it."""
+        """Return a machine whose state is the first symbol, and whether the last one equals it."""
         return library.equal_ends(self.num_digits)
 
     def is_legal_length(self, length: int) -> bool:
-        """Every length from 1."""
+        """Return whether the length is at least 1."""
         return length >= 1
 
     def is_balanced_length(self, length: int) -> bool:
-        """Every length from 2: a single symbol equals itself."""
+        """Return whether the length is at least 2, since a single symbol equals itself."""
         return length >= 2
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -71,6 +71,6 @@ class EqualEnds(RegularTask):
         return (inputs == inputs[:, :1]).to(torch.int64)
 
     def baseline(self, length: int) -> float:
-        """1 for one symbol, else ``1 - 1 / num_digits``: the ends mostly differ."""
+        """Return 1 for one symbol, else ``1 - 1 / num_digits``, since the ends mostly differ."""
         self.check_length(length)
         return 1.0 if length == 1 else 1 - 1 / self.num_digits

@@ -1,4 +1,4 @@
-"""Even pairs: do first and last symbol agree?"""
+"""Even pairs: whether the first and last symbol agree."""
 
 from typing import ClassVar
 
@@ -14,8 +14,8 @@ from lengthwise.tasks.base import TASKS, Batch, RegularTask
 class EvenPairs(RegularTask):
     """The number of factors `ab` and `ba` modulo 2, over independent fair symbols.
 
-    ``answer_t = #{1 < s <= t : symbol_s is not symbol_(s-1)} mod 2``, which is 0 exactly where symbol t is the first
-    symbol again; the classes are the two remainders.
+    ``answer_t = #{1 < s <= t : symbol_s is not symbol_(s-1)} mod 2``, which is 0 exactly if symbol t equals the first
+    symbol. The classes are the two remainders.
 
     Example:
         >>> task = EvenPairs()
@@ -33,25 +33,25 @@ class EvenPairs(RegularTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols a and b."""
+        """Return the symbols a and b."""
         return ("a", "b")
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The remainders 0 (even) and 1 (odd)."""
+        """Return the remainders 0 (even) and 1 (odd)."""
         return ("0", "1")
 
     @property
     def transducer(self) -> Transducer:
-        """The last symbol and the answer so far."""
+        """Return a machine whose state is the last symbol and the answer so far."""
         return library.even_pairs()
 
     def is_legal_length(self, length: int) -> bool:
-        """Every length from 1."""
+        """Return whether the length is at least 1."""
         return length >= 1
 
     def is_balanced_length(self, length: int) -> bool:
-        """Every length from 2: a single symbol has no pairs."""
+        """Return whether the length is at least 2, since a single symbol has no pairs."""
         return length >= 2
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -61,10 +61,10 @@ class EvenPairs(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Whether each symbol differs from the first."""
+        """Return whether each symbol differs from the first."""
         return (inputs != inputs[:, :1]).to(torch.int64)
 
     def baseline(self, length: int) -> float:
-        """One half, and 1 at length 1."""
+        """Return one half, or 1 at length 1."""
         self.check_length(length)
         return 0.5 if self.is_balanced_length(length) else 1.0

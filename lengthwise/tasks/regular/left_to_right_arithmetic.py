@@ -15,7 +15,7 @@ class LeftToRightArithmetic(ModularArithmetic):
     """The value modulo `modulus` of digits joined by `+`, `-` and `*`, each applied to the value so far.
 
     Everything else is as in `modular-arithmetic`, which multiplies before it adds: 1+2*3 is 7 there and 9 here. Each
-    operator with its operand is a map v -> a v + b, so that the machine is smaller: it need not keep a term apart.
+    operator with its operand is a map v -> a v + b, so that the machine is smaller: it keeps no separate term.
 
     Example:
         >>> task = LeftToRightArithmetic(modulus=5)
@@ -29,7 +29,7 @@ class LeftToRightArithmetic(ModularArithmetic):
 
     @property
     def transducer(self) -> Transducer:
-        """The value so far, and the operator that waits for its operand."""
+        """Return a machine whose state is the value so far, and the operator that waits for its operand."""
         return library.left_to_right_arithmetic(self.modulus, self.leading_plus)
 
     def _solve_unled(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:

@@ -19,29 +19,30 @@ from lengthwise.tasks.base import TASKS, Batch, RegularTask, make_task
 from lengthwise.tasks.regular.dfa import NO_TITLE, check_title, fields_of_file
 
 MAX_TABLE = 100_000
-"""Entries of a machine's table, at most."""
+"""The largest number of entries in a machine's table."""
 
 MAX_SQUARED = 256
-"""States of a machine, at most, of whose transitions a matrix is made: of 50,000 it would take 20 GB."""
+"""The largest number of states with a matrix of transitions, which would take 20 GB for 50,000 states."""
 
 MAX_ATTEMPTS = 64
-"""How often strings without an answer are drawn again; then those that remain are drawn among the others alone."""
+"""The number of attempts at drawing strings with an answer; the rest is then drawn among these alone."""
 
 
 @TASKS.register("machine")
 class MachineTransduction(RegularTask):
     """The answers of a Moore machine to all prefixes of uniform strings.
 
-    ``table[q]`` lists the next states of state q, one for each of the `alphabet`; ``outputs[q]`` is the number of the
-    answer in q among the `answers`, or -100 where there is none. The strings that are drawn leave out those all of
-    whose answers are -100. The fields are those of `Transducer.to_json`, but for the names of symbols and answers. A
-    `file` of any format (`lengthwise.formats`) is read into these fields when the task is made. Tables, charts
-    and pages name the task by its `title`, by default the file's name without its suffix. The default machine says
-    whether a string ends in ba.
+    ``table[q]`` lists the next states of state q, one for each symbol of the `alphabet`. ``outputs[q]`` is the index of
+    the answer in q among the `answers`, or -100 for no answer. Strings whose answers are all -100 are not drawn. The
+    default machine answers whether a string ends in ba.
+
+    The fields are named as in `Transducer.to_json`, except for the names of symbols and answers. A `file` of any format
+    (`lengthwise.formats`) is read into these fields when the task is made. Tables, charts and pages name the task by
+    its `title`, by default the file's name without its suffix.
 
     Raises:
-        ValueError: the file holds no machine, or other fields are given, too; a state or an answer that is named does
-            not exist; names are there twice; no string has an answer.
+        ValueError: the file contains no machine, or is given together with other fields; a named state or answer does
+            not exist; a name occurs twice; no string has an answer.
 
     Example:
         >>> task = MachineTransduction(alphabet=("a", "b"), table=((0, 1), (0, 1)), outputs=(0, 1), answers=("A", "B"))
@@ -91,30 +92,30 @@ class MachineTransduction(RegularTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The alphabet."""
+        """Return the alphabet."""
         return self.alphabet
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The answers."""
+        """Return the answers."""
         return self.answers
 
     @property
-    def prefix_exchangeable(self) -> bool:  # type: ignore[override]  # where every string has an answer
-        """Whether every string has an answer: samples have one somewhere, which their prefixes need not have."""
+    def prefix_exchangeable(self) -> bool:  # type: ignore[override]  # depends on the machine
+        """Return whether every string has an answer: a sample has at least one, but its prefixes may have none."""
         return bool((self.transducer.outputs[self._reached] != IGNORE).all())
 
     @property
     def transducer(self) -> Transducer:
-        """The machine itself: there is no formula."""
+        """Return the machine itself, which replaces a formula."""
         return _transducer(self.alphabet, self.table, self.outputs, self.start)
 
     def is_legal_length(self, length: int) -> bool:
-        """Whether the whole string can have an answer."""
+        """Return whether the whole string can have an answer."""
         return length >= 1 and bool(self._possible(length)[self.transducer.outputs != IGNORE].any())
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether each answer that some string has can be that to a string of this length."""
+        """Return whether each answer that occurs can be the answer to a string of this length."""
         if length < 1:
             return False
         outputs = self.transducer.outputs
@@ -141,31 +142,31 @@ class MachineTransduction(RegularTask):
         return Batch(inputs, targets)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """The machine's answers."""
+        """Return the machine's answers."""
         return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
 
     def baseline(self, length: int) -> float:
-        """Probability of the likeliest last answer of the strings that are drawn: that to the whole, if it has one."""
+        """Return the probability of the likeliest last answer in the drawn strings."""
         self.check_length(length)
         odds = self._odds_of_answers(length)
         return float(odds.max() / odds.sum())
 
     @property
     def _reached(self) -> Int64[np.ndarray, "R V"]:
-        """The states after strings of one symbol or more."""
+        """Return the states after strings of one symbol or more."""
         machine = self.transducer
         reached: np.ndarray = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
         return reached
 
     def _possible(self, length: int) -> Bool[np.ndarray, " Q"]:
-        """Which states some string leads to: without probabilities, the least of which are no float64."""
+        """Return which states some string reaches, without probabilities, which may underflow."""
         return _row_after(self.transducer, length, _is_positive) > 0
 
     def _odds_of_answers(self, length: int) -> Float64[np.ndarray, " Y"]:
-        """The odds of each last answer to a uniform string.
+        """Return the odds of each last answer to a uniform string.
 
-        They are multiplied by what keeps those of the likeliest state at 1: most strings may have no answer, and
-        probabilities of the others be no float64.
+        They are scaled so that the likeliest state has odds 1. If most strings have no answer, the probabilities of the
+        others may underflow.
         """
         machine = _with_last_answers(self.transducer, len(self.classes))
         odds, answered = _row_after(machine, length, _scaled), machine.outputs != IGNORE
@@ -173,11 +174,11 @@ class MachineTransduction(RegularTask):
 
 
 Keep = Callable[[np.ndarray], np.ndarray]
-"""What makes numbers of odds that neither vanish nor grow."""
+"""A function that scales odds so that they neither vanish nor grow."""
 
 
 def _row_after_by_definition(machine: Transducer, length: int, keep: Keep) -> Float[np.ndarray, " Q"]:
-    """The odds of each state after a string, kept by `keep`, symbol by symbol."""
+    """Return the odds of each state after a string, scaled by `keep`, symbol by symbol."""
     table, leads_on = machine.semiautomaton.table, _leads_on(machine)
     row = keep(np.arange(len(table)) == machine.start)
     for _ in range(length):
@@ -188,7 +189,7 @@ def _row_after_by_definition(machine: Transducer, length: int, keep: Keep) -> Fl
 
 @lru_cache(maxsize=64)
 def _row_after(machine: Transducer, length: int, keep: Keep) -> Float[np.ndarray, " Q"]:
-    """The same, where there are few states, by squaring of matrices."""
+    """Return the same odds, by squaring of matrices if there are few states."""
     if machine.num_states > MAX_SQUARED:
         return _row_after_by_definition(machine, length, keep)
     step = keep(_transitions(machine))
@@ -210,10 +211,10 @@ def _scaled(odds: np.ndarray) -> Float[np.ndarray, "*N"]:
 
 
 def machine_task(labeled: LabeledMachine) -> MachineTransduction:
-    """The task of a machine.
+    """Return the task of a machine.
 
     Raises:
-        ValueError: names cannot be those of a task, the machine is too large, or no string has an answer.
+        ValueError: a task cannot have these names, the machine is too large, or no string has an answer.
     """
     task = make_task(MachineTransduction.name, **machine_fields(labeled))
     assert isinstance(task, MachineTransduction)
@@ -221,7 +222,7 @@ def machine_task(labeled: LabeledMachine) -> MachineTransduction:
 
 
 def machine_fields(labeled: LabeledMachine) -> dict[str, Any]:
-    """The fields of the task of a machine."""
+    """Return the fields of the task of a machine."""
     machine = labeled.machine
     return {
         "alphabet": machine.symbols,
@@ -241,7 +242,7 @@ def _transducer(
 
 @lru_cache(maxsize=64)
 def _answered_strings(machine: Transducer) -> StringSampler:
-    """Uniform draws of strings that have an answer, or a prefix with one: state Q + q is q after an answer."""
+    """Return a sampler of strings with an answer to a prefix: state Q + q is state q after such an answer."""
     table, answered = machine.semiautomaton.table, machine.outputs != IGNORE
     size = len(table)
     before = table + size * answered[table]
@@ -251,7 +252,7 @@ def _answered_strings(machine: Transducer) -> StringSampler:
 
 @lru_cache(maxsize=64)
 def _with_last_answers(machine: Transducer, num_classes: int) -> Transducer:
-    """The machine that, where another has no answer, gives that one's last: state q (Y + 1) + y is q after answer y."""
+    """Return a machine that repeats the last answer until the next one: state q (Y + 1) + y is q after answer y."""
     if (machine.outputs != IGNORE).all():
         return machine
     table, size = machine.semiautomaton.table[:, None], num_classes + 1
@@ -265,7 +266,7 @@ def _with_last_answers(machine: Transducer, num_classes: int) -> Transducer:
 
 @lru_cache(maxsize=64)
 def _transitions(machine: Transducer) -> Float64[np.ndarray, "Q Q"]:
-    """The probability of each next state after a uniform symbol; 0 where no string gets an answer from there on."""
+    """Return the probability of each next state after a uniform symbol, 0 if no answer follows from there on."""
     table = machine.semiautomaton.table
     rows = np.arange(len(table))[:, None].repeat(table.shape[1], 1)
     odds = np.zeros((len(table), len(table)))
@@ -276,7 +277,7 @@ def _transitions(machine: Transducer) -> Float64[np.ndarray, "Q Q"]:
 
 @lru_cache(maxsize=64)
 def _leads_on(machine: Transducer) -> Bool[np.ndarray, " Q"]:
-    """The states from which some string gets an answer."""
+    """Return the states from which some string gets an answer."""
     leads_on: np.ndarray = machine.outputs != IGNORE
     while (before := leads_on | leads_on[machine.semiautomaton.table].any(1)).sum() > leads_on.sum():
         leads_on = before

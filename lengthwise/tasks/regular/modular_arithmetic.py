@@ -18,12 +18,12 @@ class ModularArithmetic(RegularTask):
     """The value modulo `modulus` of digits below it joined by `+`, `-` and `*`, where `*` binds before `+` and `-`.
 
     Operands are at odd positions (counted from 1) and supervised: the answer is the value of the expression that ends
-    there; operators are unsupervised, as is everything from the first symbol on that stands where it may not. Operands
-    are independent and uniform over the digits, operators over the three. The classes are the remainders.
+    there. Operators are not supervised, nor is anything from the first misplaced symbol on. Operands are independent
+    and uniform over the digits, operators over the three. The classes are the remainders.
 
-    A prefix that ends in an operand is distributed as a sample of its length, so one pass over a long expression stands
-    for every shorter one. With `leading_plus` every expression begins with a `+` that changes nothing but makes lengths
-    even and each operand one of a pair with the operator before it.
+    A prefix that ends in an operand is distributed as a sample of its length. One pass over a long expression therefore
+    measures every shorter one. With `leading_plus`, every expression begins with a `+` that has no effect on values. It
+    makes lengths even, and pairs each operand with the operator before it.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
@@ -37,7 +37,7 @@ class ModularArithmetic(RegularTask):
         (Simple), as their code defines it (with precedence); used by Chi et al., "Transformer Working Memory Enables
         Regular Language Reasoning and Natural Language Length Extrapolation" (arXiv 2305.03796), section 5, and by Fan
         et al., "Advancing Regular Language Reasoning in Linear Recurrent Neural Networks" (arXiv 2309.07412).
-    Differs from the source: the `+` that the code of Chi et al. puts in front is a choice; without it lengths are odd,
+    Differs from the source: the `+` that the code of Chi et al. puts in front is optional; without it lengths are odd,
         as in the other two. The alphabet has no unused symbol.
     """
 
@@ -48,21 +48,21 @@ class ModularArithmetic(RegularTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The digits below `modulus`, then + - *."""
+        """Return the digits below `modulus`, then + - *."""
         return (*"0123456789"[: self.modulus], "+", "-", "*")
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The remainders."""
+        """Return the remainders."""
         return tuple(str(remainder) for remainder in range(self.modulus))
 
     @property
     def transducer(self) -> Transducer:
-        """The total of the finished terms and the term that may still grow."""
+        """Return a machine whose state is the total of the finished terms and the term that may still grow."""
         return library.modular_arithmetic(self.modulus, self.leading_plus)
 
     def is_legal_length(self, length: int) -> bool:
-        """Odd lengths, with `leading_plus` even ones: an expression ends in an operand."""
+        """Return whether an expression can end in an operand: odd lengths, with `leading_plus` even ones."""
         return length >= 1 and length % 2 == (0 if self.leading_plus else 1)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -77,9 +77,9 @@ class ModularArithmetic(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Value of the expression that ends at each operand: the finished terms plus the signed product in progress.
+        """Return the value of the expression that ends at each operand: the finished terms plus the current product.
 
-        Terms are computed as if the expression were well-formed; what depends on a misplaced symbol is `IGNORE`.
+        Terms are computed as if the expression were well-formed; then what depends on a misplaced symbol is `IGNORE`.
         """
         if self.leading_plus:
             answers = torch.full_like(inputs, IGNORE)
@@ -112,7 +112,7 @@ class ModularArithmetic(RegularTask):
         return answers.T.contiguous()
 
     def baseline(self, length: int) -> float:
-        """Probability of the likeliest value, from the powers of the Markov chain of operator and operand."""
+        """Return the probability of the likeliest value, by powers of the Markov chain of operator and operand."""
         self.check_length(length)
         machine = self.transducer
         digit = np.arange(len(self.symbols)) < self.modulus

@@ -16,8 +16,8 @@ from lengthwise.tasks.regular.modular_arithmetic import ModularArithmetic
 class ModularArithmeticEquals(ModularArithmetic):
     """The value modulo `modulus` of an expression, answered at the = that ends it.
 
-    The = has the answer of the operand before it; operands keep theirs, and everything after an = is unsupervised. All
-    else is as in `modular-arithmetic`, except that no prefix of a sample is one, as it lacks the =.
+    The = has the answer of the operand before it. Operands keep their answers, and nothing is supervised after an =.
+    All else is as in `modular-arithmetic`, except that a prefix of a sample lacks the = and is not a sample.
 
     Example:
         >>> task = ModularArithmeticEquals(modulus=5)
@@ -26,23 +26,23 @@ class ModularArithmeticEquals(ModularArithmetic):
 
     Source: Beck et al., "xLSTM: Extended Long Short-Term Memory" (NeurIPS 2024), Modular Arithmetic (without brackets),
         as Grazzi et al. (ICLR 2025) and Terzić et al. (NeurIPS 2025) use it.
-    Differs from the source: operands have answers, too, where all prefixes are supervised; no unused symbols.
+    Differs from the source: if all prefixes are supervised, operands have answers as well; no unused symbols.
     """
 
     prefix_exchangeable: ClassVar[bool] = False
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The digits below `modulus`, then + - * =."""
+        """Return the digits below `modulus`, then + - * =."""
         return (*super().symbols, "=")
 
     @property
     def transducer(self) -> Transducer:
-        """That of `modular-arithmetic`, and the answers after an =."""
+        """Return the machine of `modular-arithmetic`, extended by the answers after an =."""
         return library.modular_arithmetic_equals(self.modulus, self.leading_plus)
 
     def is_legal_length(self, length: int) -> bool:
-        """Even lengths, with `leading_plus` odd ones."""
+        """Return whether the length is even, or with `leading_plus` odd."""
         return super().is_legal_length(length - 1)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -53,7 +53,7 @@ class ModularArithmeticEquals(ModularArithmetic):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Values up to the first =, there the one before it, and none afterwards."""
+        """Return values up to the first =, which repeats the value before it, and IGNORE afterwards."""
         values = super().solve(inputs)
         before = torch.nn.functional.pad(values, (1, -1), value=IGNORE)
         ends = inputs == self.modulus + 3
@@ -61,7 +61,7 @@ class ModularArithmeticEquals(ModularArithmetic):
         return torch.where(num_ends == 0, values, torch.where(ends & (num_ends == 1), before, IGNORE))
 
     def baseline(self, length: int) -> float:
-        """That of the expression."""
+        """Return the baseline of the expression."""
         self.check_length(length)
         return self._expression.baseline(length - 1)
 

@@ -1,4 +1,4 @@
-"""Which symbols may come next: the other form in which formal languages are learned."""
+"""Prediction of the symbols that may come next, the other common form in which formal languages are learned."""
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -19,25 +19,26 @@ from lengthwise.tasks.regular.recognition import REPEAT_WEIGHT, RecognitionTask
 from lengthwise.tasks.regular.scratchpad import BaseTask
 
 WEIGHTS = (1.0, REPEAT_WEIGHT)
-"""What a repeated symbol multiplies the odds of a string by: half of the strings are uniform, half persistent."""
+"""The factors by which a repeated symbol changes a string's odds: half of the strings are uniform, half persistent."""
 
 
 @TASKS.register("next-symbols")
 class NextSymbols(RegularTask):
     """The set of symbols that may come next in a string of a language, after every prefix.
 
-    After w, the symbol s may come next if some string of the language begins with w s; with `with_end`, the set also
-    says whether the string may end here, that is, whether w is in the language. Each set that occurs is a class.
-    `base` is a task of recognition (a name, or a name and fields), whose language is taken. Nothing is supervised after
-    a prefix with which no string of the language begins; samples have no such prefix.
+    After w, the symbol s may come next if some string of the language begins with w s. With `with_end`, the set also
+    contains the end if w is in the language. Each set that occurs is a class. `base` is a task of recognition (a name,
+    or a name and fields), which defines the language. Nothing is supervised after a prefix with which no string of the
+    language begins; samples have no such prefix.
 
-    A sample is a prefix of strings of the language; half of them are drawn uniformly among all of the length, and half
-    persistent: every symbol that repeats the one before multiplies the odds by `REPEAT_WEIGHT`. Lengths are balanced
-    where every set can be the answer; of D_2 and of D_n with an odd n none is.
+    A sample is a prefix of a string of the language. Half of the samples are drawn uniformly among all prefixes of the
+    length. The other half is persistent: every symbol that repeats the one before multiplies the odds by
+    `REPEAT_WEIGHT`. Lengths are balanced if every set can be the answer. D_2, and D_n with an odd n, have no balanced
+    length.
 
     Raises:
-        ValueError: the base task is unknown or recognizes no language, or the same set is the answer everywhere, as for
-            Tomita 5 and 6 without `with_end`: all symbols may always come next.
+        ValueError: the base task is unknown or recognizes no language, or the answer is the same set everywhere. This
+            holds for Tomita 5 and 6 without `with_end`, since all symbols may always come next.
 
     Example:
         >>> task = NextSymbols(base={"name": "bounded-dyck", "depth": 2})
@@ -48,11 +49,11 @@ class NextSymbols(RegularTask):
 
     Source: Bhattamishra et al., "On the Ability and Limitations of Transformers to Recognize Formal Languages" (arXiv
         2009.11264), section 4, after Gers and Schmidhuber (2001).
-    Differs from the source: a set is one class, and not a number for each of its symbols; a string counts by the answer
-        after its last symbol, and not only where all answers are right; strings are prefixes of any string of the
-        language, of one length, drawn uniformly or persistent, and not whole strings from a generator of each
-        language. The source has the end in no set; of Tomita 5 and 6 it has membership in place of the set, which is
-        what `with_end` gives.
+    Differs from the source: a set is one class instead of a number for each of its symbols. A string counts by the
+        answer after its last symbol, not by all answers together. Strings are prefixes of any string of the language,
+        of one length, drawn uniformly or persistently, instead of whole strings from a generator for each language.
+        The source has no end in its sets. For Tomita 5 and 6, its answer is membership instead of the set, as with
+        `with_end`.
     """
 
     prefix_exchangeable: ClassVar[bool] = False
@@ -74,32 +75,32 @@ class NextSymbols(RegularTask):
 
     @property
     def language(self) -> DFA:
-        """The language of the base task."""
+        """Return the language of the base task."""
         assert isinstance(self.base, RecognitionTask)
         return self.base.language
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Those of the language."""
+        """Return the symbols of the language."""
         return self.language.symbols
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The sets that occur after a symbol, named by what is in them."""
+        """Return the sets that occur after a symbol, named by their members."""
         return _next_sets(self.language, self.with_end).names
 
     @property
     def transducer(self) -> Transducer:
-        """The automaton of the language, its states answering with their sets."""
+        """Return the automaton of the language, whose states answer with their sets."""
         sets = _next_sets(self.language, self.with_end)
         return Transducer(self.language.semiautomaton, self.language.start, sets.outputs)
 
     def is_legal_length(self, length: int) -> bool:
-        """Whether some string of the language has a prefix of this length."""
+        """Return whether some string of the language has a prefix of this length."""
         return length >= 1 and bool(self._prefixes.sampler.possible(length).any())
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether each set can be the answer to a string of this length."""
+        """Return whether each set can be the answer to a string of this length."""
         if not self.is_legal_length(length):
             return False
         return set(range(len(self.classes))) <= set(self.transducer.outputs[self._prefixes.reached(length)].tolist())
@@ -114,11 +115,11 @@ class NextSymbols(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """What the automaton says: a language is all that there is, and no formula."""
+        """Return the automaton's answers, since a language has no other definition."""
         return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
 
     def baseline(self, length: int) -> float:
-        """Probability of the likeliest set after a sample."""
+        """Return the probability of the likeliest set after a sample."""
         self.check_length(length)
         return float(self._odds_of_answers(length).max())
 
@@ -128,12 +129,12 @@ class NextSymbols(RegularTask):
 
     def _odds_of_answers(self, length: int) -> Float64[np.ndarray, " Y"]:
         odds, outputs = self._prefixes.odds(length), self.transducer.outputs
-        is_possible = odds > 0  # the answer to the empty string, which is none, is never that to a sample
+        is_possible = odds > 0  # excludes states that only the empty string reaches, whose set may be no class
         return np.bincount(outputs[is_possible], odds[is_possible], len(self.classes))
 
 
 class _NextSets:
-    """The sets of a language: the names of those that occur after a symbol, and the number of each state's."""
+    """The sets of a language: the names of sets that occur after a symbol, and the index of each state's set."""
 
     def __init__(self, language: DFA, with_end: bool) -> None:
         table = language.semiautomaton.table
@@ -151,7 +152,7 @@ class _NextSets:
 
 
 def live_states(language: DFA) -> Bool[np.ndarray, " Q"]:
-    """The states from which an accepting one is reached, itself among them.
+    """Return the states from which an accepting state can be reached, which include accepting states.
 
     Example:
         >>> from lengthwise.automata import library
@@ -171,7 +172,7 @@ def _name(symbols: Sequence[str], key: tuple[bool, ...]) -> str:
 
 
 class _Prefixes:
-    """The prefixes of the strings of a language, and how likely each state is after one that was drawn."""
+    """The prefixes of a language's strings, and the probability of each state after a drawn prefix."""
 
     def __init__(self, language: DFA) -> None:
         self.language = language
@@ -181,12 +182,12 @@ class _Prefixes:
 
     @cached_property
     def sampler(self) -> StringSampler:
-        """Draws them uniformly (start 0) or persistent (start 1)."""
+        """Return a sampler that draws uniformly (start 0) or persistently (start 1)."""
         prefixes = DFA(self.language.semiautomaton, self.language.start, self.live)
         return joint_sampler([prefixes], WEIGHTS)
 
     def reached(self, length: int) -> Bool[np.ndarray, " Q"]:
-        """Which states some prefix of this length of at least 1 leads to: without probabilities, which underflow."""
+        """Return which states a prefix of this length, at least 1, reaches; computed without probabilities."""
         while len(self._reached) < length:
             before = self._reached[-1] if self._reached else np.arange(len(self.live)) == self.language.start
             after = np.zeros_like(self.live)
@@ -195,7 +196,7 @@ class _Prefixes:
         return self._reached[length - 1]
 
     def odds(self, length: int) -> Float64[np.ndarray, " Q"]:
-        """The probability of each state after a sample of this length of at least 1."""
+        """Return the probability of each state after a sample of this length, at least 1."""
         while len(self._odds[0]) < length:
             for weight, odds in zip(WEIGHTS, self._odds, strict=True):
                 odds.append(self._after_another_symbol(odds, weight))
@@ -206,7 +207,7 @@ class _Prefixes:
     def _after_another_symbol(
         self, odds: list[Float64[np.ndarray, "Q V"]], weight: float
     ) -> Float64[np.ndarray, "Q V"]:
-        """By state and last symbol; a prefix of a prefix is one, so that its odds are products along the string."""
+        """Return odds by state and last symbol; prefixes of prefixes are prefixes, so that odds multiply along them."""
         table = self.language.semiautomaton.table
         if odds:
             before = odds[-1].sum(axis=1, keepdims=True) + (weight - 1) * odds[-1]

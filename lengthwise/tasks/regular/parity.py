@@ -1,4 +1,4 @@
-"""Parity: is the number of `b` even or odd?"""
+"""Parity: whether the number of `b` is even or odd."""
 
 from typing import Annotated, ClassVar
 
@@ -37,21 +37,21 @@ class Parity(RegularTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols a and b."""
+        """Return the symbols a and b."""
         return ("a", "b")
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The remainders 0 (even) and 1 (odd)."""
+        """Return the remainders 0 (even) and 1 (odd)."""
         return ("0", "1")
 
     @property
     def transducer(self) -> Transducer:
-        """Two states that `b` exchanges."""
+        """Return a machine of two states that `b` exchanges."""
         return library.parity()
 
     def is_legal_length(self, length: int) -> bool:
-        """Every length from 1."""
+        """Return whether the length is at least 1."""
         return length >= 1
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -62,10 +62,10 @@ class Parity(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """The running sum modulo 2."""
+        """Return the running sum modulo 2."""
         return inputs.cumsum(dim=1) % 2
 
     def baseline(self, length: int) -> float:
-        """``(1 + |1 - 2p|^T) / 2``: the probability of the likelier remainder."""
+        """Return ``(1 + |1 - 2p|^T) / 2``, the probability of the likelier remainder."""
         self.check_length(length)
         return (1 + abs(1 - 2 * self.p) ** length) / 2

@@ -14,10 +14,11 @@ from lengthwise.tasks.regular.recognition import RecognitionTask
 class RandomLanguage(RecognitionTask):
     """Recognition of a random regular language: its minimal automaton has `num_states` states, `num_symbols` symbols.
 
-    `seed` numbers the languages of a size. `lengthwise.automata.random_languages.random_language` says how they are
-    drawn, the same on every machine, and which are rejected as trivial: every length from `num_states` on has strings
-    of both classes, and at least half of all pairs of states are still apart after 40 random symbols. Strings are drawn
-    as for every recognition task: uniform or in long runs inside, uniform and near misses outside.
+    `seed` is the index of a language among languages of the same size. `random_language` in
+    `lengthwise.automata.random_languages` draws them, the same on every machine, and rejects trivial ones. In those
+    that remain, every length from `num_states` on has strings of both classes, and at least half of all pairs of states
+    are still different after 40 random symbols. Strings are drawn as in every recognition task: uniform or in long runs
+    inside, uniform and near misses outside.
 
     Raises:
         ValueError: a size is out of its range, or there are hardly any languages of that size.
@@ -36,5 +37,5 @@ class RandomLanguage(RecognitionTask):
 
     @property
     def language(self) -> DFA:
-        """The minimal automaton that was drawn."""
+        """Return the minimal automaton that was drawn."""
         return random_language(self.num_states, self.num_symbols, self.seed)

@@ -1,4 +1,4 @@
-"""Recognition: is a string in a regular language? The shared part of its tasks, above all honest sampling."""
+"""Recognition of regular languages: the shared part of its tasks, above all the sampling of hard strings."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -20,49 +20,54 @@ from lengthwise.tasks.base_rates import ShallowTask
 Strings = Int64[np.ndarray, "N T"]
 
 Edit = Callable[[Strings, int, torch.Generator], Strings]
-"""A random change of strings, of their number of symbols, that keeps their length.
+"""A random change of strings, given their number of symbols, that keeps their length.
 
-Edits are numpy's: of a few strings they take a third of the time that torch's do.
+Edits use NumPy, which takes a third of torch's time for a few strings.
 """
 
 EDIT_ROUNDS = 8
-"""How often an edit that leaves a string in the language is drawn again."""
+"""The number of attempts for an edit that leaves the string in the language."""
 
 REPEAT_WEIGHT = 6.0
-"""What each symbol that repeats the one before multiplies the odds of a persistent string by."""
+"""The factor by which each symbol that repeats the one before changes the odds of a persistent string."""
 
 MAX_STATES = 1_000
-"""The size of the smallest automaton of a language that a task takes, at most."""
+"""The largest size, in states, of the smallest automaton of a task's language."""
 
 Alphabet = Annotated[tuple[str, ...], BeforeValidator(lambda given: tuple(given) if isinstance(given, str) else given)]
-"""Symbols in the order of their ids; a text is taken apart into its characters."""
+"""Symbols in the order of their ids; a text is split into its characters."""
 
 MAX_PAIRS = 256
-"""Of neighboring symbols, which a logistic regression counts."""
+"""The largest number of pairs of neighboring symbols that a logistic regression counts."""
 
 OUT, IN = 0, 1
-"""The classes, and the indices of the complement and of the language itself in a task's joint sampler."""
+"""The classes, which are also the indices of complement and language in a task's joint sampler."""
 
 
 class RecognitionTask(RegularTask, ShallowTask):
     """Whether a string is in a language; the classes are "out" and "in", and every prefix is supervised.
 
-    A task needs no more than its `language`. A sampled batch is half inside and half outside (an extra string falls to
-    either by chance), its rows shuffled. Where a length has no string of one class, the length is legal but not
-    balanced, and all strings come from the other.
+    A task must define only its `language`. A sampled batch is half inside and half outside, with its rows shuffled; an
+    extra string goes to either half by chance. If a length has strings of one class only, it is legal but not balanced.
 
-    Strings inside are drawn from the language, or, where a task has `profiles` (languages that partition its own, say
-    by depth), half of them from a uniformly drawn profile among those possible. Strings outside are near misses: a
-    quarter is uniform, a quarter is a string inside with one or two substitutions, a quarter is a string inside with a
-    window of another instead, and a quarter is drawn from `neighbor`, a language outside but close by; where
-    there is none, or none of the length, it is a string inside with two different symbols swapped. A draw from the
-    language, a profile or the neighbor is by a fair coin uniform or persistent: every symbol that repeats the one
-    before multiplies the odds of the string by `REPEAT_WEIGHT`. Long runs meet the bounds of a language often. An edit
-    that leaves the string in the language is drawn again, `EDIT_ROUNDS` times in all; then substitutions are tried as
-    often (swaps cannot lead out of Tomita 1, 5 and 6), and a string that is still inside is replaced by a uniform one
-    outside.
+    Strings inside are drawn from the language. A task may have `profiles`, languages that partition its own, for
+    example by depth. Half of the strings inside then come from a profile, drawn uniformly among the possible ones.
 
-    A prefix of a sample is not distributed as a sample of its length, so every length needs its own strings.
+    Strings outside are near misses, in four quarters:
+
+    - uniform strings outside,
+    - strings inside with one or two substitutions,
+    - strings inside with a window from another string inside,
+    - strings from `neighbor`, a language outside but close by; without one of this length, strings inside with two
+      different symbols swapped.
+
+    A draw from the language, a profile or the neighbor is uniform or persistent, by a fair coin. In a persistent draw,
+    every symbol that repeats the one before multiplies the odds of the string by `REPEAT_WEIGHT`: long runs often meet
+    the bounds of a language. An edit that leaves the string in the language is drawn again, up to `EDIT_ROUNDS` times
+    in total. Substitutions are then tried as often, since swaps cannot lead out of Tomita 1, 5 and 6. A string that is
+    still inside is replaced by a uniform one outside.
+
+    A prefix of a sample is not distributed as a sample of its length, so that every length needs its own strings.
     """
 
     prefix_exchangeable: ClassVar[bool] = False
@@ -71,43 +76,43 @@ class RecognitionTask(RegularTask, ShallowTask):
     @property
     @abstractmethod
     def language(self) -> DFA:
-        """The automaton of the language; the same object for equal tasks."""
+        """Return the automaton of the language, the same object for equal tasks."""
 
     @property
     def profiles(self) -> tuple[DFA, ...]:
-        """Languages that partition the task's own by a trait that uniform strings show unevenly; none by default."""
+        """Return languages that partition the task's own by a trait that uniform strings show unevenly."""
         return ()
 
     @property
     def neighbor(self) -> DFA | None:
-        """A language outside the task's own that is hard to tell from it; none by default."""
+        """Return a language outside the task's own that is hard to distinguish from it; none by default."""
         return None
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Outside and inside the language."""
+        """Return the names of outside and inside."""
         return ("out", "in")
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols of the language."""
+        """Return the symbols of the language."""
         return self.language.symbols
 
     @property
     def transducer(self) -> Transducer:
-        """The automaton of the language as a transducer to the classes."""
+        """Return the automaton of the language as a transducer to the classes."""
         return self.language.transducer
 
     def is_legal_length(self, length: int) -> bool:
-        """Every length from 1."""
+        """Return whether the length is at least 1."""
         return length >= 1
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether there are strings of this length both inside and outside."""
+        """Return whether there are strings of this length both inside and outside."""
         return self.is_legal_length(length) and bool(self._sampler.possible(length)[[OUT, IN]].all())
 
     def baseline(self, length: int) -> float:
-        """One half, and 1 where all strings are of one class."""
+        """Return one half, or 1 if all strings are of one class."""
         self.check_length(length)
         return 0.5 if self.is_balanced_length(length) else 1.0
 
@@ -120,12 +125,12 @@ class RecognitionTask(RegularTask, ShallowTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Strings of a batch, and whether each is in the language."""
+        """Draw the strings of a batch, and return them with whether each is in the language."""
         batch = self.sample(count, length, generator)
         return batch.inputs, batch.targets[:, -1]
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """The ends, whether all symbols occur equally often, both together, and the number of runs."""
+        """Return the ends, whether all symbols occur equally often, both together, and the number of runs."""
         counts = _symbol_counts(inputs, len(self.symbols))
         equal = (counts == counts[:, :1]).all(1).long()
         ends = len(self.symbols) * inputs[:, 0] + inputs[:, -1]
@@ -137,7 +142,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         }
 
     def shallow_counts(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, "N F"]]:
-        """How often each symbol occurs, and each pair of neighbors where there are at most `MAX_PAIRS` of them."""
+        """Return counts of symbols, and of pairs of neighbors if there are at most `MAX_PAIRS` of them."""
         num_symbols = len(self.symbols)
         counts = _symbol_counts(inputs, num_symbols)
         if num_symbols**2 > MAX_PAIRS:
@@ -146,21 +151,21 @@ class RecognitionTask(RegularTask, ShallowTask):
         return {"logistic regression on counts of symbols and pairs": torch.cat([counts, pairs], 1)}
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """What the automaton says of each prefix; a task that knows a formula gives that instead."""
+        """Return the automaton's answer to each prefix; a task with a formula overrides this."""
         return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
 
     @property
     def _sampler(self) -> StringSampler:
-        """Sampler of the complement, the language, the profiles and the neighbor, in this order; then persistent."""
+        """Return a sampler of complement, language, profiles and neighbor, in this order, first uniform ones."""
         return _sampler_of(self.language, self.profiles, self.neighbor)
 
     @property
     def _num_languages(self) -> int:
-        """How many languages the sampler draws from, each uniformly or persistently."""
+        """Return from how many languages the sampler draws, each uniformly and persistently."""
         return len(self._sampler.starts) // 2
 
     def _has_inside(self, length: int) -> bool:
-        """Whether the language has strings of this length."""
+        """Return whether the language has strings of this length."""
         return bool(self._sampler.possible(length)[IN])
 
     def _draw_batch(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
@@ -170,7 +175,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         extra = int(torch.randint(2, (), generator=generator)) if batch_size % 2 else 0
         num_inside = batch_size // 2 + extra
         num_outside = batch_size - num_inside
-        # Quarters of the strings outside; what is left over falls to any of them by chance.
+        # A random first quarter, so that the strings left over by four belong to any kind with equal probability.
         kind = (torch.arange(num_outside) + torch.randint(4, (), generator=generator)) % 4
         origin = torch.full((batch_size,), IN)
         origin[num_inside:][kind == 0] = OUT
@@ -184,7 +189,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return inputs[torch.randperm(batch_size, generator=generator)]
 
     def _varied(self, origin: Int64[Tensor, " B"], length: int, generator: torch.Generator) -> Int64[Tensor, " B"]:
-        """Every second row of the language becomes one of a possible profile; all but `OUT` may become persistent."""
+        """Move every second row of the language to a possible profile, and make rows persistent, except `OUT`."""
         first = IN + 1
         possible = np.flatnonzero(self._sampler.possible(length)[first : first + len(self.profiles)]) + first
         rows = torch.nonzero(origin == IN)[:, 0]
@@ -196,12 +201,12 @@ class RecognitionTask(RegularTask, ShallowTask):
         return origin + self._num_languages * persistent
 
     def _draw(self, origin: Int64[Tensor, " N"], length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Strings, uniform or persistent, each from the language of the joint sampler that `origin` names."""
+        """Draw strings, each from the language of the joint sampler that `origin` names."""
         uniforms = torch.rand(len(origin), length, generator=generator, dtype=torch.float64)
         return torch.from_numpy(self._sampler.sample(uniforms.numpy(), origin.numpy())).contiguous()
 
     def _edit_outside(self, strings: Strings, edit: Edit, generator: torch.Generator) -> Strings:
-        """Edit strings of the language so that they leave it; substitute, then draw uniformly, where no edit does."""
+        """Edit strings of the language until they leave it; at last substitute, then draw uniformly."""
         edited, inside = strings.copy(), np.arange(len(strings))
         for attempt in [edit] * EDIT_ROUNDS + [substitute] * EDIT_ROUNDS:
             changed = attempt(strings[inside], len(self.symbols), generator)
@@ -215,9 +220,9 @@ class RecognitionTask(RegularTask, ShallowTask):
 
 
 def check_language(language: DFA, setting: str) -> None:
-    """Raise a ValueError that names `setting` unless the language is small, and there is something to learn about it.
+    """Raise a ValueError that names `setting` unless the language is small and leaves something to learn.
 
-    That is so if of the strings of one symbol or more some are inside and some outside. `language` must be minimal.
+    Among strings of one symbol or more, some must be inside and some outside. `language` must be minimal.
     """
     if language.num_states > MAX_STATES:
         raise ValueError(
@@ -240,7 +245,7 @@ def _sampler_of(language: DFA, profiles: tuple[DFA, ...], neighbor: DFA | None) 
 
 
 def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
-    """Replace the symbols at one or at two positions (a fair choice; one where T is 1) by other symbols, uniformly."""
+    """Replace the symbols at one or two positions (a fair choice; one if T is 1) by other symbols, uniformly."""
     num_rows, length = strings.shape
     edited, rows = strings.copy(), np.arange(num_rows)
     first = torch.randint(length, (num_rows,), generator=generator).numpy()
@@ -254,7 +259,7 @@ def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -
 
 
 def transplant(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
-    """Replace a window of every string, uniform among all, by the same window of another string of the batch."""
+    """Replace a window of every string, uniform among all windows, by the same window of another string."""
     num_rows, length = strings.shape
     cuts = torch.rand(num_rows, length + 1, generator=generator).topk(2).indices.sort().values.numpy()
     position = np.arange(length)
@@ -263,12 +268,12 @@ def transplant(strings: Strings, num_symbols: int, generator: torch.Generator) -
 
 
 def swap(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
-    """Exchange the symbols of a uniformly drawn position and of a position that holds another symbol, if any does."""
+    """Exchange the symbols at a uniform position and at a position with another symbol, if there is one."""
     num_rows, length = strings.shape
     rows = np.arange(num_rows)
     first = torch.randint(length, (num_rows,), generator=generator).numpy()
     differs = strings != strings[rows, first][:, None]
-    # Where no symbol differs, every priority is 0 and the first position, which holds the same symbol, is taken.
+    # If no symbol differs, every priority is 0 and `argmax` takes the first position, which has the same symbol.
     second = (torch.rand(num_rows, length, generator=generator).numpy() * differs).argmax(1)
     edited = strings.copy()
     edited[rows, first], edited[rows, second] = strings[rows, second], strings[rows, first]
@@ -276,5 +281,5 @@ def swap(strings: Strings, num_symbols: int, generator: torch.Generator) -> Stri
 
 
 def _symbol_counts(inputs: Int64[Tensor, "N T"], num_symbols: int) -> Int64[Tensor, "N S"]:
-    """How often each symbol occurs in each string."""
+    """Return how often each symbol occurs in each string."""
     return torch.zeros(len(inputs), num_symbols, dtype=torch.int64).scatter_add_(1, inputs, torch.ones_like(inputs))

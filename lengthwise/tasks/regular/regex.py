@@ -16,15 +16,15 @@ class RegexLanguage(RecognitionTask):
     """Recognition of the strings that a whole regular expression matches.
 
     `pattern` has single characters as symbols, `.`, `[ab]`, `[a-d]`, `[^ab]`, groups, `|`, `*`, `+`, `?`, `{2}` and
-    `{2,5}`, a backslash before one of these characters that is a symbol, and no anchors (`dfa_from_regex` in
-    `lengthwise.automata.regex`). `alphabet` holds the symbols in the order of their ids (in a list or as a text); left
-    empty, they are those that the pattern names, sorted. There is no formula: the smallest automaton answers, and draws
-    strings inside, outside and near misses.
+    `{2,5}`, and a backslash before one of these characters if it is a symbol. It has no anchors. See `dfa_from_regex`
+    in `lengthwise.automata.regex`. `alphabet` contains the symbols in the order of their ids (in a list or as a text).
+    If it is empty, the symbols are the ones in the pattern, sorted. Instead of a formula, the smallest automaton
+    answers, and draws strings inside, outside and near misses.
 
     Raises:
-        ValueError: the pattern has an error (the message says where), or is too large; the alphabet is not made of
-            distinct single characters, or lacks one of the pattern's; of the strings of one symbol or more, all are in
-            the language, or none; the language needs more than 1,000 states.
+        ValueError: the pattern has an error (the message gives its position), or is too large; the alphabet does not
+            consist of distinct single characters, or lacks one of the pattern's; all strings of one symbol or more are
+            in the language, or no such string is; the language needs more than 1,000 states.
 
     Example:
         >>> task = RegexLanguage(pattern="(a|b)*abb")
@@ -43,7 +43,7 @@ class RegexLanguage(RecognitionTask):
 
     @property
     def language(self) -> DFA:
-        """The smallest automaton of the language."""
+        """Return the smallest automaton of the language."""
         return _language(self.pattern, self.alphabet)
 
 

@@ -1,4 +1,4 @@
-"""Scratchpads: a regular task whose strings have all intermediate answers in between."""
+"""Scratchpads: a regular task whose strings contain all intermediate answers."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -18,7 +18,7 @@ from lengthwise.validation import dump_named, validated
 
 
 def _made(given: object) -> object:
-    """The task of a name, or of a mapping with its name and fields; anything else as it is."""
+    """Return the task for a name, or for a mapping with its name and fields; return anything else unchanged."""
     fields = {"name": given} if isinstance(given, str) else given
     if not isinstance(fields, Mapping):
         return given
@@ -46,19 +46,19 @@ BaseTask = Annotated[
 
 @TASKS.register("scratchpad")
 class Scratchpad(RegularTask):
-    """A task whose answers are written down as they come: s_1 =q_1 s_2 =q_2 ... s_T, with answers q_t to s_1 ... s_t.
+    """A task whose strings contain its answers: s_1 =q_1 s_2 =q_2 ... s_T, with answers q_t to s_1 ... s_t.
 
-    The target at s_t is q_t, that of the task `base` (a name, or a name and fields); nothing is supervised at an
-    answer. `length` counts symbols and answers, 2T - 1 for T symbols of the base task. The symbols are those of the
-    base task, then `=` and the name of each class (with _ for spaces). A string that has a wrong answer, or in which
-    symbols and answers do not alternate, is malformed from there on.
+    The target at s_t is q_t, the answer of the task `base` (a name, or a name and fields); answers are not supervised.
+    `length` counts symbols and answers: 2T - 1 for T symbols of the base task. The symbols are the base task's symbols,
+    followed by `=` and the name of each class (with _ for spaces). A string with a wrong answer, or in which symbols
+    and answers do not alternate, is malformed from there on.
 
-    Samples have the right answers. `lengthwise.models.own_answers.OwnAnswers` answers strings of the base task with a
-    model's own answers in between.
+    Samples contain the right answers. `lengthwise.models.own_answers.OwnAnswers` answers strings of the base task with
+    a model's own answers in between.
 
     Raises:
-        ValueError: the base task is unknown, not regular, or leaves some prefix without an answer; a symbol has the
-            name of an answer, or a space in it.
+        ValueError: the base task is unknown, not regular, or leaves a prefix without an answer; a symbol has the name
+            of an answer, or contains a space.
 
     Example:
         >>> task = Scratchpad(base="parity")
@@ -72,7 +72,7 @@ class Scratchpad(RegularTask):
     Source: Chi et al. (2023), section 2.2; Anil et al., "Exploring length generalization in large language models"
         (NeurIPS 2022); Liu et al., "Transformers learn shortcuts to automata" (ICLR 2023); scratchpads: Nye et al.,
         "Show your work" (2021).
-    Differs from the source: the last answer, q_T, is a target alone and not part of the string.
+    Differs from the source: the last answer, q_T, is a target only and not part of the string.
     """
 
     base: BaseTask = Field("parity", validate_default=True)
@@ -93,23 +93,23 @@ class Scratchpad(RegularTask):
         return self
 
     @property
-    def prefix_exchangeable(self) -> bool:  # type: ignore[override]  # as the base task is
-        """Whether prefixes of the base task's samples are distributed as samples of their length."""
+    def prefix_exchangeable(self) -> bool:  # type: ignore[override]  # depends on the base task
+        """Return whether prefixes of the base task's samples are distributed as samples of their length."""
         return self.base.prefix_exchangeable
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Those of the base task, then its answers."""
+        """Return the symbols of the base task, then its answers."""
         return (*self.base.symbols, *("=" + "_".join(name.split()) for name in self.base.classes))
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The answers of the base task."""
+        """Return the answers of the base task."""
         return self.base.classes
 
     @property
     def transducer(self) -> Transducer:
-        """A state q of the base task before a symbol, one after it, which has its answer, and the sink."""
+        """Return a machine with a state before and after each symbol for each state of the base task, and a sink."""
         base = self.base.transducer
         table, num_states = base.semiautomaton.table, base.num_states
         before = np.arange(num_states)
@@ -124,27 +124,27 @@ class Scratchpad(RegularTask):
         return Transducer(Semiautomaton(step, self.symbols), base.start, outputs)
 
     def is_legal_length(self, length: int) -> bool:
-        """Every odd length 2T - 1 for which the base task has strings of length T."""
+        """Return whether the length is 2T - 1 for a legal length T of the base task."""
         return length % 2 == 1 and length >= 1 and self.base.is_legal_length(num_steps(length))
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether T is balanced for the base task."""
+        """Return whether T is balanced for the base task."""
         return self.is_legal_length(length) and self.base.is_balanced_length(num_steps(length))
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw strings of the base task, and write their answers down; every prefix that ends in a symbol counts."""
+        """Draw strings of the base task and insert their answers; every prefix that ends in a symbol is supervised."""
         self.check_length(length)
         strings = self.base.sample(batch_size, num_steps(length), generator).inputs
         inputs = self.write(strings)
         return Batch(inputs, self.solve(inputs))
 
     def write(self, strings: Int64[Tensor, "B N"]) -> Int64[Tensor, "B T"]:
-        """Strings of the base task with the right answer after each symbol but the last."""
+        """Return strings of the base task with the right answer after each symbol but the last."""
         answers = self.base.solve(strings) + len(self.base.symbols)
         return torch.stack([strings, answers], 2).flatten(1)[:, :-1].contiguous()
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """The base task's formula for every second symbol, up to what is malformed."""
+        """Return the base task's answers at every second symbol, up to the first malformed position."""
         num_symbols = len(self.base.symbols)
         steps, answers = inputs[:, ::2], inputs[:, 1::2]
         expected = self.base.solve(steps.clamp(max=num_symbols - 1))
@@ -156,11 +156,11 @@ class Scratchpad(RegularTask):
         return targets.masked_fill((~is_right).cumsum(1) > 0, IGNORE)
 
     def baseline(self, length: int) -> float:
-        """That of the base task."""
+        """Return the baseline of the base task."""
         self.check_length(length)
         return self.base.baseline(num_steps(length))
 
 
 def num_steps(length: int) -> int:
-    """The number T of symbols of the base task in a scratchpad of 2T - 1 symbols."""
+    """Return the number T of symbols of the base task in a scratchpad of 2T - 1 symbols."""
     return (length + 1) // 2

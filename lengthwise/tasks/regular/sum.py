@@ -1,4 +1,4 @@
-"""Sum: what is the sum of the digits modulo a small number?"""
+"""Sum: the sum of the digits modulo a small number."""
 
 from typing import Annotated, ClassVar
 
@@ -36,21 +36,21 @@ class Sum(RegularTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The digits below the modulus."""
+        """Return the digits below the modulus."""
         return tuple(map(str, range(self.modulus)))
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The remainders."""
+        """Return the remainders."""
         return self.symbols
 
     @property
     def transducer(self) -> Transducer:
-        """The remainders; the state is the answer."""
+        """Return the machine whose states are the remainders, which are also its answers."""
         return library.digit_sum(self.modulus)
 
     def is_legal_length(self, length: int) -> bool:
-        """Every length from 1."""
+        """Return whether the length is at least 1."""
         return length >= 1
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -60,10 +60,10 @@ class Sum(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """The running sum modulo `modulus`."""
+        """Return the running sum modulo `modulus`."""
         return inputs.cumsum(dim=1) % self.modulus
 
     def baseline(self, length: int) -> float:
-        """``1 / modulus``: all remainders are equally likely at every length."""
+        """Return ``1 / modulus``, since all remainders are equally likely at every length."""
         self.check_length(length)
         return 1 / self.modulus

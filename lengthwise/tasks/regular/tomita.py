@@ -26,7 +26,7 @@ class Tomita(Chi2023Task):
     7. ``0*1*0*1*``
 
     Raises:
-        ValueError: `index` is not in 1 ... 7, `sampling` is none of the two, or it is ``"chi2023"`` for index 2.
+        ValueError: `index` is not in 1 ... 7, `sampling` is unknown, or it is ``"chi2023"`` for index 2.
 
     Example:
         >>> task = Tomita(index=4)
@@ -36,10 +36,10 @@ class Tomita(Chi2023Task):
     Source: Tomita, "Dynamic construction of finite automata from examples using hill-climbing" (Cognitive Science
         Society, 1982); used by Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural
         Language Length Extrapolation" (arXiv 2305.03796), section 5 (3 to 6).
-    Differs from the source: the default sampling is ours. ``"chi2023"`` follows the code of Chi et al., which has no
-        language 2, and in which language 1 is ``0*``: here its symbols are exchanged. There, strings of language 1 are
-        uniform with probability 1/2 and otherwise inside, in no order; languages 5 and 6 are uniform; 3, 4 and 7
-        have generators of their own; and up to length 4 all strings of language 7 are inside.
+    Differs from the source: the default sampling is ours. ``"chi2023"`` follows the code of Chi et al. It has no
+        language 2, and its language 1 is ``0*``; here its symbols are exchanged. There, strings of language 1 are
+        uniform with probability 1/2 and otherwise inside, in no order. Languages 5 and 6 are uniform, and 3, 4 and 7
+        have separate generators. Up to length 4, all strings of language 7 are inside.
     """
 
     index: Annotated[int, Field(ge=1, le=7)] = 4
@@ -54,29 +54,29 @@ class Tomita(Chi2023Task):
 
     @property
     def language(self) -> DFA:
-        """The minimal automaton of the language."""
+        """Return the minimal automaton of the language."""
         return library.tomita(self.index)
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether strings of both classes are drawn at this length."""
+        """Return whether strings of both classes are drawn at this length."""
         if self.sampling == "chi2023" and self.index == 7:
             return length > 4
         return super().is_balanced_length(length)
 
     def baseline(self, length: int) -> float:
-        """One half, and 1 where all strings are of one class; ``(1 + 2^-T) / 2`` for "chi2023" of language 1."""
+        """Return one half, or 1 if all strings are of one class; ``(1 + 2^-T) / 2`` for "chi2023" of language 1."""
         if self.sampling == "chi2023" and self.index == 1:
             self.check_length(length)
             return (1 + 0.5**length) / 2
         return super().baseline(length)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """The definition of each language, in running sums of the symbols."""
+        """Return membership by the definition of each language, in running sums of the symbols."""
         member = _DEFINITIONS[self.index]
         return member(inputs).to(torch.int64)
 
     def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Strings of the language as the code of Chi et al. draws them."""
+        """Draw strings of the language as the code of Chi et al. does."""
         if self.index in _CHI2023:
             return _CHI2023[self.index](count, length, generator)
         return self._draw(torch.full((count,), IN), length, generator)
@@ -106,7 +106,7 @@ def _no_odd_run_after_odd_run(inputs: Int64[Tensor, "B T"]) -> Bool[Tensor, "B T
     before = (start - 1).clamp(min=0)
     follows_odd_ones = (start > 0) & odd.gather(1, before)
     open_fault = (inputs == 0) & odd & follows_odd_ones
-    # A run that is still growing may turn even again; a fault is final once a 1 ends the run.
+    # A run that still grows may become even again; a fault is final once a 1 ends the run.
     closed_fault = torch.zeros_like(open_fault)
     closed_fault[:, 1:] = open_fault[:, :-1] & (inputs[:, 1:] == 1)
     return ~open_fault & (closed_fault.cumsum(dim=1) == 0)
@@ -144,7 +144,7 @@ _DEFINITIONS = {
 
 
 def _chi2023_tomita_3(count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-    """Append runs of a fair symbol and a length uniform up to the room left, 0s in even number after odd 1s."""
+    """Append runs of a fair symbol, of a length uniform up to the room left; 0s are even in number after odd 1s."""
     position = torch.arange(length)
     strings = torch.zeros(count, length, dtype=torch.int64)
     filled = torch.zeros(count, 1, dtype=torch.int64)
@@ -157,14 +157,14 @@ def _chi2023_tomita_3(count: int, length: int, generator: torch.Generator) -> In
         run = (uniforms * ((length - filled) // unit + 1)).to(torch.int64) * unit
         strings[(position >= filled) & (position < filled + run) & (symbol == 1)] = 1
         filled = filled + run
-        # The run of 1s that ends the string so far, or that the 0s at its end follow, grows or is begun again.
+        # The last run of 1s grows if the string still ends in 1s; after 0s a new run of 1s begins.
         ones = torch.where((symbol == 1) & (run > 0), run + torch.where(last == 0, 0, ones), ones)
         last = torch.where(run > 0, symbol, last)
     return strings
 
 
 def _chi2023_tomita_4(count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-    """Fair coins, but a 1 after two 0s."""
+    """Flip fair coins, but append a 1 after two 0s."""
     columns = torch.randint(2, (length, count), generator=generator)
     for position in range(2, length):
         columns[position] |= (columns[position - 1] | columns[position - 2]) == 0
@@ -172,7 +172,7 @@ def _chi2023_tomita_4(count: int, length: int, generator: torch.Generator) -> In
 
 
 def _chi2023_tomita_7(count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-    """Runs of 0s, 1s and 0s, each of a length uniform up to the room left, and 1s for the rest."""
+    """Append runs of 0s, 1s and 0s, each of a length uniform up to the room left, and 1s for the rest."""
     position = torch.arange(length)
     strings = torch.zeros(count, length, dtype=torch.int64)
     end = torch.zeros(count, 1, dtype=torch.int64)

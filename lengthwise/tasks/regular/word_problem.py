@@ -1,4 +1,4 @@
-"""Word problems: which element of a group is a product of its generators?"""
+"""Word problems: the element of a group that is a product of generators."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -17,25 +17,25 @@ from lengthwise.tasks.base import TASKS, Batch, RegularTask
 
 @TASKS.register("word-problem")
 class WordProblem(RegularTask):
-    """The product of the permutations that the symbols stand for, in a group of the given name or generators.
+    """The product of permutations, one for each symbol, in a group that is given by name or by generators.
 
-    ``answer_t = g_1 g_2 ... g_t``, where g_s is the generator that symbol s stands for and products are read from left
-    to right: first g_1. The classes are the elements of the group in cycle notation, ``"()"`` the identity, in
-    lexicographic order of their images. Symbols are independent and uniform; ``action.meanings`` says which generator
-    each of the letters a, b, ... is.
+    ``answer_t = g_1 g_2 ... g_t``, where g_s is the generator of symbol s, and products are read from left to right:
+    first g_1. The classes are the elements of the group in cycle notation, with ``"()"`` as identity, in lexicographic
+    order of their images. Symbols are independent and uniform. ``action.meanings`` maps the letters a, b, ... to their
+    generators.
 
-    `group` is a name of `lengthwise.automata.groups.permutation_group` (``"S5"``, ``"A5"``, ``"Z7"``), which says the
-    generators. `generators` replaces them, each listed as the images of the points 0 ... n-1; they must
-    generate the group of that name or, where `group` is empty or not given, any.
+    `group` is a name of `lengthwise.automata.groups.permutation_group` (``"S5"``, ``"A5"``, ``"Z7"``), which defines
+    the generators. `generators` replaces them, each as the list of images of the points 0 ... n-1. They must generate
+    the named group or, if `group` is empty or not given, any group.
 
-    A length is balanced if every element is a product of that number of generators: for a named group from some length
-    on (3 for S3, 8 for A5, 13 for S5); ``train.lengths="legal"`` trains on shorter strings, too. Where all generators
-    are odd permutations no length is, since an even number of them multiplies to an even permutation.
+    A length is balanced if every element is a product of that number of generators. For a named group, this holds from
+    some length on (3 for S3, 8 for A5, 13 for S5); ``train.lengths="legal"`` also trains on shorter strings. If all
+    generators are odd permutations, no length is balanced, since an even number of them gives an even permutation.
 
     Raises:
-        ValueError: the group has no such name; the generators are no permutations of the same points, more than 52 or
-            of more than 100 points, generate another group than the named one, one of more than 1,000 elements, or the
-            identity alone.
+        ValueError: the group's name is unknown; the generators are not permutations of the same points, are more than
+            52 or have more than 100 points; or they generate another group than the named one, a group of more than
+            1,000 elements, or the identity alone.
 
     Example:
         >>> task = WordProblem(group="S3")
@@ -46,8 +46,8 @@ class WordProblem(RegularTask):
 
     Source: Merrill, Petty and Sabharwal, "The Illusion of State in State-Space Models" (arXiv 2404.08819), the
         experiments.
-    Differs from the source: there every element of the group is a symbol; here as few generators as the name brings, or
-        those given. Its groups Z_60 and A_5 have names here, A_4 x Z_5 has generators only.
+    Differs from the source: there every element of the group is a symbol; here only the few generators that belong to
+        the name, or that are given. Its groups Z_60 and A_5 have names here; A_4 x Z_5 needs generators.
     """
 
     prefix_exchangeable: ClassVar[bool] = True
@@ -73,30 +73,30 @@ class WordProblem(RegularTask):
 
     @property
     def action(self) -> PermutationGroup:
-        """The group, as permutations of points."""
+        """Return the group, as permutations of points."""
         return _generated(self.generators) if self.generators else permutation_group(self.group)
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """A letter for every generator."""
+        """Return a letter for every generator."""
         return self.action.symbols
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The elements of the group, in cycle notation."""
+        """Return the elements of the group, in cycle notation."""
         return self.action.names
 
     @property
     def transducer(self) -> Transducer:
-        """The product so far; the state is the answer."""
+        """Return the machine whose state is the product so far, which is also its answer."""
         return self.action.transducer
 
     def is_legal_length(self, length: int) -> bool:
-        """Every length from 1."""
+        """Return whether the length is at least 1."""
         return length >= 1
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether every element is a product of this number of generators."""
+        """Return whether every element is a product of this number of generators."""
         return length >= 1 and bool(_reached(self.action, length).all())
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -106,7 +106,7 @@ class WordProblem(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Products of stretches, by the multiplication table: after k rounds those of the last 2^k generators."""
+        """Return all products by the multiplication table: after k rounds, products of the last 2^k generators."""
         table = torch.from_numpy(self.action.table)
         products = torch.from_numpy(self.action.generator_elements)[inputs]
         stretch = 1
@@ -117,7 +117,7 @@ class WordProblem(RegularTask):
         return products
 
     def baseline(self, length: int) -> float:
-        """Probability of the likeliest product of `length` uniform generators."""
+        """Return the probability of the likeliest product of `length` uniform generators."""
         self.check_length(length)
         return float(_distribution(self.action, length).max())
 
@@ -129,7 +129,7 @@ def _generated(generators: tuple[Permutation, ...]) -> PermutationGroup:
 
 @lru_cache(maxsize=2048)
 def _reached(group: PermutationGroup, length: int) -> Bool[np.ndarray, " M"]:
-    """Which elements are products of this number of generators: those of one half times those of the other."""
+    """Return which elements are products of this number of generators: products of one half and the other."""
     elements = np.arange(group.order)
     if length == 1:
         return np.isin(elements, group.generator_elements)
@@ -139,7 +139,7 @@ def _reached(group: PermutationGroup, length: int) -> Bool[np.ndarray, " M"]:
 
 @lru_cache(maxsize=2048)
 def _distribution(group: PermutationGroup, length: int) -> Float64[np.ndarray, " M"]:
-    """The probabilities of the products of this number of uniform generators: a convolution of those of the halves."""
+    """Return the distribution of products of this number of uniform generators, as a convolution of two halves."""
     if length == 1:
         return np.bincount(group.generator_elements, minlength=group.order) / len(group.generators)
     odds = np.outer(_distribution(group, length // 2), _distribution(group, length - length // 2))

@@ -131,7 +131,7 @@ def test_numbers_are_in_order() -> None:
         ([("a", "x"), (["a", ["b"]], "y")], "last", "row 2: expected symbols in a list, got .'b'.; name them by text"),
         ([("a", "x"), (float("nan"), "y")], "last", "row 2: expected a string, got a missing one; write"),
         ([("a", "x"), ("b", None)], "last", "row 2: expected one label, got an empty one"),
-        ([("a", "x"), ("b", ["x", "y"])], "last", "row 2: expected one label, got a list of 2; where there is one for"),
+        ([("a", "x"), ("b", ["x", "y"])], "last", "row 2: expected one label, got a list of 2; if there is one for"),
         ([("ab", "xy"), ("ab", "x")], "prefix", "row 2: expected 2 labels, one for each symbol, got 1"),
         (["ab", "cd"], "last", "row 1: expected a string and its label, got 'ab'"),
         ([("a", "x", "y")], "last", "row 1: expected a string and its label"),
@@ -176,10 +176,10 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
             "\u00b2 2\n".encode(),
             "expected a first line with the numbers of strings and of symbols, got ['\u00b2'",
         ),
-        ("file.dat", b"2 1\n1 1 a\n0 1 b\n", "expected 1 symbols, as its first line says, got 2"),
+        ("file.dat", b"2 1\n1 1 a\n0 1 b\n", "expected 1 symbols, as in its first line, got 2"),
         ("file.dat", b"2 2\n1 1 a\n-1 1 b\n", "row 3: expected a label, got -1, which marks strings without one"),
         ("file.jsonl", b'{"string": null, "label": "x"}\n', "row 1: expected a string, got a missing one; write"),
-        ("file.dat", b"2 2\n1 1 a\n", "expected 2 strings, as its first line says, got 1"),
+        ("file.dat", b"2 2\n1 1 a\n", "expected 2 strings, as in its first line, got 1"),
         ("file.parquet", b"", "expected the package pyarrow for Parquet, got none; pip install pyarrow"),
     ],
 )
@@ -198,7 +198,7 @@ def test_mistakes_in_files_are_named(
 def test_a_table_of_two_columns_needs_no_header(tmp_path: Path) -> None:
     (tmp_path / "file.csv").write_text("ab,x\nb,y\na,x\n")
     assert read_examples(tmp_path / "file.csv").counts.num_rows == 3
-    with pytest.raises(ValueError, match="label: expected another column than that of the strings, got 'text' twice"):
+    with pytest.raises(ValueError, match="expected a column other than the strings', got 'text' twice; name another"):
         read_examples(save(tmp_path / "other.csv"), string="text", label="text")
 
 
@@ -297,7 +297,7 @@ def test_arrays_tensors_and_symbols_of_any_kind_are_lists() -> None:
         assert examples.digest == expected.digest
     assert read_examples([("a\n", "in"), ("a", "out")]).symbols == ("\n", "a")
     for missing in (None, float("nan"), ""):
-        with pytest.raises(ValueError, match="expected a symbol in each place of a list, got "):
+        with pytest.raises(ValueError, match="expected a symbol at each index of a list, got "):
             read_examples([(["a", missing], "in"), (["a"], "out")])
     with pytest.raises(ValueError, match=r"^supervision: expected last or prefix, got 'prefx'; did you mean 'prefix'"):
         read_examples([("a", "1"), ("b", "0")], supervision="prefx")
