@@ -12,10 +12,10 @@ from lengthwise.registry import Registry, nearest
 from lengthwise.tasks.base import RegularTask, Task
 
 Machine = Task | Transducer | DFA
-"""What is compiled: the machine of a regular task, or any other finite machine."""
+"""The machine to compile: the machine of a regular task, or any other finite machine."""
 
 MAX_WEIGHTS = 20_000_000
-"""Models with more weights (80 MB in float32) are rejected."""
+"""The largest number of weights of a model, 80 MB in float32."""
 
 MARGIN = 10.0
 """The smallest logit margin: the correct answer's logit minus the largest other one."""
@@ -33,7 +33,7 @@ class Target(NamedTuple):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The input symbols of the machine."""
+        """Return the input symbols of the machine."""
         return self.machine.symbols
 
 
@@ -41,8 +41,8 @@ class Construction(NamedTuple):
     """A model, made without training, that answers exactly as a machine does.
 
     On every string of up to `max_length` symbols (None: of any length), `model` gives the answers of the machine of
-    `target` at every supervised position, in float32 and in float64. `source` is where the construction comes from;
-    `about` describes in a few lines what was chosen and how large it is.
+    `target` at every supervised position, in float32 and in float64. `source` names the publication of the
+    construction. `about` describes in a few lines which choices were made, and the size of the model.
     """
 
     model: SequenceModel
@@ -53,7 +53,7 @@ class Construction(NamedTuple):
 
     @property
     def task(self) -> RegularTask | None:
-        """The task that the model solves; None if a machine without a task was compiled."""
+        """Return the task that the model solves; None if a machine without a task was compiled."""
         return self.target.task
 
 
@@ -85,7 +85,7 @@ def construct(name: str, machine: Machine, **options: Any) -> Construction:
 
 
 def target_of(machine: Machine) -> Target:
-    """The target of a compilation; the classes of a DFA are "out" and "in", those of a transducer are numbers.
+    """Return the target of a compilation; classes are named "out" and "in" for a DFA, by numbers for a transducer.
 
     Raises:
         ValueError: a task has no finite machine, or a machine's answers are not class ids.
@@ -125,5 +125,5 @@ def check_size(num_weights: int, what: str, way_out: str) -> None:
 
 
 def weight_count(num_weights: int) -> str:
-    """A number of weights in words; of numbers beyond 10^18, the power of ten."""
+    """Return a number of weights in words; beyond 10^18 it is shown as a power of ten."""
     return f"{num_weights:,} weights" if num_weights < 10**18 else f"over 10^{int(log10(num_weights))} weights"

@@ -14,10 +14,10 @@ SHARP = 1_000.0
 
 @CONSTRUCTIONS.register("block-linear-rnn")
 def compile_block_linear_rnn(machine: Machine) -> Construction:
-    """Any finite machine as one block of one layer: A(u) e_p = e_q where symbol u leads from state p to q, and v = 0.
+    """Any finite machine as one block of one layer: A(u) e_p = e_q if symbol u leads from state p to q, and v = 0.
 
-    The state of the net is the one-hot vector of the machine's state, exactly: a column of A(u) is a softmax of logits
-    that are 1,000 apart. W_1 gives each symbol a hidden unit of its own, and W_2 gives that unit the symbol's map.
+    The state of the net is exactly the one-hot vector of the machine's state, because a column of A(u) is a softmax of
+    logits that are 1,000 apart. W_1 gives each symbol its own hidden unit, and W_2 gives that unit the symbol's map.
 
     Raises:
         ValueError: the model has more than 20,000,000 weights.
@@ -33,7 +33,7 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
     """
     target = target_of(machine)
     num_states, num_symbols = target.machine.semiautomaton.table.shape
-    width = max(num_states, num_symbols, 2)  # the norm of one number is 0
+    width = max(num_states, num_symbols, 2)  # a LayerNorm of a single number is always 0
     num_classes = len(target.classes)
     num_weights = width * width * (num_symbols + 2) + width * (2 * num_symbols + num_classes + 6)
     num_weights += num_symbols + num_classes
@@ -47,7 +47,7 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
 
 @torch.no_grad()
 def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
-    """The model with these weights; all others are 0, and norms have gain 1 and offset 0.
+    """Return the model with these weights; all others are 0, and norms have gain 1 and offset 0.
 
     A normalized one-hot vector is positive at its index and negative elsewhere, so that ReLU recovers the index.
     """
@@ -66,6 +66,7 @@ def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
     next_states = torch.tensor(machine.semiautomaton.table)
     states, symbols = torch.meshgrid(torch.arange(len(next_states)), torch.arange(num_symbols), indexing="ij")
     blocks[next_states, states, symbols] = SHARP
+    # States without a use map to themselves: a column of equal logits would not be one-hot.
     unused = torch.arange(len(next_states), width)
     blocks[unused, unused] = SHARP
     layer.first_state[0, machine.start] = SHARP  # type: ignore[operator]
@@ -76,5 +77,6 @@ def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
     identity.weight.copy_(torch.eye(width))
     outputs = torch.tensor(machine.outputs)
     supervised = torch.nonzero(outputs != IGNORE)[:, 0]
-    answer.weight[outputs[supervised], supervised] = 2 * MARGIN  # a normalized pair of numbers is slightly below 1
+    # LayerNorm of a one-hot vector of two numbers is slightly below 1, so that twice the margin is enough.
+    answer.weight[outputs[supervised], supervised] = 2 * MARGIN
     return model.eval()

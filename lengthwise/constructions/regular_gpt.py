@@ -38,26 +38,26 @@ MAX_ELEMENTS = 1_000
 """The largest monoid whose one-hot elements and group actions are considered; larger ones need too many weights."""
 
 MAX_CHUNK_SIZE = isqrt(MAX_WEIGHTS // 5)
-"""The attention of a model whose states have one number has 5 C^2 + 4 C weights."""
+"""The largest chunk size C: even if states have one number, attention has 5 C^2 + 4 C weights."""
 
 SHUT = -1000.0
-"""A bias r with which a part of the window gets attention weight 0: exp(-1000) is 0, in float64 too."""
+"""A bias r with which a part of the window gets attention weight 0: exp(-1000) is 0, also in float64."""
 
 
 @CONSTRUCTIONS.register("regular-gpt")
 def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Construction:
     """Any finite machine as a RegularGPT whose states represent exactly how a string acts on the machine.
 
-    - The embedding of a symbol is its vector in a `Representation`; that of the pad is the vector of the empty string.
-    - Head h of the C heads sees only the h-th oldest part of the window (r = 0 there, `SHUT` elsewhere), so that
-      attention concatenates the vectors a_1, ..., a_C of the parts.
+    - The embedding of a symbol is its vector in a `Representation`; the pad's is the vector of the empty string.
+    - Head h of the C heads sees only the h-th oldest part of the window (r = 0 there, `SHUT` elsewhere). Attention thus
+      concatenates the vectors a_1, ..., a_C of the parts.
     - Each hidden unit is a product of one number of each part: ReLU(x_1 + ... + x_C - (C - 1)) = x_1 x_2 ... x_C for
       zeros and ones. W_2 sums the products to the vector of the whole window.
     - All numbers are 0 and 1, so that no error can grow in any precision. The read-out is linear.
 
-    The representation is the one with the fewest weights among these: matrices of the states; one-hot vectors of the
-    elements of the transition monoid (of up to 1,000 elements); for a group, permutation matrices of the fewest points
-    on which it acts faithfully and transitively, if they have a linear read-out.
+    Three representations are considered, and the one with the fewest weights is chosen: matrices of the states; one-hot
+    vectors of the elements of the transition monoid (up to 1,000 elements); and, for a group, permutation matrices of
+    the fewest points on which it acts faithfully and transitively, if they have a linear read-out.
 
     Raises:
         ValueError: C is below 2, or the smallest model has more than 20,000,000 weights.
@@ -70,7 +70,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
 
     Source: Chi et al. (2023), section 7.2, Lemma 1 and appendices C-D.
     Differs from the source: heads are in temporal order, oldest first (as Lemma 1 concatenates); -infinity is -1000,
-        which has the same exponential; a sink is left out of the states; the other two representations, and C > 2, are
+        which has the same exponential; a sink is not among the states; the other two representations, and C > 2, are
         ours.
     """
     if not 2 <= chunk_size <= MAX_CHUNK_SIZE:
@@ -145,7 +145,7 @@ def _options(target: Target, monoid: TransitionMonoid | None, chunk_size: int) -
 
 
 def _num_weights(size: int, num_products: int, chunk_size: int, num_symbols: int, num_classes: int) -> int:
-    """The number of parameters of the model for vectors of `size` numbers: D = C `size`."""
+    """Return the number of parameters of the model for vectors of `size` numbers: D = C `size`."""
     width = chunk_size * size
     attention = 4 * width * (width + 1) + chunk_size**2
     feed_forward = num_products * (2 * width + 1) + width
@@ -154,7 +154,7 @@ def _num_weights(size: int, num_products: int, chunk_size: int, num_symbols: int
 
 @torch.no_grad()
 def _assemble_weights(representation: Representation, target: Target, chunk_size: int) -> RegularGPT:
-    """The model with these weights; all others are 0."""
+    """Return the model with these weights; all others are 0."""
     leaves, products, read_out = representation
     size = leaves.shape[1]
     config = RegularGPTConfig(
@@ -182,7 +182,7 @@ def _assemble_weights(representation: Representation, target: Target, chunk_size
 
 
 def _write_shift_heads(layer: BareLayer) -> None:
-    """Head h outputs the first numbers of the h-th oldest state of a window; outputs are concatenated."""
+    """Make head h output the first numbers of the h-th oldest state of a window; outputs are concatenated."""
     heads, width = layer.num_heads, layer.to_output.in_features
     layer.to_key_value.weight[width:] = torch.eye(width // heads, width).repeat(heads, 1)
     layer.to_output.weight.copy_(torch.eye(width))
@@ -191,7 +191,7 @@ def _write_shift_heads(layer: BareLayer) -> None:
 
 
 def _write_products(block: FeedForward, products: Products) -> None:
-    """Lemma 1: a hidden unit for each product; W_1 reads its factors, and W_2 adds it to its sum."""
+    """Write Lemma 1: a hidden unit for each product; W_1 reads its factors, and W_2 adds it to its sum."""
     reads, writes = torch.from_numpy(products.reads), torch.from_numpy(products.writes)
     num_products, num_parts = reads.shape
     indices = torch.arange(num_parts) * (block.widen.in_features // num_parts) + reads

@@ -13,10 +13,10 @@ from lengthwise.models.rnn import RNN, RNNConfig
 def compile_rnn(machine: Machine) -> Construction:
     """Any finite machine as an Elman network of Q V + 1 ReLU units, exactly one of which is 1; all others are 0.
 
-    Unit (q, v) is 1 after symbol v was read in state q; the last unit is 1 before the first symbol. W_h sends unit
-    (p, u) to all (q, v) such that u leads from p to q, and W_x subtracts 1 from all units whose v is not the current
-    symbol: ReLU(1 - 1) = ReLU(0 - 1) = 0, so that one unit remains. States are 0 and 1, so that no error can grow. W_o
-    gives (q, v) the answer of the state that v leads to from q.
+    Unit (q, v) is 1 after symbol v was read in state q, and the last unit is 1 before the first symbol. W_h leads from
+    unit (p, u) to all (q, v) such that u leads from p to q. W_x subtracts 1 from all units whose v is not the current
+    symbol. Since ReLU(1 - 1) = ReLU(0 - 1) = 0, one unit remains. States are 0 and 1, so that no error can grow. W_o
+    gives (q, v) the answer of the state to which v leads from q.
 
     Raises:
         ValueError: the network has more than 20,000,000 weights.
@@ -46,7 +46,7 @@ def compile_rnn(machine: Machine) -> Construction:
 
 @torch.no_grad()
 def _assemble_weights(target: Target, width: int) -> RNN:
-    """The model with these weights; all others are 0."""
+    """Return the model with these weights; all others are 0."""
     machine, num_symbols = target.machine, len(target.symbols)
     model = build_model("rnn", RNNConfig(d_model=width, activation="relu"), target, seed=0)
     assert isinstance(model, RNN)

@@ -1,4 +1,4 @@
-"""Looped transformers with weights written down: the theorems of Xu and Sato (2024), run exactly."""
+"""Looped transformers with explicit weights: the theorems of Xu and Sato (2024), computed exactly."""
 
 from lengthwise.constructions.looped.approximation import (
     LoopedApproximation,

@@ -39,7 +39,7 @@ class LoopedApproximation(NamedTuple):
 def looped_approximation(
     function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
 ) -> LoopedApproximation:
-    r"""A looped transformer near a continuous, permutation-equivariant function on T tokens in [0, 1]^d.
+    r"""Return a looped transformer near a continuous, permutation-equivariant function on T tokens in [0, 1]^d.
 
     With n = num_bins = 1 / delta, one block with one head of size 1, state 8 d + 4 and width 12 d + 10 is applied at
     most n + T + 2 n^((T + 1) d) times (for outputs of d dimensions). These sizes depend on neither n nor T:
@@ -48,17 +48,16 @@ def looped_approximation(
     - loops n + 1 ... n + T: `extended_contextual_mapping`; after them, no token waits;
     - then: `stepwise_memory` walks through the values of all IDs, and each token keeps the value of its own ID.
 
-    The value of an unused ID is interpolated between its neighbors, which spreads a carry, where many digits change at
-    once, over n steps. The error is at most
+    The value of an unused ID is interpolated between its neighbors. This spreads a carry, in which many digits change
+    at once, over n steps. The error is at most
 
         (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
 
     in L^p; the last term comes from cubes with equal tokens (`error_bound`). As delta goes to 0, so does the bound:
     looped transformers are dense in the continuous permutation-equivariant functions, in every L^p (Corollary 3.8).
-
     Raises:
-        ValueError: fewer than 2 intervals, fewer different tokens than T, more than 2^18 IDs, or a function that is not
-            permutation-equivariant, not finite, or not defined on float64 tensors [B, T, d].
+        ValueError: there are fewer than 2 intervals, fewer different tokens than T, or more than 2^18 IDs; or the
+            function is not permutation-equivariant, not finite, or not defined on float64 tensors [B, T, d].
 
     Example:
         >>> import torch
@@ -73,7 +72,7 @@ def looped_approximation(
 
     Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2: state 17 d + 9, width
         49 d + 25 (as recalled).
-    Differs from the source: smaller, since idle sub-networks add nothing and only one of them has to be switched on; a
+    Differs from the source: smaller, because idle sub-networks add nothing and only one of them must be switched on; a
         cube is represented by its center; IDs before the first used one and after the last are left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
@@ -99,10 +98,10 @@ def looped_approximation(
 def timed_approximation(
     function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
 ) -> LoopedApproximation:
-    """The same with a factor for every loop and `timed_memory` as the third step: exact at the centers of cubes.
+    """Return the same with a factor for every loop and `timed_memory` as third step: exact at the centers of cubes.
 
-    The error is at most w(delta sqrt(T d)) + O(delta^(d/p)), without the moduli of a token and of its context. State
-    3 d + 4, width 2 d + 11, and one loop more.
+    The error is at most w(delta sqrt(T d)) + O(delta^(d/p)), without the moduli of a token and of its context. It has
+    state 3 d + 4, width 2 d + 11, and one loop more.
 
     Raises:
         ValueError: as `looped_approximation`.
@@ -137,10 +136,10 @@ def timed_approximation(
 def error_bound(
     grid: Grid, *, sequence: Modulus, token: Modulus | None, contextual: Modulus | None, largest: float, p: float = 2
 ) -> float:
-    """The theorem's bound on the L^p error, with an explicit last term; moduli of None: with a factor for every loop.
+    """Return the theorem's bound on the L^p error; `token` and `contextual` are None if every loop has a factor.
 
-    Cubes with two equal tokens have at most T (T - 1) / 2 delta^d of the volume, and there the p-norm of the error is
-    at most `largest`. The gaps of the quantizer, which can be arbitrarily narrow, are neglected.
+    The last term is explicit: cubes with two equal tokens have at most T (T - 1) / 2 delta^d of the volume, and there
+    the p-norm of the error is at most `largest`. Gaps of the quantizer, which can be arbitrarily narrow, are neglected.
 
     Example:
         >>> error_bound(Grid(4, 2, 1), sequence=lambda t: t, token=None, contextual=None, largest=0.0)
@@ -157,7 +156,7 @@ def error_bound(
 
 
 def loop_budget(grid: Grid) -> int:
-    """The number of loops r of the theorem for this delta: ``delta = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
+    """Return the theorem's number of loops r for this delta: ``delta = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
 
     Example:
         >>> loop_budget(Grid(num_bins=5, num_tokens=2, token_dim=1))
@@ -167,7 +166,7 @@ def loop_budget(grid: Grid) -> int:
 
 
 def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
-    """A grid with at least T different tokens and at most 2^18 IDs, or a ValueError."""
+    """Return a grid with at least T different tokens and at most 2^18 IDs, or raise a ValueError."""
     grid = Grid(num_bins, num_tokens, token_dim).checked()
     count = 2 * grid.base ** (num_tokens + 1)
     if count > MAX_VALUES:
@@ -179,7 +178,7 @@ def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
 
 
 def occurring(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
-    """The extended contextual IDs of all tokens in all sequences of different ones, in order, with their values."""
+    """Return the extended contextual IDs of all tokens in all sequences of different ones, in order, with values."""
     tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
     values = _at_centers(function, tokens, grid)
     powers = grid.base ** np.arange(grid.num_tokens)[::-1]
@@ -191,7 +190,7 @@ def occurring(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray,
 
 
 def between(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"]) -> Shaped[np.ndarray, "K Y"]:
-    """The values of all IDs from the first to the last, by exact linear interpolation."""
+    """Return the values of all IDs from the first to the last, by exact linear interpolation."""
     all_ids = np.arange(ids[0], ids[-1] + 1)
     left = np.searchsorted(ids, all_ids, side="right") - 1
     right = np.minimum(left + 1, len(ids) - 1)
@@ -202,7 +201,7 @@ def between(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"]) -> 
 
 
 def _token_ids_in_context(grid: Grid, sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
-    """Coordinates and units of the first two steps: `number` is the ID in context from loop n + T + 1 on.
+    """Return coordinates and units of the first two steps: from loop n + T + 1 on, `number` is the ID in context.
 
     Until loop n passes token IDs on, no token waits and `number` is -1.
     """
@@ -221,7 +220,7 @@ def _inputs(grid: Grid) -> list[str]:
 
 
 def _at_centers(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> np.ndarray:
-    """The function at the centers of the cubes of these token IDs."""
+    """Return the function at the centers of the cubes of these token IDs."""
     powers = grid.num_bins ** np.arange(grid.token_dim)[::-1]
     centers = torch.from_numpy((tokens[..., None] // powers % grid.num_bins + 0.5) / grid.num_bins)
     with torch.no_grad():

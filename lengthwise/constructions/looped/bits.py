@@ -11,21 +11,21 @@ from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assembled, 
 from lengthwise.constructions.looped.network import LoopedNetwork
 
 Targets = Sequence[Sequence[int | float | Fraction]] | Shaped[np.ndarray, "K Y"]
-"""Values to remember, one a row; floats are taken exactly."""
+"""Values to remember, one in each row; floats are taken exactly."""
 
 MAX_VALUES = 1 << 18
-"""More values are rejected: there is a loop for each, and each loop computes with a number of as many bits."""
+"""The largest number of values: there is a loop for each, and each loop computes with a number of as many bits."""
 
 
 def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
-    """The sum of the first k of L bits, for k = 0 ... L, in L loops.
+    """Return a network that sums the first k of L bits, for k = 0 ... L, in L loops.
 
     The bits are one number theta in base 2. Loop l adds the l-th bit to a running sum, shifts theta by one digit, and
-    extracts the next bit: theta' = 2 theta - 2^L beta, and beta' = [2 theta' >= 2^L], which is a step of a form in the
+    extracts the next bit: theta' = 2 theta - 2^L beta, and beta' = [2 theta' >= 2^L]. This is a step of a form in the
     old theta and beta, so that one layer suffices. Loop l = k passes the sum to the output.
 
     Raises:
-        ValueError: there is no bit, an entry that is not a bit, or more than 2^18 of them.
+        ValueError: the number of bits is 0 or at least 2^18, or an entry is not a bit.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -51,13 +51,13 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
 
 
 def stepwise_memory(targets: Targets) -> LoopedNetwork:
-    """Remember y_0 ... y_{K-1}: input k gives y_k in K - 1 loops, up to half of the largest step in each dimension.
+    """Return a network that remembers y_0 ... y_{K-1}: input k gives y_k in K - 1 loops, up to half a step.
 
-    With eps_i the largest of |(y_k - y_{k-1})_i|, outputs are y_0 + eps a_k with the nearest integers a_k, which change
-    by -1, 0 or 1: two bits for each k encode them.
+    In each dimension i, the step eps_i is the largest of |(y_k - y_{k-1})_i|. Outputs are y_0 + eps a_k with the
+    nearest integers a_k. They change by -1, 0 or 1, which two bits for each k encode.
 
     Raises:
-        ValueError: no value, values of different dimensions, or more than 2^18.
+        ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -92,15 +92,15 @@ class Rounded(NamedTuple):
     levels: Shaped[np.ndarray, "K Y"]
 
     def outputs(self, names: Sequence[str]) -> list[Form]:
-        """The values, as forms in the coordinates that hold the integers."""
+        """Return the values, as forms in the coordinates that contain the integers."""
         return [s * Form.coordinate(name) + y for y, s, name in zip(self.first, self.size, names, strict=True)]
 
 
 def rounded(targets: Targets) -> Rounded:
-    """Integers that differ by at most 1 from one value to the next, and the size of their steps.
+    """Return integers that differ by at most 1 from one value to the next, and the size of their steps.
 
     Raises:
-        ValueError: no value, values of different dimensions, or more than 2^18.
+        ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
     """
     values = table_of(targets)
     largest_step = abs(np.diff(values, axis=0, prepend=values[:1])).max(0)
@@ -110,10 +110,10 @@ def rounded(targets: Targets) -> Rounded:
 
 
 def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
-    """Values as fractions.
+    """Return values as fractions.
 
     Raises:
-        ValueError: no value, values of different dimensions, or more than 2^18.
+        ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
     """
     dimensions = {len(value) for value in targets}
     if len(dimensions) != 1 or 0 in dimensions:
@@ -134,7 +134,7 @@ class Walk(NamedTuple):
     signs: tuple[int, ...] = (1, -1)
 
     def starts(self, delay: int) -> dict[str, Form]:
-        """Coordinates with their initial values; the first bit is extracted after `delay` loops."""
+        """Return coordinates with their initial values; the first bit is extracted after `delay` loops."""
         starts = {f"{self.name}_running": Form({})}
         for sign in self.signs:
             theta = sum(1 << index for index, move in enumerate(reversed(self.moves)) if move == sign)
@@ -144,7 +144,7 @@ class Walk(NamedTuple):
         return starts
 
     def units(self) -> list[Unit]:
-        """Four units for each sign."""
+        """Return four units for each sign."""
         top = 1 << len(self.moves)
         units = []
         for sign in self.signs:
@@ -157,7 +157,7 @@ class Walk(NamedTuple):
 
     @property
     def value(self) -> Form:
-        """The number after the current loop's step."""
+        """Return the number after the current loop's step."""
         return sum(
             (sign * Form.coordinate(self._bit(sign)) for sign in self.signs), Form.coordinate(f"{self.name}_running")
         )
@@ -170,12 +170,12 @@ class Walk(NamedTuple):
 
 
 def walks_of(plan: Rounded) -> list[Walk]:
-    """A walk for each dimension."""
+    """Return a walk for each dimension."""
     return [Walk(f"y{i}", moves) for i, moves in enumerate(np.diff(plan.levels, axis=0).T)]
 
 
 def passed_on(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[Unit]]:
-    """A coordinate for each walk, initially 0, and the units that pass the walk's value to it where `at` is 0."""
+    """Return a coordinate for each walk, initially 0, and units that pass the walk's value to it when `at` is 0."""
     kept = [f"{walk.name}_kept" for walk in walks]
     values = [(walk.value, {name: 1}) for walk, name in zip(walks, kept, strict=True)]
     bound = max(len(walks[0].moves), 1)
@@ -183,7 +183,7 @@ def passed_on(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[Un
 
 
 def _nearest(number: Fraction) -> int:
-    """Halves are rounded up, which keeps numbers at most 1 apart; Python's `round` takes 0.5 and 1.5 to 0 and 2."""
+    """Round halves up, which keeps numbers at most 1 apart; Python's `round` would take 0.5 and 1.5 to 0 and 2."""
     return int((number + Fraction(1, 2)) // 1)
 
 

@@ -10,11 +10,11 @@ from lengthwise.constructions.looped.quantizer import check_grid
 WAITING, GATHERED, NUMBER = (Form.coordinate(name) for name in ("waiting", "gathered", "number"))
 
 ATTENTION = Attention(query=CLOCK, key=WAITING, value=WAITING - GATHERED, writes="gathered")
-"""Every token attends to the largest waiting one; the previously gathered one is the same everywhere and subtracted."""
+"""Every token attends to the largest waiting one, and subtracts the one gathered before, which is the same for all."""
 
 
 MAX_ID_BITS = 10_000
-"""Grids with longer IDs in context are rejected: every loop computes with them."""
+"""The longest IDs in context, in bits, because every loop computes with them."""
 
 
 class Grid(NamedTuple):
@@ -26,15 +26,15 @@ class Grid(NamedTuple):
 
     @property
     def base(self) -> int:
-        """n^d, the number of token IDs."""
+        """Return n^d, the number of token IDs."""
         return int(self.num_bins**self.token_dim)
 
     def token(self, digits: list[Form]) -> Form:
-        """The token ID of d interval indices, the last of which is the least significant digit: eq. (7)."""
+        """Return the token ID of d interval indices, whose last is the least significant digit: eq. (7)."""
         return sum((self.num_bins ** (self.token_dim - 1 - i) * digit for i, digit in enumerate(digits)), Form({}))
 
     def checked(self) -> "Grid":
-        """The grid itself, or a ValueError if it has no sequences of different tokens or its IDs are too long."""
+        """Return the grid, or raise a ValueError if it lacks sequences of different tokens or its IDs are too long."""
         check_grid(self.num_bins, self.token_dim)
         bits = self.token_dim * (self.num_tokens + 1) * log2(self.num_bins)
         if bits > MAX_ID_BITS:
@@ -51,7 +51,7 @@ class Grid(NamedTuple):
 
 
 def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
-    """The contextual token ID of each token in a sequence of T different ones, in T loops.
+    """Return a network that maps each token in a sequence of T different ones to its contextual ID, in T loops.
 
     A token is given as d interval indices; its ID z is the number with these digits in base n = num_bins. With the
     sorted IDs z_(1) > ... > z_(T), the ID in context is the number with the digits z, z_(1), ..., z_(T) in base n^d:
@@ -87,7 +87,7 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
 
 
 def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
-    """The same with n unused IDs before every carry of the last digit in base n.
+    """Return the same mapping with n unused IDs before every carry of the last digit in base n.
 
     An ID c of `contextual_mapping` becomes 2c - (c mod n): the number with twice the digits, from which the last token
     subtracts its last digit in the last loop.
@@ -117,9 +117,9 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
 
 
 def selecting(grid: Grid, factor: int) -> list[Unit]:
-    """Append the gathered token to the number unless it is negative, and set that token to -1, no longer waiting.
+    """Return units that append the gathered token to the number unless it is negative, and stop it from waiting.
 
-    A waiting token is `factor` times its ID. A number of -1, "not yet", is left unchanged.
+    A waiting token is `factor` times its ID, and -1 when it no longer waits. A number of -1 means "not yet" and stays.
     """
     largest = factor * grid.base
     beyond = (grid.base - 1) * largest * grid.base**grid.num_tokens
@@ -131,7 +131,7 @@ def selecting(grid: Grid, factor: int) -> list[Unit]:
 
 
 def lessening(grid: Grid, last_digit: Form, since: Form) -> Unit:
-    """Subtract `last_digit` (0 to n - 1) from waiting tokens in the loop where `since` is 0, and nothing before.
+    """Return a unit that subtracts `last_digit` (0 to n - 1) from waiting tokens when `since` is 0, nothing before.
 
     Later loops subtract more, so that no token waits again.
     """

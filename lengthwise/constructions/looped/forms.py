@@ -1,8 +1,8 @@
 """A notation for constructions: named coordinates, affine forms in them, and ReLU units that read and write them.
 
 A sub-network is a few named coordinates and a list of units. A network is the union of the coordinates and units of
-several sub-networks; `assembled` makes its matrices. All share one coordinate, the `CLOCK`: it is t at the beginning of
-loop t = 1, 2, ..., and switches the units that read it on and off.
+several sub-networks; `assembled` makes its matrices. All share one coordinate, the `CLOCK`. It is t at the beginning of
+loop t = 1, 2, ..., and switches units that read it on and off.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class Form:
 
     @classmethod
     def coordinate(cls, name: str) -> "Form":
-        """The coordinate of this name."""
+        """Return the coordinate of this name."""
         return cls({name: 1})
 
     def __add__(self, other: "Form | Number") -> "Form":
@@ -54,7 +54,7 @@ CLOCK = Form.coordinate("clock")
 
 
 class Unit(NamedTuple):
-    """One ReLU unit: it adds ``ReLU(reads)``, times a weight, to the coordinates that `writes` names."""
+    """One ReLU unit: it adds ``ReLU(reads)``, times a weight, to the coordinates in `writes`."""
 
     reads: Form
     writes: Mapping[str, Number]
@@ -70,7 +70,7 @@ class Attention(NamedTuple):
 
 
 def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
-    """1 where the form is at least 0, 0 where it is at most -1, and linear in between; on integers, exact. Two units.
+    """Return two units for 1 if the form is at least 0, 0 if it is at most -1, linear in between; exact on integers.
 
     Source: Xu and Sato (2024), Proposition A.2.
     Differs from the source: the ramp has width 1; a multiple of the form makes it steeper.
@@ -79,7 +79,7 @@ def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
 
 
 def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
-    """1 where an integer form is 0, else 0: three units.
+    """Return three units for 1 if an integer form is 0, else 0.
 
     Source: Xu and Sato (2024), Appendix B.
     Differs from the source: Proposition A.3 takes four units; for a value of 1 on integers three suffice.
@@ -88,10 +88,10 @@ def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
 
 
 def passed_at(at: Form, values: Sequence[tuple[Form, Mapping[str, Number]]], bound: int) -> list[Unit]:
-    """Each value where the integer form `at` is 0, else 0: two units for each value, and two shared by all.
+    """Return units for each value if the integer form `at` is 0, else 0: two for each value, and two shared by all.
 
     With u the form, g a value and |g| <= M = `bound`: ReLU(g + 2M(u + 1/2)) - ReLU(g + 2M(u - 1/2)) is 0 for u < 0,
-    g + M at u = 0, and 2M for u > 0; without g it is 0, M and 2M. Their difference is the impulse.
+    g + M at u = 0, and 2M for u > 0. Without g it is 0, M and 2M. The difference of the two is the impulse.
 
     Source: Xu and Sato (2024), Proposition A.3.
     Differs from the source: values that are passed at the same time share two of the four units.
@@ -115,7 +115,7 @@ def assembled(
     attention: Attention | None = None,
     scales: Mapping[str, Shaped[np.ndarray, " R"]] | None = None,
 ) -> LoopedNetwork:
-    """The network whose coordinates are those of `starts`, their initial values as forms in the inputs, and the clock.
+    """Return the network whose coordinates are `starts`, with initial values as forms in the inputs, and the clock.
 
     `outputs` are forms in the coordinates. `scales` has a coordinate's factors for all loops; other coordinates have
     factor 1.

@@ -30,7 +30,7 @@ from torch import Tensor
 Number = int | Fraction
 
 FLOAT_BITS = 52
-"""In float64, weights of a block above 2^52 are rejected: adding 1 to them would be rounded away."""
+"""The largest size of a block's weights in bits: float64 would round away a 1 that is added to a larger weight."""
 
 
 class Affine(NamedTuple):
@@ -58,7 +58,7 @@ class LoopedBlock(NamedTuple):
 
 
 class LoopedNetwork(NamedTuple):
-    """``read_out(block^num_loops(read_in(x)))``; `scales` holds eta_t for every loop, or None for ones."""
+    """``read_out(block^num_loops(read_in(x)))``; `scales` has eta_t for every loop, or is None for ones."""
 
     read_in: Affine
     block: LoopedBlock
@@ -79,7 +79,7 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(network: LoopedNetwork) -> Sizes:
-    """D, number of heads, size of a head, width of the feed-forward layer, number of loops, weights of the block."""
+    """Return D, the number and size of heads, the feed-forward width, the number of loops, and weights of the block."""
     heads, up, down = network.block
     width, state_dim = up.weight.shape
     arrays = [array for layer in (*heads, up, down) for array in layer]
@@ -90,7 +90,7 @@ def sizes_of(network: LoopedNetwork) -> Sizes:
 def evaluate_exactly(
     network: LoopedNetwork, inputs: Shaped[np.ndarray, "B T X"] | Sequence[Any]
 ) -> Shaped[np.ndarray, "B T Y"]:
-    """The outputs for B sequences of T tokens, in integers and fractions; floats are taken exactly.
+    """Return the outputs for B sequences of T tokens, in integers and fractions; floats are taken exactly.
 
     Raises:
         ValueError: the inputs have another shape than [B, T, X].
@@ -121,7 +121,7 @@ def evaluate_exactly(
 def evaluate(
     network: LoopedNetwork, inputs: Float[Tensor, "B T X"], temperature: float = 1e-3
 ) -> Float[Tensor, "B T Y"]:
-    """The outputs in float64, with softmax at a temperature far below the differences of scores.
+    """Return the outputs in float64, with softmax at a temperature far below the differences of scores.
 
     At the default temperature, scores that differ by 1 give softmax weights of exactly 1 and 0.
 
@@ -182,7 +182,7 @@ class _Sparse:
 
 
 def _attention(state: np.ndarray, head: Sequence[_Sparse]) -> np.ndarray:
-    """Softmax of temperature 0: the mean of the values with the largest score."""
+    """Return attention by softmax of temperature 0: the mean of the values with the largest score."""
     query, key, value, output = head
     scores = (query(state)[..., :, None, :] * key(state)[..., None, :, :]).sum(-1)
     chosen = (scores == scores.max(-1, keepdims=True)).astype(object) * 1

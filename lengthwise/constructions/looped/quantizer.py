@@ -1,4 +1,4 @@
-"""Step 1: numbers in [0, 1] to the index of their interval, one threshold in each loop."""
+"""Step 1: maps numbers in [0, 1] to the index of their interval, one threshold in each loop."""
 
 from collections.abc import Sequence
 
@@ -6,21 +6,22 @@ from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assembled, 
 from lengthwise.constructions.looped.network import LoopedNetwork
 
 SHARPNESS = 1 << 10
-"""By default, a step from 0 to 1 takes a thousandth of an interval."""
+"""The default sharpness: a step from 0 to 1 takes a thousandth of an interval."""
 
 MAX_BINS, MAX_TOKEN_DIM = 1 << 18, 1_000
-"""Larger grids are rejected: there is a loop for each interval, and two rows of a dense matrix for each coordinate."""
+"""The largest grid: there is a loop for each interval, and two rows of a dense matrix for each coordinate."""
 
 
 def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> LoopedNetwork:
-    """The interval of each coordinate: x in [k delta, (k + 1) delta - gap] becomes k; 1 is in the last interval.
+    """Return a network that finds intervals: x in [k delta, (k + 1) delta - gap] becomes k; 1 is in the last one.
 
-    delta = 1 / num_bins and gap = delta / sharpness; in the gap below a threshold the result is between k and k + 1.
-    Loop t adds a step at the threshold 1 - t delta; the last threshold, after num_bins - 1 loops, is delta. The network
-    has two coordinates and two units for each input, and the clock.
+    With delta = 1 / num_bins and gap = delta / sharpness, the result is between k and k + 1 in the gap below a
+    threshold. Loop t adds a step at the threshold 1 - t delta. The last threshold, after num_bins - 1 loops, is delta.
+    The network has two coordinates and two units for each input, and the clock.
 
     Raises:
-        ValueError: fewer than 2 intervals, no input, a sharpness below 1, more than 2^18 intervals or 1,000 inputs.
+        ValueError: there are fewer than 2 or more than 2^18 intervals, no inputs or more than 1,000, or the sharpness
+            is below 1.
 
     Example:
         >>> from lengthwise.constructions.looped import sizes_of
@@ -28,9 +29,9 @@ def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
         {'state_dim': 7, 'num_heads': 0, 'head_dim': 0, 'width': 6, 'num_loops': 7, 'num_weights': 97}
 
     Source: Xu and Sato (2024), Lemma A.4.
-    Differs from the source: it adds t times the indicator of interval t in loop t (as recalled, state 5 d and width 7 d
-        for d inputs); counting thresholds takes state 2 d + 1 and width 2 d. Thresholds descend, so that every loop
-        after the last adds 1 to all coordinates, the input 1 included.
+    Differs from the source: in loop t, the source adds t times the indicator of interval t (as recalled, state 5 d and
+        width 7 d for d inputs). Counting thresholds takes state 2 d + 1 and width 2 d. Thresholds descend, so that
+        every loop after the last adds 1 to all coordinates, including an input of 1.
     """
     check_grid(num_bins, token_dim)
     inputs = [f"x{i}" for i in range(token_dim)]
@@ -40,7 +41,7 @@ def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
 
 
 def quantizing(num_bins: int, inputs: Sequence[str], sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
-    """Coordinates and units: at the beginning of loop t >= num_bins, `bin_x` is the interval of x plus t - num_bins."""
+    """Return coordinates and units: at the beginning of loop t >= num_bins, `bin_x` is x's interval + t - num_bins."""
     if sharpness < 1:
         raise ValueError(f"sharpness: expected at least 1, got {sharpness}; a gap is delta / sharpness wide")
     starts: dict[str, Form] = {}

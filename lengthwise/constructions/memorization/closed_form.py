@@ -12,7 +12,7 @@ Action = Literal["inverse", "note"]
 
 
 def rotation_matrix(angle: float) -> Array:
-    """The counterclockwise rotation of the plane by an angle in radians; quarter turns are exact."""
+    """Return the counterclockwise rotation of the plane by an angle in radians; quarter turns are exact."""
     quarters = angle / (pi / 2)
     if quarters == round(quarters):
         c, s = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[round(quarters) % 4]
@@ -22,7 +22,7 @@ def rotation_matrix(angle: float) -> Array:
 
 
 def arc_margin(zeros: int, period: int) -> float:
-    """sin(pi a / p) sin(pi / p): the distance of the best line from the nearest state of 0^a 1^(p-a), of norm 1.
+    """Return sin(pi a / p) sin(pi / p), the distance of the best line from the nearest state of 0^a 1^(p-a), of norm 1.
 
     Example:
         >>> round(arc_margin(5, 8), 4), round(arc_margin(1, 100), 5)
@@ -32,11 +32,11 @@ def arc_margin(zeros: int, period: int) -> float:
 
 
 def rotation(zeros: int, ones: int) -> LinearGenerator:
-    """(0^a 1^b)^+ with d = 2: W_h turns by 2 pi / p, p = a + b, and the best line separates two arcs of the p-gon.
+    """Return (0^a 1^b)^+ with d = 2: W_h turns by 2 pi / p, p = a + b, and the best line separates two arcs.
 
-    h_1 = (1, 0) is the first zero. The line has its unit normal n at the middle of the zeros, at the angle
-    pi (a - 1) / p, and the offset c = cos(pi a / p) cos(pi / p): the state is a zero iff n.h > c. It lies
-    `arc_margin` from the nearest states.
+    The states are corners of a regular p-gon, and h_1 = (1, 0) is the first zero. The line has its unit normal n at the
+    middle of the zeros, at the angle pi (a - 1) / p, and the offset c = cos(pi a / p) cos(pi / p): the state is a zero
+    iff n.h > c. It is `arc_margin` away from the nearest states.
 
     Raises:
         ValueError: a or b is 0, or p = 2, for which d = 1 suffices.
@@ -63,7 +63,7 @@ def rotation(zeros: int, ones: int) -> LinearGenerator:
 
 
 def complex_rotation(zeros: int, ones: int) -> LinearGenerator:
-    """The same with one complex number: W_h = e^(2 pi i / p), read out as a real part.
+    """Return the same with one complex number: W_h = e^(2 pi i / p), read out as a real part.
 
     Example:
         >>> complex_rotation(3, 4).generate(9)
@@ -95,17 +95,17 @@ def _period_of_arcs(zeros: int, ones: int) -> int:
 
 
 def _offset(zeros: int, period: int) -> float:
-    """cos(pi a / p) cos(pi / p), exactly 0 for arcs of equal size."""
+    """Return cos(pi a / p) cos(pi / p), exactly 0 for arcs of equal size."""
     return 0.0 if 2 * zeros == period else cos(pi * zeros / period) * cos(pi / period)
 
 
 def permutation(word: Word, power: int = 1, action: Action = "inverse") -> LinearGenerator:
-    """Any word with d = p: W_h is a power of the cyclic shift, and W_y has the letter of each unit vector as a column.
+    """Return any word with d = p: W_h is a power of the cyclic shift, and the columns of W_y have the letters.
 
     W_h represents c^j for the cycle c = (1 2 ... d) and j = `power` coprime to d. Under the action of the note,
-    (s.v)_i = v_{s(i)}, c sends e_1 to e_d, and not to e_2 as the note says. Under `"inverse"`, (s.v)_i = v_{s^-1(i)},
-    which is a representation of all permutations, it sends e_1 to e_2. Either way, the columns of W_y are in the order
-    of the orbit of h_1 = e_1. All numbers are 0 and 1: nothing is rounded.
+    (s.v)_i = v_{s(i)}, c sends e_1 to e_d, although the note has e_2. Under `"inverse"`, (s.v)_i = v_{s^-1(i)}, which
+    is a representation of all permutations, c sends e_1 to e_2. Either way, the columns of W_y are in the order of the
+    orbit of h_1 = e_1. All numbers are 0 and 1: nothing is rounded.
 
     Raises:
         ValueError: the power is not coprime to p.
@@ -135,7 +135,7 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
 
 
 def simplex(word: Word) -> LinearGenerator:
-    """Any word with d = p - 1 and a bias, in integers: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
+    """Return any word with d = p - 1 and a bias, in integers: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
 
     W_h is the companion matrix of 1 + x + ... + x^(p-1): the cyclic shift without its eigenvalue 1, which the bias
     replaces. The states are the corners of a simplex, so that a read-out can have arbitrary logits: here p times the
@@ -156,7 +156,7 @@ def simplex(word: Word) -> LinearGenerator:
 
 
 def companion_matrix(coefficients: list[int]) -> Array:
-    """The integer matrix C with C e_i = e_(i+1) whose characteristic polynomial has these coefficients, 1 first.
+    """Return the integer matrix C with C e_i = e_(i+1) whose characteristic polynomial has these coefficients, 1 first.
 
     Example:
         >>> companion_matrix([1, 0, -2]).tolist()  # x^2 - 2
@@ -170,6 +170,6 @@ def companion_matrix(coefficients: list[int]) -> Array:
 
 
 def repeats(generator: LinearGenerator, word: Word, count: int) -> bool:
-    """Whether the first `count` symbols are the word, repeated."""
+    """Return whether the first `count` symbols are the word, repeated."""
     repeated = word.text * (count // word.period + 1)
     return generator.generate(count) == repeated[:count]

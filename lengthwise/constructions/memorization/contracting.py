@@ -1,7 +1,7 @@
 """Generators that read their own output and forget their errors: all eigenvalues of W_h are inside the unit circle.
 
-`feedback.digits` says any word with d = 1, but W_h expands there. Here is what contracting nets need: one dimension is
-decided by `contracting_line`, two by `contracting_plane`.
+`feedback.digits` generates any word with d = 1, but its W_h expands. This module finds contracting nets:
+`contracting_line` decides one dimension, `contracting_plane` two.
 """
 
 from typing import NamedTuple
@@ -17,10 +17,10 @@ from lengthwise.constructions.memorization.words import Word, check_binary
 
 
 def shift_register(word: Word) -> LinearGenerator:
-    """The net that keeps the last m answers, with the smallest m from which the next one can be read; W_h^m = 0.
+    """Return the net that keeps the last m answers, with the smallest m that determines the next one; W_h^m = 0.
 
     Raises:
-        ValueError: another number of symbols than two.
+        ValueError: the word does not have two symbols, or is too long.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -44,14 +44,14 @@ def shift_register(word: Word) -> LinearGenerator:
 
 
 def found_net(word: Word, dimension: int, tries: int = 400, seed: int = 0) -> LinearGenerator | None:
-    """A net of this dimension from random eigenvalues inside the unit circle, or None; that is no proof of anything.
+    """Return a net of this dimension from random eigenvalues inside the unit circle, or None, which proves nothing.
 
-    W_h has a 2 x 2 rotation, made smaller, for each pair of eigenvalues and a number for each real one; W_x is ones for
-    one symbol and zeros for the other. Up to a change of basis these are all W_h with different eigenvalues, if W_x
-    reaches all of them. The states on the cycle are known then, and a linear program reads the word out of them.
+    W_h has a scaled 2 x 2 rotation for each pair of complex eigenvalues, and a number for each real one. W_x is ones
+    for one symbol and zeros for the other. Up to a change of basis, this covers all W_h with different eigenvalues that
+    W_x reaches. It determines the states on the cycle, from which a linear program reads the word.
 
     Raises:
-        ValueError: another number of symbols than two, or a dimension below 1.
+        ValueError: the word does not have two symbols, or the dimension is below 1.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -70,7 +70,7 @@ def found_net(word: Word, dimension: int, tries: int = 400, seed: int = 0) -> Li
 
 
 def _random_contraction(dimension: int, draws: np.random.Generator) -> np.ndarray:
-    """Block-diagonal, with some pairs of complex eigenvalues; moduli are denser near 1."""
+    """Return a block-diagonal matrix with some pairs of complex eigenvalues, whose moduli are denser near 1."""
     hidden = np.zeros((dimension, dimension))
     first = 0
     while first < dimension:
@@ -94,9 +94,9 @@ class FeedbackBounds(NamedTuple):
 
 
 def contracting_dimension(word: Word, tries: int = 400) -> FeedbackBounds:
-    """Bounds for a word of two symbols: 1 or 2 exactly where a net of that size says it, else at least 3.
+    """Return bounds for a word of two symbols: 1 or 2 if a net of that size generates it, else at least 3.
 
-    The upper one is then the first dimension at which `found_net` has a net, or that of the shift register.
+    The upper bound is then the first dimension with a `found_net`, or the dimension of the shift register.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word

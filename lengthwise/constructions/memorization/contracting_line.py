@@ -1,4 +1,4 @@
-"""Contracting nets of one dimension that read their own answers: which words they say, decided by Sturm's theorem."""
+"""Contracting nets of one dimension that read their own answers: Sturm's theorem decides which words they generate."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -12,24 +12,26 @@ from lengthwise.constructions.memorization.generator import LinearGenerator
 from lengthwise.constructions.memorization.words import MAX_PERIOD, Word, check_binary
 
 MAX_HALVINGS = 60
-"""How often an interval of rates is halved before `contracting_rate` gives up."""
+"""The largest number of times that `contracting_rate` halves an interval of rates before it gives up."""
 
 Polynomial = tuple[Fraction, ...]
-"""Coefficients, the constant first, without zeros at the end."""
+"""The coefficients of a polynomial, the constant first, without zeros at the end."""
 
 
 def contracting_rate(word: Word) -> Fraction | None:
-    """A W_h = a in (-1, 1) with which d = 1 says a word of two symbols, reading its own answers; None: there is none.
+    """Return a W_h = a in (-1, 1) with which d = 1 generates a word of two symbols from its own answers, or None.
 
-    With c the difference of the columns of W_x, the state before the answer at i is, on the cycle and up to a shift, c
-    times S_i = sum_k a^k y_(i - 1 - k), where y is 1 at one symbol and 0 at the other. The two logits differ by an
-    affine function of it, so that the word is said iff all S_i with answer 1 are above all with answer 0, or all below.
-    Times 1 - a^p > 0 these are polynomials of degree p - 1, and their differences keep their signs between roots, which
-    are counted by Sturm's theorem in exact arithmetic. Points where some difference is 0 need no look: where all are of
-    one sign, they are so nearby.
+    Let c be the difference of the columns of W_x. On the cycle, and up to a shift, the state before the answer at i is
+    c times S_i = sum_k a^k y_(i - 1 - k), where y is 1 at one symbol and 0 at the other. The two logits differ by an
+    affine function of the state. The word is therefore generated iff all S_i with answer 1 are above all with answer 0,
+    or all below.
+
+    Times 1 - a^p > 0, the S_i are polynomials of degree p - 1. Their differences keep their signs between roots, which
+    Sturm's theorem counts in exact arithmetic. Points where some difference is 0 need no test: if all differences have
+    one sign there, they also do nearby.
 
     Raises:
-        ValueError: another number of symbols.
+        ValueError: the word does not have two symbols.
         Undecided: two differences have an irrational root in common, at which both change their signs.
 
     Example:
@@ -48,18 +50,18 @@ def contracting_rate(word: Word) -> Fraction | None:
             middle = (low + high) / 2
             signs = {difference.sign_between(low, high) for difference in differences}
             if len(signs & {-1, 1}) == 2:
-                continue  # one pair of positions is in order, and another one is not, at all rates in between
+                continue  # one pair of positions is in order, and another one is not, at all rates in this interval
             if 0 not in signs or _separates(differences, middle):
                 return middle
             halves += [(low, middle), (middle, high)]
         if not halves:
             return None
         intervals = halves
-    raise Undecided(f"word: {word.text} is neither said nor refuted at rates near {float(intervals[0][0])}")
+    raise Undecided(f"word: {word.text} is neither generated nor refuted at rates near {float(intervals[0][0])}")
 
 
 def contraction(word: Word) -> LinearGenerator | None:
-    """The net of `contracting_rate`, in fractions; None where there is none.
+    """Return the net of `contracting_rate`, in fractions, or None.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -85,28 +87,29 @@ def contraction(word: Word) -> LinearGenerator | None:
 
 
 def _sums(word: Word) -> list[Polynomial]:
-    """S_i (1 - a^p): the letters before i, the latest first."""
+    """Return S_i (1 - a^p): the letters before i, the latest first."""
     p, letters = word.period, word.letters
     return [_trimmed([Fraction(int(letters[(i - 1 - k) % p])) for k in range(p)]) for i in range(p)]
 
 
 def _differences(word: Word) -> list[Polynomial]:
-    """The sum of each position with answer 1 less that of each with answer 0."""
+    """Return the sum of each position with answer 1 minus the sum of each position with answer 0."""
     sums = _sums(word)
     ones, zeros = ([s for s, letter in zip(sums, word.letters, strict=True) if letter == j] for j in (1, 0))
     return [_less(one, zero) for one in ones for zero in zeros]
 
 
 class _Difference(NamedTuple):
-    """A polynomial that is not 0, and Sturm's chain of one that has the same roots, each of them once."""
+    """A nonzero polynomial, and Sturm's chain of a polynomial with the same roots, each of them once."""
 
     polynomial: Polynomial
     chain: list[Polynomial]
 
     def sign_between(self, low: Fraction, high: Fraction) -> int:
-        """The sign between two numbers, 0 where it has a root there (the ends do not count)."""
+        """Return the sign between two numbers, or 0 if there is a root between them (the ends do not count)."""
         at_high = _value(self.chain[0], high) == 0
-        roots = _changes(self.chain, low) - _changes(self.chain, high) - at_high  # Sturm's are those in (low, high]
+        # Sturm's theorem counts roots in (low, high], so that a root at the upper end is subtracted.
+        roots = _changes(self.chain, low) - _changes(self.chain, high) - at_high
         middle = _value(self.polynomial, (low + high) / 2)
         return 0 if roots else (middle > 0) - (middle < 0)
 
@@ -117,13 +120,13 @@ def _separates(differences: Sequence[_Difference], rate: Fraction) -> bool:
 
 
 def _changes(chain: list[Polynomial], at: Fraction) -> int:
-    """How often signs change along Sturm's chain."""
+    """Return how often signs change along Sturm's chain."""
     signs = [value > 0 for polynomial in chain if (value := _value(polynomial, at))]
     return sum(one != other for one, other in pairwise(signs))
 
 
 def _sturm(polynomial: Polynomial) -> list[Polynomial]:
-    """Sturm's chain of a polynomial, divided by what it has in common with its derivative: multiple roots are one."""
+    """Return Sturm's chain of a polynomial without multiple roots: it is divided by what its derivative shares."""
     chain = [polynomial, _trimmed([k * c for k, c in enumerate(polynomial)][1:])]
     while chain[-1] and (rest := _divided(chain[-2], chain[-1])[1]):
         chain.append(tuple(-c for c in rest))
@@ -132,7 +135,7 @@ def _sturm(polynomial: Polynomial) -> list[Polynomial]:
 
 
 def _divided(dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
-    """Quotient and remainder."""
+    """Return quotient and remainder."""
     quotient, rest = [Fraction(0)] * max(0, len(dividend) - len(divisor) + 1), dividend
     while len(rest) >= len(divisor):
         factor, shift = rest[-1] / divisor[-1], len(rest) - len(divisor)

@@ -1,10 +1,10 @@
-"""Contracting nets of two dimensions that read their own answers: one of them, or a proof that none says the word.
+"""Contracting nets of two dimensions that read their own answers: a net for a word, or a proof that none exists.
 
-Up to a change of basis such a net is its W_h, of trace s and determinant t, and both eigenvalues are inside the unit
-circle iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net says the word iff a line separates its states with
-answer 1 from those with answer 0. None does iff four of them say so: two lines between states of one kind each cross,
-or a state is in a triangle of the other kind (Kirchberger). That is a matter of signs of polynomials in s and t, which
-are decided on whole triangles by the signs of their Bernstein coefficients, in integers.
+Up to a change of basis such a net is its W_h, of trace s and determinant t. Both eigenvalues are inside the unit circle
+iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net generates the word iff a line separates its states with
+answer 1 from those with answer 0. By Kirchberger's theorem no line does iff four states exclude it: two segments, each
+between states of one kind, cross, or a state is in a triangle of the other kind. Signs of polynomials in s and t decide
+this. On whole triangles of (s, t), the signs of their Bernstein coefficients, in integers, decide.
 """
 
 from collections import deque
@@ -21,16 +21,16 @@ from lengthwise.constructions.memorization.generator import LinearGenerator
 from lengthwise.constructions.memorization.words import MAX_PERIOD, Word, check_binary
 
 MAX_TRIANGLES, MAX_HALVINGS = 20_000, 60
-"""How many triangles `contracting_plane` looks at before it gives up, and how often it halves one."""
+"""The largest numbers of triangles, and of halvings of one, after which `contracting_plane` gives up."""
 
 Form = Mapping[tuple[int, ...], int]
-"""A polynomial with whole coefficients: of the exponents of s and t, or, of Bernstein form, of a triangle's corners."""
+"""A polynomial with integer coefficients, by the exponents of s and t, or in Bernstein form by a triangle's corners."""
 
 Triple = tuple[int, int, int]
-"""Three states, by position: positive where they turn left."""
+"""Three states, by position; they count as positive if they turn left."""
 
 Crossing = tuple[tuple[tuple[int, Triple], ...], ...]
-"""Groups of signed triples; states cannot be separated where those of each group have one sign."""
+"""Groups of signed triples; states cannot be separated if the triples of each group have one sign."""
 
 _CORNERS = np.array([[-2.0, 1.0], [2.0, 1.0], [0.0, -1.0]])
 _TRACE: Form = {(1, 0, 0): -2, (0, 1, 0): 2}
@@ -43,7 +43,7 @@ _ADDED = np.array([1.0, 0.0])
 
 
 class Plane(NamedTuple):
-    """What is known of a word: a net that says it, or None, and how many triangles and crossings that took."""
+    """The result for a word: a net that generates it, or None, and how many triangles and crossings were needed."""
 
     net: LinearGenerator | None
     num_triangles: int
@@ -51,14 +51,14 @@ class Plane(NamedTuple):
 
 
 def contracting_plane(word: Word) -> Plane:
-    """A W_h of two dimensions inside the unit circle with which a word of two symbols is said, or a proof.
+    """Return a contracting W_h of two dimensions that generates a word of two symbols, or a proof that none exists.
 
-    The net's states are those on its cycle, and its W_x reaches both dimensions; else d = 1 would do. Triangles are
-    halved until on each some `Crossing` has definite signs. On edges signs may be 0, where nothing needs a proof: from
-    a net whose states are separated small changes of W_h lead to others.
+    The net's states are on its cycle, and its W_x reaches both dimensions; otherwise d = 1 would suffice. Triangles are
+    halved until on each some `Crossing` has definite signs. On edges signs may be 0, but edges need no proof: if a net
+    separates its states, so do all nets whose W_h differs little.
 
     Raises:
-        ValueError: another number of symbols than two, or more than `MAX_PERIOD` letters.
+        ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.
         Undecided: `MAX_TRIANGLES` and `MAX_HALVINGS` are not enough.
 
     Example:
@@ -98,11 +98,12 @@ def contracting_plane(word: Word) -> Plane:
         waiting.append(((*halvings, 1), np.stack([second, third, middle])))
     else:
         return Plane(None, count, len(known))
-    raise Undecided(f"word: {word.text} is neither said nor refuted by {len(known)} crossings on {count:,} triangles")
+    crossings = f"{len(known)} crossings on {count:,} triangles"
+    raise Undecided(f"word: {word.text} is neither generated nor refuted by {crossings}")
 
 
 def _crossings(word: Word) -> Iterator[Crossing]:
-    """All: pairs of pairs, and states with three of the other kind."""
+    """Yield all crossings: pairs of pairs, and states with three of the other kind."""
     kinds = [np.flatnonzero(word.letters == letter).tolist() for letter in (1, 0)]
     for (a, b), (c, d) in ((one, two) for one in combinations(kinds[0], 2) for two in combinations(kinds[1], 2)):
         yield ((1, (a, b, c)), (-1, (a, b, d))), ((1, (c, d, a)), (-1, (c, d, b)))
@@ -112,7 +113,7 @@ def _crossings(word: Word) -> Iterator[Crossing]:
 
 
 def _clearest_crossing(word: Word, states: np.ndarray) -> Crossing | None:
-    """Of those that float64 sees, the one whose smallest turn is the largest."""
+    """Return the crossing that float64 sees whose smallest turn is the largest, or None."""
     clearest, seen = 0.0, None
     for crossing in _crossings(word):
         groups = [[sign * _turn(states, triple) for sign, triple in group] for group in crossing]
@@ -136,7 +137,7 @@ class Signs:
         self.coefficients = cache(self._coefficients)
 
     def refute(self, crossing: Crossing, halvings: tuple[int, ...]) -> bool:
-        """Whether it holds inside the whole triangle."""
+        """Return whether a crossing has definite signs inside the whole triangle."""
         for group in crossing:
             signs = {sign * self.sign(triple, halvings) for sign, triple in group}
             if len(signs) > 1 or 0 in signs:
@@ -144,7 +145,7 @@ class Signs:
         return True
 
     def sign(self, triple: Triple, halvings: tuple[int, ...]) -> int:
-        """The sign of a turn inside a triangle, 0 where coefficients have both or none."""
+        """Return the sign of a turn inside a triangle, or 0 if its coefficients do not have one sign."""
         values = self.coefficients(triple, halvings).values()
         low, high = min(values), max(values)
         return int(high > 0) - int(low < 0) if low * high >= 0 else 0
@@ -163,8 +164,8 @@ class Signs:
 
 
 def _scaled_states(word: Word) -> list[list[Form]]:
-    """(1 - W_h^p) h for the state h before each answer, in s and t; the factor has a positive determinant."""
-    power: list[Form] = [{}, {(0, 0): 1}]  # of W_h^k, the first column, its lower number first
+    """Return (1 - W_h^p) h for the state h before each answer, in s and t; the factor has a positive determinant."""
+    power: list[Form] = [{}, {(0, 0): 1}]  # the first column of W_h^k, its lower number first
     for _ in range(word.period - 1):
         power.append(_plus(_times({(1, 0): 1}, power[-1]), _times({(0, 1): 1}, power[-2]), -1))
     states = []
@@ -194,7 +195,7 @@ def _times(one: Form, other: Form) -> Form:
 
 
 def _in_corners(form: Form) -> Form:
-    """Bernstein coefficients on the triangle of all W_h, times the factorial of the degree."""
+    """Return Bernstein coefficients on the triangle of all W_h, times the factorial of the degree."""
     degree = max((sum(key) for key in form), default=0)
     total: Form = {}
     for (s, t), value in form.items():
@@ -209,14 +210,14 @@ def _in_corners(form: Form) -> Form:
 
 @cache
 def _halving(size: int) -> Sequence[Sequence[int]]:
-    """By de Casteljau: coefficients of the first half of an edge, times 2^size."""
+    """Return de Casteljau's coefficients of the first half of an edge, times 2^size."""
     return [[comb(r, s) << (size - r) for s in range(r + 1)] for r in range(size + 1)]
 
 
 def _halved(form: Form, half: int) -> Form:
-    """Bernstein coefficients on the half at the first or second corner, that corner first, then the third, the middle.
+    """Return Bernstein coefficients on the half at the first or second corner: that corner, the third, the middle.
 
-    All are multiplied by 2^degree, which changes no sign.
+    All are multiplied by 2^degree, which changes no sign and keeps them integers.
     """
     degree = sum(next(iter(form)))
     halved: dict[tuple[int, ...], int] = {}

@@ -1,4 +1,4 @@
-"""States of a net that reads its own answers, on the cycle of a word, and the net that says the word from them."""
+"""States of a net that reads its own answers, on the cycle of a word, and the net that generates the word from them."""
 
 import numpy as np
 
@@ -7,15 +7,15 @@ from lengthwise.constructions.memorization.separation import read_out
 from lengthwise.constructions.memorization.words import Word
 
 NUM_PERIODS = 50
-"""For how many periods a net has to say its word, in float64, to be returned."""
+"""The number of periods for which a net must generate its word in float64."""
 
 
 class Undecided(RuntimeError):
-    """Neither a net nor a proof that there is none was found."""
+    """The search found neither a net nor a proof that none exists."""
 
 
 def cycle_states(hidden: np.ndarray, added: np.ndarray, word: Word) -> np.ndarray:
-    """The states before each answer when the word is written without end: those of one period solve (1 - W_h^p) h."""
+    """Return the states before each answer of an endless word; the first solves (1 - W_h^p) h = total."""
     period = word.period
     power, total = np.eye(len(hidden)), np.zeros(len(hidden))
     for k in range(period):
@@ -29,13 +29,13 @@ def cycle_states(hidden: np.ndarray, added: np.ndarray, word: Word) -> np.ndarra
 
 
 def net_of(word: Word, hidden: np.ndarray, added: np.ndarray, states: np.ndarray) -> LinearGenerator | None:
-    """The net of these states on the cycle, by a linear program; None where it finds none that says the word.
+    """Return the net of these states on the cycle, by a linear program, or None if the program finds no such net.
 
-    `added` is the column of W_x of the second symbol; that of the first is 0.
+    `added` is the column of W_x for the second symbol; the first symbol's column is 0.
     """
     try:
         readout = read_out(word.letters, states)
-    except RuntimeError:  # margins as small as rounding
+    except RuntimeError:  # the margins are as small as rounding
         return None
     if readout is None:
         return None

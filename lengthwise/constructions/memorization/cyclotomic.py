@@ -14,7 +14,7 @@ Term = tuple[int, int]
 
 @cache
 def cyclotomic(order: int) -> tuple[int, ...]:
-    """The coefficients of the cyclotomic polynomial, the highest power first.
+    """Return the coefficients of the cyclotomic polynomial, the highest power first.
 
     Example:
         >>> cyclotomic(8), min(cyclotomic(105))
@@ -26,7 +26,7 @@ def cyclotomic(order: int) -> tuple[int, ...]:
 
 
 def is_zero(number: Sum, period: int) -> bool:
-    """Whether a sum is 0: its polynomial leaves no remainder on division by the cyclotomic one.
+    """Return whether a sum is 0: its polynomial leaves no remainder on division by the cyclotomic one.
 
     Example:
         >>> is_zero([Fraction(1)] * 5, 5), is_zero([Fraction(1), Fraction(1), *[Fraction(0)] * 3], 5)
@@ -43,7 +43,7 @@ def is_zero(number: Sum, period: int) -> bool:
 
 
 def sign(number: Sum, period: int) -> int:
-    """The sign of the real part of a sum, exactly: intervals are refined until they exclude 0, unless it is 0.
+    """Return the sign of the real part of a sum, exactly: intervals are refined until they exclude 0, unless it is 0.
 
     Example:
         >>> sign([Fraction(-1), Fraction(2), Fraction(0)], 3), sign([Fraction(1)] * 3, 3)
@@ -71,10 +71,10 @@ def sign(number: Sum, period: int) -> int:
 
 
 def null_vector(equations: Sequence[Sequence[Term]], period: int) -> list[Sum] | None:
-    """The real numbers l with sum 1 that solve every equation sum_j c_j z^(e_j) l_j = 0, or None if not unique.
+    """Return the real numbers l with sum 1 that solve every equation sum_j c_j z^(e_j) l_j = 0; None if not unique.
 
     Each complex equation is two equations over the real field of c = 2 cos(2 pi / p): one of cosines, and one of sines
-    divided by sin(2 pi / p), which are Chebyshev polynomials of c.
+    divided by sin(2 pi / p). These are Chebyshev polynomials of c.
 
     Example:
         >>> null_vector([[(1, 0), (1, 1), (1, 2)]], 3)[0]  # 1 + z + z^2 = 0
@@ -101,7 +101,7 @@ def null_vector(equations: Sequence[Sequence[Term]], period: int) -> list[Sum] |
 
 @cache
 def _real_field(period: int) -> tuple[Any, list[Any], list[Any]]:
-    """The field of c = 2 cos(2 pi / p), with 2 cos(2 pi m / p) and sin(2 pi m / p) / sin(2 pi / p) for all m."""
+    """Return the field of c = 2 cos(2 pi / p), and 2 cos(2 pi m / p) and sin(2 pi m / p) / sin(2 pi / p) for all m."""
     from sympy import QQ, Poly, Symbol, cos, minimal_polynomial, pi
 
     x = Symbol("x")
@@ -115,7 +115,7 @@ def _real_field(period: int) -> tuple[Any, list[Any], list[Any]]:
 
 
 def _as_sum(number: Any, period: int) -> Sum:
-    """A polynomial in c = z + 1/z as coefficients of powers of z."""
+    """Return a polynomial in c = z + 1/z as coefficients of powers of z."""
     total = [Fraction(0)] * period
     for coefficient in number.to_list():  # Horner: times z + 1/z, plus the next coefficient
         total = [total[power - 1] + total[(power + 1) % period] for power in range(period)]

@@ -40,17 +40,17 @@ SUPPORT = 1e-9
 """Dual weights below this fraction of the largest are dropped; the check of a certificate does not rely on it."""
 
 PRECISION = 200
-"""Bits of the ends of intervals."""
+"""The precision of the ends of intervals, in bits."""
 
 MAX_CERTIFICATES = 10_000
-"""Proofs that would need more certificates are rejected."""
+"""The largest number of certificates in a proof."""
 
 
 class FarkasCertificate(NamedTuple):
     """The positive numbers l_ij, for `pairs` of a position i and a competing symbol j; all others are 0.
 
-    Numbers of kind `"interval"` are floats, and the last k of them stand for the exact solution near them. Numbers of
-    kind `"exact"` are tuples of p fractions, the coefficients of 1, z, z^2, ...
+    For kind `"interval"`, numbers are floats, and the last k of them represent the exact solution near them. For kind
+    `"exact"`, they are tuples of p fractions, the coefficients of 1, z, z^2, ...
     """
 
     frequencies: Frequencies
@@ -60,9 +60,9 @@ class FarkasCertificate(NamedTuple):
 
 
 def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> FarkasCertificate | None:
-    """A checked certificate that no read-out has these frequencies, of the given kind or the first that succeeds.
+    """Return a checked certificate that no read-out has these frequencies, or None, which proves nothing.
 
-    None proves nothing: no certificate was found.
+    The certificate has the given kind, or the first kind that succeeds.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -78,9 +78,9 @@ def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> Fa
 
 
 def refute_below(memorization: Memorization | RationalMemorization) -> list[FarkasCertificate]:
-    """Certificates for every maximal set of frequencies below the smallest dimension, hence for every smaller set.
+    """Return certificates for every maximal set of frequencies below the smallest dimension, and so for all smaller.
 
-    For a rational W_h, the sets are those of the sets of orders.
+    For a rational W_h, the sets are derived from the sets of orders.
 
     Raises:
         ValueError: there are more than 10,000 maximal sets.
@@ -120,9 +120,9 @@ def _check_count(period: int, below: int) -> None:
 
 
 def maximal_sets(period: int, below: int) -> list[Frequencies]:
-    """The sets of dimension less than `below` that no other such set contains.
+    """Return the sets of dimension less than `below` that no other such set contains.
 
-    Those are all of dimension `below` - 1, and of the next smaller dimension those to which p / 2 cannot be added.
+    They are all sets of dimension `below` - 1, and the sets of dimension `below` - 2 to which p / 2 cannot be added.
 
     Example:
         >>> maximal_sets(6, 4), maximal_sets(5, 4)
@@ -135,7 +135,7 @@ def maximal_sets(period: int, below: int) -> list[Frequencies]:
 
 
 def holds(word: Word, certificate: FarkasCertificate) -> bool:
-    """Whether the certificate is valid: no linear program is trusted, and all rounding is enclosed."""
+    """Return whether the certificate is valid: no linear program is trusted, and all rounding is enclosed."""
     letters, p = word.letters, word.period
     if not _is_about(word, certificate):
         return False
@@ -154,9 +154,9 @@ def holds(word: Word, certificate: FarkasCertificate) -> bool:
 
 
 def _is_about(word: Word, certificate: FarkasCertificate) -> bool:
-    """Whether pairs are of a position and a symbol that competes there, with a number of the certificate's kind each.
+    """Return whether every pair is a position and a competing symbol, with a number of the certificate's kind.
 
-    Python reads positions from the end where they are negative, and sums of any length.
+    Without this check, Python would read negative positions from the end, and accept sums of any length.
     """
     both = certificate.pairs
     numbers = certificate.numbers
@@ -171,7 +171,7 @@ def _is_about(word: Word, certificate: FarkasCertificate) -> bool:
 
 
 def _is_real(number: Sum, period: int) -> bool:
-    """Whether it is its own conjugate: the equations at -k follow from those at k for real numbers alone."""
+    """Return whether a number is its own conjugate: only then do the equations at k imply those at -k."""
     return is_zero([own - number[-power % period] for power, own in enumerate(number)], period)
 
 
@@ -187,7 +187,7 @@ def _coincidence(word: Word, frequencies: Frequencies) -> FarkasCertificate | No
 
 
 def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    """Numbers for as many pairs as possible; the constraints of the last k are independent."""
+    """Find numbers for as many pairs as possible, such that the constraints of the last k are independent."""
     from scipy.linalg import qr
 
     states = orbit(frequencies, word.period)
@@ -207,11 +207,12 @@ def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
 
 
 def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
-    """Gaussian elimination in intervals, in the row order of a floating-point LU; a pivot that may be 0 is failure."""
+    """Solve by Gaussian elimination in intervals, in the row order of a float64 LU; fail if a pivot may be 0."""
     from mpmath import iv
     from scipy.linalg import lu
 
     size = (len(word.symbols) - 1) * (dimension(certificate.frequencies, word.period) + 1)
+    # Elimination solves for the last `size` numbers; the others are taken as they are and must be positive.
     if len(certificate.pairs) < size or min(certificate.numbers) <= 0:
         return False
     before, iv.prec = iv.prec, PRECISION
@@ -228,7 +229,7 @@ def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
 
 
 def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    """The solution of a square system of intervals, or None if a pivot may be 0."""
+    """Return the solution of a square system of intervals, or None if a pivot may be 0."""
     size = len(right)
     for index in range(size):
         if 0 in matrix[index, index]:
@@ -245,7 +246,7 @@ def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
 
 
 def _enclosed(word: Word, frequencies: Frequencies, position: int, competitor: int) -> list[Any]:
-    """The row of a pair in `constraints`, as intervals that contain its numbers."""
+    """Return the row of a pair in `constraints`, as intervals that contain its numbers."""
     from mpmath import iv
 
     p = word.period
@@ -260,7 +261,7 @@ def _enclosed(word: Word, frequencies: Frequencies, position: int, competitor: i
 
 
 def _exact(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    """Numbers for the pairs of a vertex, solved for in the field of z."""
+    """Find numbers for the pairs of a vertex, as the solution of equations in the field of z."""
     weights = dual_weights(word.letters, orbit(frequencies, word.period), spread=False)
     if weights is None:
         return None
@@ -279,7 +280,7 @@ def _exact(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
 
 
 def _exact_sum(word: Word, certificate: FarkasCertificate, symbol: int, k: int) -> list[Fraction]:
-    """The difference between the two sides of the equation of a symbol and a frequency: coefficients of powers of z."""
+    """Return the difference of the two sides in the equation of a symbol and a frequency, by powers of z."""
     total = [Fraction(0)] * word.period
     for (i, j), number in zip(certificate.pairs, certificate.numbers, strict=True):
         weight = int(word.letters[i] == symbol) - int(j == symbol)

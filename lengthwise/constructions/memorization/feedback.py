@@ -7,7 +7,7 @@ from lengthwise.constructions.memorization.words import Word
 
 
 def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
-    """Different symbols in a circle with d = 1 and W_h = 0: the state is the index of the last symbol.
+    """Return different symbols in a circle with d = 1 and W_h = 0: the state is the index of the last symbol.
 
     With t the index of the symbol before j, y_j = 2 t h - t^2 is largest for the index t nearest to the state h.
 
@@ -25,7 +25,7 @@ def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
 
 
 def counter(zeros: int) -> LinearGenerator:
-    """(0^a 1)^+ with d = 1: the state counts zeros, a one resets it, and y compares it with a - 1/2.
+    """Return (0^a 1)^+ with d = 1: the state counts zeros, a one resets it, and y compares it with a - 1/2.
 
     Example:
         >>> counter(3).generate(9)
@@ -44,17 +44,18 @@ def counter(zeros: int) -> LinearGenerator:
 
 
 def digits(word: Word) -> LinearGenerator:
-    """Any word of two symbols or more with d = 1, in integers: its letters are the digits of one number.
+    """Return any word of at least two symbols with d = 1, in integers: its letters are the digits of one number.
 
     With n symbols and M = n^p - 1, the state h is the number whose digits in base n are the next p letters. The first
-    of them, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit; then h' = n h - M j, in
-    which the digits are turned by one. As d = 0 repeats one symbol, no word needs more than d = 1, and none less.
+    digit, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit. The next state
+    h' = n h - M j has the digits rotated by one. No word needs more than d = 1, and none less, since d = 0 repeats one
+    symbol.
 
-    W_h = n expands: an error of h grows n-fold in every step. Integers up to n M have none, in float64 for p <= 51 in
+    W_h = n expands: an error of h grows n-fold in every step. Integers up to n M are exact, in float64 for p <= 51 in
     base 2.
 
     Raises:
-        ValueError: a word of one symbol.
+        ValueError: the word has only one symbol.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word

@@ -1,4 +1,4 @@
-"""Strings that end: followed by END indefinitely, or until a generator that reads END is stopped."""
+"""Strings that end: END follows indefinitely, or a caller stops the generator at END."""
 
 import math
 
@@ -12,17 +12,17 @@ END = "$"
 """The default symbol after a string."""
 
 MAX_STEPS = 10_000_000
-"""The largest number of steps within which all exponentials have to become small; up to there, logits are computed."""
+"""The largest number of steps in which all exponentials must become small; up to there, logits are computed."""
 
 MAX_DIMENSION = 30
-"""No larger one is tried: rounding hides the read-outs of more exponentials than this."""
+"""The largest dimension that is tried: rounding hides the read-outs of more exponentials than this."""
 
 MAX_LENGTH = 1_000
-"""Longer strings are rejected."""
+"""The longest string, in symbols."""
 
 
 def end_by_period(text: str, *, end: str = END) -> Memorization:
-    """The construction of the note: ``(text END)^+``, whose caller stops it at the first END.
+    """Return the construction of the note: ``(text END)^+``, whose caller stops it at the first END.
 
     Raises:
         ValueError: the text is empty, contains the end symbol, or is not a word (`memorize`).
@@ -33,24 +33,24 @@ def end_by_period(text: str, *, end: str = END) -> Memorization:
         (2, 'aab$aab$')
 
     Source: "update on rnn memorization", section (s_1^a_1 ... s_k^a_k)^+: "we can choose s_k = END and a_k = 1".
-    Differs from the source: only in the dimension, which is the smallest one.
+    Differs from the source: the dimension is the smallest one.
     """
     _check(text, end)
     return memorize(text + end)
 
 
 def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
-    """A generator of the text and then END indefinitely: W_h is diagonal with different numbers in (0, 1).
+    """Return a generator of the text and then END indefinitely: W_h is diagonal with different numbers in (0, 1).
 
-    Logits are sums of d exponentials and a constant, which change sign at most d times, at arbitrary positions: a
-    binary string with c changes, END included, needs at most d = c. The dimension is the first at which a linear
-    program finds a read-out from states with entries x^(k i), k = 1 ... d, where x^len(text) = 1/2. Symbols of one run
-    each need d = 1, as the upper envelope of lines. The constructed generator is checked to stay at END: the state
-    shrinks, and from some step on its effect on the logits is bounded.
+    Logits are sums of d exponentials and a constant, which change sign at most d times, at arbitrary positions. A
+    binary string with c changes, END included, therefore needs at most d = c. The dimension is the first at which a
+    linear program finds a read-out from states with entries x^(k i), k = 1 ... d, where x^len(text) = 1/2. Symbols of
+    one run each need d = 1, as the upper envelope of lines. The generator is checked to stay at END: its state shrinks,
+    and from some step on the state's effect on the logits is bounded.
 
     Raises:
         ValueError: the text is empty, contains the end symbol, or has more than 1,000 symbols; or it changes so often
-            that rounding hides its read-out, as from about ten changes on.
+            (about ten times or more) that rounding hides its read-out.
 
     Example:
         >>> generator = end_indefinitely("aaabbc")
@@ -68,7 +68,7 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
         states = np.vander([*(base**i for i in range(len(text) + 1)), 0.0], d + 1, increasing=True)[:, 1:]
         try:
             readout = read_out(letters, states)
-        except RuntimeError:  # powers of many numbers are nearly dependent, which rounding does not survive
+        except RuntimeError:  # powers of many numbers are nearly dependent, and rounding leaves no margin
             continue
         if readout is None:
             continue
@@ -82,7 +82,7 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
 
 
 def _stays(generator: LinearGenerator, start: int, end: int) -> bool:
-    """Whether END is the output of every step from `start` on: computed at first, then bounded by the state's norm."""
+    """Return whether END follows at every step from `start` on: first computed, then bounded by the state's norm."""
     eigenvalues = np.diag(generator.hidden)
     offsets = np.delete(generator.bias[end] - generator.bias, end)
     if offsets.min() <= 0:

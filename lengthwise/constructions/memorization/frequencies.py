@@ -1,7 +1,7 @@
-"""Which frequencies a generator may have: sets of them in order of dimension, and bounds without linear programs.
+"""Sets of frequencies that a generator may have, in order of dimension, and bounds without linear programs.
 
 W_h with W_h^p = 1 has eigenvalues e^(2 pi i k / p). In one orbit only one copy of each frequency k matters, k and p - k
-are one rotation, and the bias does what frequency 0 would. So a generator without feedback is a set S of frequencies
+are one rotation, and the bias replaces frequency 0. A generator without feedback is therefore a set S of frequencies
 1 <= k <= p / 2. Its dimension d(S) is 2 |S|, minus 1 if p / 2 is in S, and its state turns by 2 pi k / p in the plane
 of each k. If a set of frequencies can be read out, so can every superset.
 """
@@ -20,7 +20,7 @@ Frequencies = tuple[int, ...]
 
 
 def dimension(frequencies: Frequencies, period: int) -> int:
-    """d(S) = 2 |S| - [p / 2 in S].
+    """Return d(S) = 2 |S| - [p / 2 in S].
 
     Example:
         >>> dimension((1, 3), 8), dimension((1, 4), 8)
@@ -30,7 +30,7 @@ def dimension(frequencies: Frequencies, period: int) -> int:
 
 
 def orbit(frequencies: Frequencies, period: int) -> Float[np.ndarray, "p d"]:
-    """Unit circles at all p steps: cos(2 pi k i / p), sin(2 pi k i / p) for each k; for k = p / 2 only the sign.
+    """Return unit circles at all p steps: cos(2 pi k i / p), sin(2 pi k i / p) for each k; for k = p / 2 the sign.
 
     Angles are reduced in integers, so that equal states are equal numbers.
 
@@ -50,13 +50,13 @@ def orbit(frequencies: Frequencies, period: int) -> Float[np.ndarray, "p d"]:
 
 
 def blocks(frequencies: Frequencies, period: int) -> list[slice]:
-    """The coordinates of each frequency in a state."""
+    """Return the coordinates of each frequency in a state."""
     ends = np.cumsum([0, *(dimension((k,), period) for k in frequencies)])
     return [slice(int(low), int(high)) for low, high in pairwise(ends)]
 
 
 def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterator[Frequencies]:
-    """All S with d(S) = d; if `primitive`, only those whose orbit has period p and no shorter one: gcd(S, p) = 1.
+    """Yield all S with d(S) = d; if `primitive`, only those with gcd(S, p) = 1, whose orbit has no shorter period.
 
     Example:
         >>> list(sets_of_dimension(8, 2)), list(sets_of_dimension(6, 3))
@@ -71,7 +71,7 @@ def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterato
 
 
 class Bounds(NamedTuple):
-    """What is known about the smallest dimension of a word without a linear program.
+    """Bounds on the smallest dimension of a word that need no linear program.
 
     `lower` <= d_min <= `upper`; `sufficient` is a set of dimension `upper` that can be read out. Frequency k is
     `degrees[u, k]` at the u-th of the strides, at which two symbols alternate `alternations[u]` times.
@@ -84,7 +84,7 @@ class Bounds(NamedTuple):
     alternations: Int64[np.ndarray, " U"]
 
     def exclude(self, frequencies: Frequencies) -> bool:
-        """Whether, at some stride, two symbols alternate more often than these frequencies can change sign.
+        """Return whether two symbols alternate more often, at some stride, than these frequencies can change sign.
 
         A trigonometric polynomial of degree m has at most 2 m zeros.
         """
@@ -92,7 +92,7 @@ class Bounds(NamedTuple):
 
 
 def bounds(word: Word) -> Bounds:
-    """Bounds on the smallest dimension of a generator without feedback, for a word of at least two symbols.
+    """Return bounds on the smallest dimension of a generator without feedback, for a word of at least two symbols.
 
     *Upper*: at stride u, the logit of a symbol with r runs is a trigonometric polynomial of degree r that is positive
     on these runs only, and the logit of the symbol with most runs is 0. So twice the second largest number of runs
@@ -122,6 +122,6 @@ def bounds(word: Word) -> Bounds:
 
 
 def _folded(multiples: Int64[np.ndarray, "..."], period: int) -> Int64[np.ndarray, "..."]:
-    """The frequencies 0 to p / 2 that are the same rotations: k modulo p, or p - k."""
+    """Return the frequencies 0 to p / 2 that are the same rotations: k modulo p, or p - k."""
     folded: np.ndarray = np.minimum(multiples % period, -multiples % period)
     return folded

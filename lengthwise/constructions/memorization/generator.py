@@ -15,7 +15,7 @@ class LinearGenerator(NamedTuple):
 
     `hidden` is W_h [d, d], `readout` W_y [n, d], `bias` b_y [n], and `first` h_1 [d], the state after START, from which
     the first symbol is read out. `inputs` is W_x [d, n], or None for 0: then states do not depend on the output. Arrays
-    hold floats, complex numbers, or objects such as fractions and integers.
+    contain floats, complex numbers, or objects such as fractions and integers.
 
     Example:
         >>> one, two = np.ones(1), np.zeros(2)
@@ -36,11 +36,11 @@ class LinearGenerator(NamedTuple):
 
     @property
     def dimension(self) -> int:
-        """d, the length of the state."""
+        """Return d, the length of the state."""
         return len(self.first)
 
     def states(self, count: int) -> Array:
-        """h_1 ... h_count, by iteration, in the arithmetic of the arrays; only if W_x = 0."""
+        """Return h_1 ... h_count, by iteration, in the arithmetic of the arrays; only if W_x = 0."""
         if self.inputs is not None:
             raise ValueError("inputs: expected None, as states depend on what is generated; use generate")
         states = np.empty((count, self.dimension), np.result_type(self.hidden, self.first))
@@ -51,12 +51,12 @@ class LinearGenerator(NamedTuple):
         return states
 
     def logits(self, states: Array) -> Array:
-        """y for each state."""
+        """Return y for each state."""
         read = states @ self.readout.T
         return (read.real if np.iscomplexobj(read) else read) + self.bias
 
     def generate(self, count: int) -> str:
-        """The first `count` symbols.
+        """Return the first `count` symbols.
 
         Raises:
             Tie: two logits are equal, or one is not a number.
@@ -71,7 +71,7 @@ class LinearGenerator(NamedTuple):
         return "".join(output)
 
     def as_fractions(self) -> "LinearGenerator":
-        """The same numbers as fractions, so that nothing is rounded."""
+        """Return the same generator in fractions, so that nothing is rounded."""
         to_fraction = np.vectorize(Fraction, otypes=[object])
         hidden, readout, bias, first = (
             to_fraction(array) if array.size else array.astype(object) for array in self[:4]
@@ -80,9 +80,9 @@ class LinearGenerator(NamedTuple):
         return LinearGenerator(hidden, readout, bias, first, self.symbols, inputs)
 
     def margin(self, count: int) -> float:
-        """The smallest distance of the first `count` states from the region of another symbol, inf for d = 0.
+        """Return the smallest distance of the first `count` states from the region of another symbol; inf for d = 0.
 
-        That is y_s - y_j over |w_s - w_j|, with w the rows of W_y, in units of the largest norm of these states.
+        The distance is (y_s - y_j) / |w_s - w_j|, with w the rows of W_y, in units of the largest norm of these states.
         """
         if not self.dimension:
             return float("inf")
@@ -98,7 +98,7 @@ class LinearGenerator(NamedTuple):
 
 
 def strict_argmax(logits: Array) -> Array:
-    """The index of the largest logit of each row; a tie is an error."""
+    """Return the index of the largest logit of each row; raise Tie if it is tied or not a number."""
     best: Array = np.argmax(logits, axis=1)
     if logits.shape[1] > 1:
         largest = logits[np.arange(len(logits)), best][:, None]

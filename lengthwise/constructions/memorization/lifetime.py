@@ -13,7 +13,7 @@ Precision = Literal["bfloat16", "float16", "float32", "float64"]
 PRECISIONS = cast(tuple[Precision, ...], get_args(Precision))
 
 ENUMERATED_STEPS = 2**17
-"""The first steps, which are enumerated."""
+"""The number of first steps that are enumerated."""
 
 GRID_POINTS = 20_000
 """The number of points, in geometric progression, at which later steps are evaluated."""
@@ -22,11 +22,11 @@ MAX_DRIFT = 50.0
 """The angle in radians by which the fastest plane drifts within the horizon."""
 
 MAX_LOG = math.log(np.finfo(np.float64).max)
-"""Beyond e to this power numbers overflow in float64, and below e to minus this power they are nearly 0."""
+"""The power of e above which numbers overflow in float64, and below whose negative they are nearly 0."""
 
 
 def rounded(array: Array, precision: Precision) -> Array:
-    """The nearest numbers of a precision, as float64; ties go to even.
+    """Return the nearest numbers of a precision, as float64; ties go to even.
 
     Example:
         >>> rounded(np.array([0.7071067811865476]), "bfloat16").tolist()
@@ -41,7 +41,7 @@ def rounded(array: Array, precision: Precision) -> Array:
 
 
 def with_rounded_hidden(generator: LinearGenerator, precision: Precision) -> LinearGenerator:
-    """The same generator with the entries of W_h rounded; everything else, states included, stays in float64."""
+    """Return the same generator with the entries of W_h rounded; everything else, also states, stays in float64."""
     return generator._replace(hidden=rounded(generator.hidden, precision))
 
 
@@ -57,21 +57,21 @@ class Lifetime(NamedTuple):
 
 
 def angle_formula(period: int, drift: float) -> float:
-    """(pi / p) / |drift|: the step at which a plane that drifts by an angle each step is off by half an edge.
+    """Return (pi / p) / |drift|: the step at which a plane that drifts by an angle each step is off by half an edge.
 
-    From then on, every state that reaches a decision line through the middle of an edge crosses it. So the first wrong
-    symbol of a word with one plane and threshold 0 is at the first later step whose state has a different letter next
-    to it, on the side to which the plane drifts. For 0^h 1^h these are the last letters of runs if the plane turns too
-    far, and the first letters if it turns too little; the wait is less than h steps.
+    From then on, every state that reaches a decision line through the middle of an edge crosses it. For a word with one
+    plane and threshold 0, the first wrong symbol is at the first later step whose state has a different letter next to
+    it, on the side to which the plane drifts. For 0^h 1^h these are the last letters of runs if the plane turns too
+    far, and the first letters if it turns too little. The wait is less than h steps.
     """
     return math.pi / period / abs(drift) if drift else math.inf
 
 
 def drifts(memorization: Memorization, precision: Precision) -> list[tuple[float, float]]:
-    """For each frequency, the error of its plane after one step with W_h rounded: an angle and a power of e.
+    """Return, for each frequency, the error of its plane after one step with W_h rounded: an angle and a power of e.
 
-    Rounded, [[c, -s], [s, c]] is a rotation by another angle and a scaling, with eigenvalue c + i s. Errors are of the
-    size of a rounding error, so that they are computed with 50 digits.
+    Rounded, [[c, -s], [s, c]] is a rotation by another angle and a scaling, with eigenvalue c + i s. The errors are as
+    small as a rounding error, so that they are computed with 50 digits.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
@@ -91,7 +91,7 @@ def drifts(memorization: Memorization, precision: Precision) -> list[tuple[float
 
 
 def fastest_formula(memorization: Memorization, precision: Precision) -> float:
-    """`angle_formula` of the plane that drifts fastest; inf if no plane drifts.
+    """Return `angle_formula` of the plane that drifts fastest; inf if no plane drifts.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
@@ -103,11 +103,11 @@ def fastest_formula(memorization: Memorization, precision: Precision) -> float:
 
 
 def predicted_lifetime(memorization: Memorization, precision: Precision) -> Lifetime:
-    """The first step at which W_h with rounded entries answers a wrong symbol, with exact states and read-out.
+    """Return the first step at which W_h with rounded entries answers a wrong symbol, with exact states and read-out.
 
     After i steps the plane of frequency k has turned i dtheta_k too far and grown by rho_k^i (`drifts`). The first
-    131,072 steps are enumerated. After them, the logit margin at each position of the word is a smooth function of i,
-    whose first zero is found on a grid and by bisection, as long as states neither overflow nor vanish in float64. For
+    131,072 steps are enumerated. After them, the logit margin at each position of the word is a smooth function of i.
+    Its first zero is found on a grid and by bisection, as long as states neither overflow nor vanish in float64. For
     one plane and threshold 0 the result is `angle_formula` and the wait that it describes.
 
     Example:
@@ -156,7 +156,7 @@ class _LogitMargin:
 
 
 def _first_after(margin: _LogitMargin, position: int, period: int, horizon: float) -> int | None:
-    """The first step at this position, after the enumerated ones, at which the margin is not positive."""
+    """Return the first step at this position, after the enumerated ones, at which the margin is not positive."""
     if horizon <= ENUMERATED_STEPS:
         return None
     grid = np.geomspace(ENUMERATED_STEPS, horizon, GRID_POINTS)

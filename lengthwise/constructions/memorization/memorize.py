@@ -20,12 +20,12 @@ from lengthwise.constructions.memorization.separation import WidestMargin, num_e
 from lengthwise.constructions.memorization.words import MAX_LENGTH, Word, parse_word
 
 BUDGET = 3_000
-"""The linear programs of a search: about 10 CPU seconds for a binary word."""
+"""The number of linear programs in a search: about 10 CPU seconds for a binary word."""
 
 SETS_PER_PROGRAM, ENTRIES_PER_PROGRAM = 100, 10_000
 """For each program of the budget, the sets that a search enumerates and the entries of its constraints.
 
-The bounds of a long word exclude most sets; the programs of a word of many symbols are large.
+The bounds of a long word exclude most sets, and the programs of a word of many symbols are large.
 """
 
 MAX_READOUT_DIMENSION, MAX_ENTRIES = 200, 5_000_000
@@ -35,8 +35,8 @@ MAX_READOUT_DIMENSION, MAX_ENTRIES = 200, 5_000_000
 class Memorization(NamedTuple):
     """A generator of a word, and bounds on the smallest dimension d_min: `lower` <= d_min <= `upper`.
 
-    The bounds are equal unless the budget ended the search. `frequencies` are those of the generator, of dimension at
-    most `upper`. `margin` is the distance of its states, which have norm 1, from the region of another symbol. For two
+    The bounds are equal unless the budget ended the search. `frequencies` are the generator's, of dimension at most
+    `upper`. `margin` is the distance of its states, which have norm 1, from the region of another symbol. For two
     symbols it is the largest that these frequencies allow; for more it is at least `min_margin`, the optimum of the
     group lasso. `programs` counts the linear programs of the search for d_min. `is_widest` is False if the budget ended
     the search for wider margins.
@@ -56,12 +56,14 @@ class Memorization(NamedTuple):
 def memorize(
     text: str, *, robust: bool = False, max_dimension: int | None = None, budget: int = BUDGET
 ) -> Memorization:
-    """The smallest generator of ``(text)^+`` with W_x = 0: sets of frequencies in order of dimension, a program each.
+    """Return the smallest generator of ``(text)^+`` with W_x = 0, by a linear program for each set of frequencies.
 
-    The generator has the widest margin of the first set that can be read out; with `robust`, the widest of all sets of
-    dimension d_min, or of all sets of dimension up to `max_dimension`. The restriction to W_h^p = 1 loses nothing, also
-    next to a W_h whose states grow, decay or tie: means over steps that are p apart, part by part in the order of
-    growth, leave only frequencies k / p and say the word, too (docs/memorization.md, "The smallest dimension").
+    Sets are tried in order of dimension. The generator has the widest margin of the first set that can be read out.
+    With `robust`, it has the widest margin of all sets of dimension d_min, or up to `max_dimension`.
+
+    The restriction to W_h^p = 1 loses nothing, even if the states of another W_h grow, decay or tie. Means over steps
+    that are p apart, part by part in the order of growth, leave only frequencies k / p and generate the same word
+    (docs/memorization.md, "The smallest dimension").
 
     Raises:
         ValueError: the text is not a word (`parse_word`), its linear programs are too large, it needs more than
@@ -102,7 +104,7 @@ def memorize(
 
 
 def check_max_dimension(max_dimension: int | None) -> None:
-    """Raise a ValueError if the limit is larger than what any word needs."""
+    """Raise a ValueError if the limit is larger than any word needs."""
     if max_dimension is not None and max_dimension >= MAX_LENGTH:
         raise ValueError(
             f"max_dimension: expected at most {MAX_LENGTH - 1}, got {max_dimension}; a word of period p needs no more "
@@ -136,7 +138,7 @@ class _Search:
         self.is_complete = True
 
     def sets(self, dimensions: Iterable[int]) -> Iterator[Frequencies]:
-        """The sets of these dimensions; if the budget ends first, `is_complete` becomes False."""
+        """Yield the sets of these dimensions; if the budget ends first, `is_complete` becomes False."""
         enumerated = 0
         for d in dimensions:
             self.reached = d
@@ -159,7 +161,7 @@ class _Search:
 
 
 def _first(word: Word, search: _Search) -> Frequencies:
-    """The first set that can be read out; if the search ends before one is found, the sufficient one of the bounds."""
+    """Return the first set that can be read out, or the sufficient set of the bounds if the search ends before."""
     for frequencies in search.sets(range(search.known.lower, search.known.upper)):
         search.count(1)
         if read_out(word.letters, orbit(frequencies, word.period)) is not None:
@@ -170,7 +172,7 @@ def _first(word: Word, search: _Search) -> Frequencies:
 def _widest(
     word: Word, first: Frequencies, search: _Search, dimensions: Iterable[int]
 ) -> tuple[Frequencies, WidestMargin]:
-    """The widest margin of `first`, which can be read out, and of all sets of these dimensions."""
+    """Return the widest margin of `first`, which can be read out, and of all sets of these dimensions."""
     frequencies, best = first, _widest_margin(word, first)
     assert best is not None, "a read-out of the first set was found"
     search.count(best.programs)
@@ -190,12 +192,12 @@ def _widest_margin(word: Word, frequencies: Frequencies) -> WidestMargin | None:
 
 
 def _constant(word: Word) -> LinearGenerator:
-    """d = 0: the bias alone repeats one symbol."""
+    """Return the generator with d = 0, whose bias alone repeats one symbol."""
     return LinearGenerator(np.zeros((0, 0)), np.zeros((1, 0)), np.zeros(1), np.zeros(0), word.symbols)
 
 
 def _assemble_weights(word: Word, frequencies: Frequencies, best: WidestMargin) -> LinearGenerator:
-    """The generator of these frequencies, its planes scaled for the widest margin; states have norm 1."""
+    """Return the generator of these frequencies, its planes scaled for the widest margin; states have norm 1."""
     p = word.period
     d = dimension(frequencies, p)
     scales = np.sqrt(best.norms / best.cost)

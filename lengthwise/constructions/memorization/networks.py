@@ -14,13 +14,13 @@ SCALE = 2.0**-20
 
 
 def as_linear_rnn(generator: LinearGenerator, dtype: torch.dtype = torch.float64) -> LinearRNNGenerator:
-    """The model with these weights, whose START leads from h_0 = 0 to h_1; only for real generators of d >= 1.
+    """Return the model with these weights, whose START leads from h_0 = 0 to h_1; only for real generators of d >= 1.
 
-    Weights are rounded to `dtype`: a word that takes numbers of more digits, as of `digits` with many symbols, is then
-    another one.
+    Weights are rounded to `dtype`. If a word needs numbers with more digits, as `digits` with many symbols does, the
+    model generates another word.
 
     Raises:
-        ValueError: the generator has complex numbers, no dimension, or numbers that float64 does not hold.
+        ValueError: the generator has complex numbers, no dimension, or numbers that float64 cannot represent.
 
     Example:
         >>> from lengthwise.constructions.memorization.closed_form import rotation
@@ -41,13 +41,15 @@ def as_linear_rnn(generator: LinearGenerator, dtype: torch.dtype = torch.float64
 
 
 def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], count: int) -> RNN:
-    """A standard RNN, h_i = f(W_h h_{i-1} + W_x x_i + b_h), with the same output and dimension.
+    """Return a standard RNN, h_i = f(W_h h_{i-1} + W_x x_i + b_h), with the same output and dimension.
 
     *ReLU* is the identity on positive numbers. With a shift c by which the first `count` states become positive,
-    h' = h + c satisfies h'_i = W_h h'_{i-1} + W_x x_i + (c - W_h c): the only new parameter is the bias b_h, and b_y
+    h' = h + c satisfies h'_i = W_h h'_{i-1} + W_x x_i + (c - W_h c). The only new parameter is the bias b_h, and b_y
     becomes b_y - W_y c.
+
     *tanh* is the identity near 0, up to a relative error x^2 / 3: states and W_x are scaled by e = 2^-20 and W_y by
     1 / e. A step shrinks the state by 3e-13, so that the output is correct for a long time, but not indefinitely.
+
     Every x_i is one-hot, so that b_h is part of all columns of W_x. A softmax changes no argmax.
 
     Example:
@@ -76,7 +78,7 @@ def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], co
 
 
 def _shift(generator: LinearGenerator, count: int) -> np.ndarray:
-    """Numbers that, added to any of the first `count` states, make it positive."""
+    """Return numbers that make any of the first `count` states positive when they are added to it."""
     if generator.inputs is None:
         states = generator.states(count)
     else:

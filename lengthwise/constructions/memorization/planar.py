@@ -1,4 +1,4 @@
-"""Words that a rotation of the plane memorizes: those that are non-crossing at some stride, and no others."""
+"""Words that a rotation of the plane memorizes: exactly those that are non-crossing at some stride."""
 
 import numpy as np
 
@@ -8,13 +8,14 @@ from lengthwise.constructions.memorization.words import Word, at_stride, non_cro
 
 
 def planar(word: Word) -> LinearGenerator:
-    """d = 2 for every word of period p >= 3 that is non-crossing at a stride u: nested spans.
+    """Return d = 2 for any word of period p >= 3 that is non-crossing at a stride u, by nested spans.
 
-    At that stride no two symbols cross, so that the symbols, each with the span from its first to its last position,
-    are a forest under the symbol at position 0, whose logit is 0. A chord cuts off exactly the span of any other
+    At that stride no two symbols cross. The symbols, each with the span from its first to its last position, are
+    therefore a forest under the symbol at position 0, whose logit is 0. A chord cuts off exactly the span of any other
     symbol x. With g_x the signed distance beyond that chord, y_x = y_parent(x) + g_x. At any position, g is positive
     for all ancestors of its symbol, and negative for the first symbol on any other path down the forest and for all
     symbols below that.
+
     W_h turns by 2 pi v / p with u v = 1 modulo p.
 
     Raises:
@@ -52,12 +53,12 @@ def planar(word: Word) -> LinearGenerator:
 
 
 def _spans(letters: np.ndarray) -> dict[int, tuple[int, int]]:
-    """First and last position of each symbol."""
+    """Return the first and last position of each symbol."""
     return {int(x): (int(np.argmax(letters == x)), int(np.flatnonzero(letters == x)[-1])) for x in np.unique(letters)}
 
 
 def _parent(symbol: int, spans: dict[int, tuple[int, int]], root: int) -> int:
-    """The symbol with the smallest span around that of another, or the root."""
+    """Return the symbol with the smallest span around another symbol's, or the root."""
     first, last = spans[symbol]
     around = [x for x, (low, high) in spans.items() if low < first and last < high and x != root]
     return min(around, key=lambda x: spans[x][1] - spans[x][0], default=root)

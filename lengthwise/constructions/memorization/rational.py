@@ -1,9 +1,9 @@
-"""Rational W_h: which dimensions have a matrix of order p, and which of these can be read out; integer companions.
+"""Rational W_h: the dimensions that have a matrix of order p, the sets that can be read out, and integer companions.
 
 The minimal polynomial of a rational matrix of finite order p is a product of different cyclotomic polynomials Phi_j,
 j in J, with least common multiple p. Its dimension is sum phi(j), and its frequencies are all k with p / gcd(k, p) in
-J: a rational matrix that has one primitive j-th root of unity as an eigenvalue has all of them. The bias does what
-j = 1 would.
+J: a rational matrix that has one primitive j-th root of unity as an eigenvalue has all of them. The bias replaces
+j = 1.
 """
 
 from collections.abc import Iterator
@@ -29,13 +29,14 @@ from lengthwise.constructions.memorization.separation import num_entries, read_o
 from lengthwise.constructions.memorization.words import Word, parse_word
 
 MAX_DIVISORS = 18
-"""Sets of divisors are enumerated for periods with at most this number of them; other periods get bounds."""
+"""The largest number of divisors of a period whose sets of divisors are enumerated; other periods get bounds."""
 
 
 def psi(order: int) -> int:
-    """The smallest dimension in which a rational matrix has order p: sum of phi(q) over prime powers q || p, q != 2.
+    """Return the smallest dimension in which a rational matrix has order p.
 
-    A single factor 2 costs nothing, since -1 times a matrix of odd order q has order 2 q; psi(2) = 1.
+    It is the sum of phi(q) over prime powers q || p, q != 2. A single factor 2 costs nothing, since -1 times a matrix
+    of odd order q has order 2 q; psi(2) = 1.
 
     Example:
         >>> [psi(p) for p in (1, 2, 3, 4, 5, 8, 12, 30)]
@@ -68,17 +69,17 @@ class RationalMemorization(NamedTuple):
 
     @property
     def dimension(self) -> int:
-        """d, the sum of phi(j) over the orders."""
+        """Return d, the sum of phi(j) over the orders."""
         return self.generator.dimension
 
 
 def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: int = BUDGET) -> RationalMemorization:
-    """The smallest generator of ``(text)^+`` with W_x = 0 and a rational W_h: sets J of divisors in order of dimension.
+    """Return the smallest generator of ``(text)^+`` with W_x = 0 and a rational W_h.
 
-    W_h is block-diagonal with the companion matrices of Phi_j, h_1 is the first unit vector of each block, and W_y is
-    rounded to integers that give every letter a positive margin: no step of the generator rounds anything. If the
-    period has too many divisors, or the budget ends, or linear programs become too large, the generator is `simplex`,
-    which has all orders but 1.
+    Sets J of divisors are tried in order of dimension. W_h is block-diagonal with the companion matrices of Phi_j, and
+    h_1 is the first unit vector of each block. W_y is rounded to integers that give every letter a positive margin, so
+    that no step of the generator rounds anything. If the period has too many divisors, the budget ends, or linear
+    programs become too large, the generator is `simplex`, which has all orders but 1.
 
     Raises:
         ValueError: the text is not a word (`parse_word`), it needs more than `max_dimension` dimensions, or
@@ -90,7 +91,7 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
         (4, (8,), [[0, 0, 0, -1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
 
     Source: "update on rnn memorization", section "How small can we make d?".
-    Differs from the source: it shows that there is no rational 3 x 3 matrix of order 8, and reads nothing out.
+    Differs from the source: the source shows only that no rational 3 x 3 matrix has order 8, and reads nothing out.
     """
     word = parse_word(text)
     check_max_dimension(max_dimension)
@@ -128,12 +129,12 @@ def _search(word: Word, budget: int) -> RationalMemorization:
 
 
 def _divisors(period: int) -> list[int]:
-    """The divisors j >= 2."""
+    """Return the divisors j >= 2."""
     return [j for j in range(2, period + 1) if period % j == 0]
 
 
 def sets_of_orders(period: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """All sets of divisors j >= 2 with least common multiple p, with their dimensions and in order of dimension.
+    """Yield all sets of divisors j >= 2 with least common multiple p, with their dimensions, in order of dimension.
 
     Example:
         >>> list(sets_of_orders(6))
@@ -150,7 +151,7 @@ def _degree(order: int) -> int:
 
 
 def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
-    """The frequencies 1 <= k <= p / 2 of these orders.
+    """Return the frequencies 1 <= k <= p / 2 of these orders.
 
     Example:
         >>> frequencies_of((3, 4), 12)
@@ -160,7 +161,7 @@ def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
 
 
 def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
-    """The block-diagonal integer matrix of the companions of Phi_j, and the sum of the blocks' first unit vectors."""
+    """Return the block-diagonal matrix of the companions of Phi_j, and the sum of the blocks' first unit vectors."""
     sizes = [_degree(j) for j in orders]
     hidden, first = np.zeros((sum(sizes),) * 2, int), np.zeros(sum(sizes), int)
     start = 0
@@ -172,11 +173,11 @@ def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 MAX_WEIGHT = 2**52
-"""The integers of a read-out are smaller, so that float64 represents all logits exactly."""
+"""The bound on the integers of a read-out, with which float64 represents all logits exactly."""
 
 
 def _assemble_weights(word: Word, orders: tuple[int, ...]) -> LinearGenerator:
-    """The read-out of the integer states, scaled by the smallest power of two at which rounding keeps every margin."""
+    """Return the read-out of the integer states, scaled by the smallest power of two that keeps every margin."""
     hidden, first = companion_blocks(orders)
     bare = LinearGenerator(hidden, np.zeros((1, len(first)), int), np.zeros(1, int), first, word.symbols)
     if word.period == 1:

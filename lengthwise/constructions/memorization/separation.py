@@ -1,4 +1,4 @@
-"""Reading a word off an orbit: one linear program for all symbols together, its dual, and the widest margin."""
+"""Read-outs of a word from an orbit: one linear program for all symbols together, its dual, and the widest margin."""
 
 from typing import NamedTuple
 
@@ -17,18 +17,18 @@ class Readout(NamedTuple):
 
 
 def pairs(letters: Letters) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
-    """Positions and competitors: every position with every symbol that is not its letter."""
+    """Return positions and competitors: every position with every symbol that is not its letter."""
     positions, competitors = np.nonzero(letters[:, None] != np.arange(int(letters.max()) + 1))
     return positions, competitors
 
 
 def num_entries(num_symbols: int, period: int, dimension: int) -> int:
-    """The size of `constraints`: (n - 1) p rows, one a pair, and (n - 1)(d + 1) columns, one an unknown."""
+    """Return the size of `constraints`: (n - 1) p rows, one for each pair, and (n - 1)(d + 1) unknowns as columns."""
     return (num_symbols - 1) ** 2 * period * (dimension + 1)
 
 
 def constraints(letters: Letters, orbit: Orbit) -> Float[np.ndarray, "m k"]:
-    """A row for each pair (i, j) of position and competitor: (w_(s_i) - w_j).h_i + b_(s_i) - b_j as a function of w, b.
+    """Return a row for each pair (i, j) of position and competitor: (w_(s_i) - w_j).h_i + b_(s_i) - b_j in w and b.
 
     Only differences between symbols matter: the last symbol has w = 0 and b = 0, which leaves k = (n - 1)(d + 1)
     unknowns.
@@ -43,10 +43,10 @@ def constraints(letters: Letters, orbit: Orbit) -> Float[np.ndarray, "m k"]:
 
 
 def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
-    """A read-out of the word from its states, or None if there is none: the joint multiclass linear program.
+    """Return a read-out of the word from its states, by the joint multiclass linear program, or None if none exists.
 
     Weights are unbounded and every margin is at least 1, so that tolerances do not decide whether a margin is positive.
-    A read-out is checked before it is returned. None is the answer of HiGHS alone;
+    A read-out is checked before it is returned. None rests on HiGHS alone;
     `lengthwise.constructions.memorization.farkas` verifies it.
 
     Raises:
@@ -69,7 +69,7 @@ def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
 
 
 def _scaled(letters: Letters, orbit: Orbit, unknowns: Float[np.ndarray, " k"]) -> Readout:
-    """The read-out whose smallest margin is 1; a margin that rounding could make 0 is an error."""
+    """Return the read-out with smallest margin 1; a margin that rounding could make 0 is an error."""
     free = unknowns.reshape(-1, orbit.shape[1] + 1)
     parameters = np.concatenate([free, np.zeros((1, free.shape[1]))])
     parameters = parameters - parameters.mean(0)
@@ -83,10 +83,10 @@ def _scaled(letters: Letters, orbit: Orbit, unknowns: Float[np.ndarray, " k"]) -
 
 
 def dual_weights(letters: Letters, orbit: Orbit, *, spread: bool) -> Float[np.ndarray, " m"] | None:
-    """Weights >= 0 for `pairs`, not all 0, with which the `constraints` add up to 0: no read-out exists (Farkas).
+    """Return weights >= 0 for `pairs`, not all 0, with which the `constraints` add up to 0, or None.
 
-    They hold up to rounding; None if there are none. With `spread`, a weight is at least 1 wherever any solution is
-    positive; otherwise the weights are a vertex of the polytope, so that few are positive.
+    By Farkas' lemma no read-out then exists. The weights hold up to rounding. With `spread`, a weight is at least 1
+    wherever any solution is positive; otherwise the weights are a vertex of the polytope, so that few are positive.
     """
     from scipy.optimize import linprog
 
@@ -123,22 +123,22 @@ class WidestMargin(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """sum_k |V_k|; its inverse is the margin of unit states for two symbols, and a lower bound for more."""
+        """Return sum_k |V_k|; its inverse is the margin of unit states for two symbols, a lower bound for more."""
         return float(self.norms.sum())
 
 
 MAX_ROUNDS = 200
-"""The largest number of cutting-plane rounds; `WidestMargin.lower_bound` tells how close the result is."""
+"""The largest number of cutting-plane rounds; `WidestMargin.lower_bound` shows how close the result is."""
 
 MAX_TOTAL_ENTRIES = 10_000_000
-"""The largest number of entries that the constraints of all rounds have together; it ends large programs earlier."""
+"""The largest number of entries in the constraints of all rounds together; it ends large programs earlier."""
 
 GAP = 1e-6
 """The relative distance between cost and lower bound at which rounds stop."""
 
 
 def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> WidestMargin | None:
-    """The read-out that tolerates the largest change of unit states, by a group lasso over frequencies; None if none.
+    """Return the read-out that tolerates the largest change of unit states, by a group lasso over frequencies, or None.
 
     A block of the state may be scaled by r_k and its weights by 1 / r_k, with sum_k r_k^2 = 1. With V_k the differences
     of all pairs of symbols on block k at margin 1, the best scales are r_k^2 = |V_k| / sum |V|. The distance of a state
@@ -168,7 +168,7 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
         programs += 1
         limits = np.concatenate([-np.ones(len(rows)), np.zeros(count * len(cuts))])
         solution = linprog(cost, A_ub=np.vstack([lower_rows, *cuts]), b_ub=limits, bounds=free)
-        if solution.status != 0:  # unbounded by rounding: the best read-out so far stands
+        if solution.status != 0:  # rounding made the program unbounded: keep the best read-out so far
             break
         lower_bound = max(lower_bound, float(solution.fun))
         readout = _scaled(letters, orbit, solution.x[: (n - 1) * width])
@@ -180,14 +180,14 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
 
 
 def _with_norms(readout: Readout, blocks: list[slice]) -> WidestMargin:
-    """The cost of a read-out whose weights have mean 0: the squared differences of all pairs sum to n |W|^2."""
+    """Return the cost of a read-out whose weights have mean 0: the squared differences of all pairs sum to n |W|^2."""
     n = len(readout.bias)
     norms = np.array([np.sqrt(n) * np.linalg.norm(readout.weights[:, block]) for block in blocks])
     return WidestMargin(readout, norms, lower_bound=0.0, programs=0)
 
 
 def _cuts(readout: Readout, blocks: list[slice], width: int) -> Float[np.ndarray, "f k"]:
-    """<G, V_k> - t_k <= 0 for each block, over the unknowns of `constraints` and t; G is the direction of V_k now."""
+    """Return <G, V_k> - t_k <= 0 for each block, over the unknowns of `constraints` and t; G is V_k's direction now."""
     n = len(readout.bias)
     cuts = np.zeros((len(blocks), (n - 1) * width + len(blocks)))
     for index, block in enumerate(blocks):

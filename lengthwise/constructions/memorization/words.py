@@ -10,10 +10,10 @@ from jaxtyping import Int64
 from lengthwise.validation import quoted
 
 MAX_SYMBOLS = 64
-"""Words with more different symbols are rejected."""
+"""The largest number of different symbols in a word."""
 
 MAX_LENGTH = 1_000
-"""Words with a longer period are rejected."""
+"""The longest period of a word, in letters."""
 
 
 class Word(NamedTuple):
@@ -28,17 +28,17 @@ class Word(NamedTuple):
 
     @property
     def period(self) -> int:
-        """p, the number of letters."""
+        """Return p, the number of letters."""
         return len(self.letters)
 
     @property
     def text(self) -> str:
-        """The word itself."""
+        """Return the word as text."""
         return "".join(self.symbols[letter] for letter in self.letters)
 
 
 def parse_word(text: str) -> Word:
-    """The primitive root of a text: ``(abab)^+`` is ``(ab)^+``, whose period is 2.
+    """Return the primitive root of a text: ``(abab)^+`` is ``(ab)^+``, whose period is 2.
 
     Raises:
         ValueError: the text is empty, has a symbol that cannot be printed, more than 64 different symbols, or a period
@@ -65,7 +65,7 @@ def parse_word(text: str) -> Word:
 
 
 def binary_words(period: int) -> Iterator[Word]:
-    """The words of two symbols and a period, one of each class up to rotation and exchange of the symbols.
+    """Yield the words of two symbols and a period, one of each class up to rotation and exchange of the symbols.
 
     Example:
         >>> [word.text for word in binary_words(4)]
@@ -81,12 +81,12 @@ def binary_words(period: int) -> Iterator[Word]:
 
 
 def units(period: int) -> tuple[int, ...]:
-    """The strides 1 <= u <= p / 2 that are coprime to p; stride p - u reads the same letters backwards."""
+    """Return the strides 1 <= u <= p / 2 that are coprime to p; stride p - u reads the same letters backwards."""
     return tuple(u for u in range(1, max(2, period // 2 + 1)) if gcd(u, period) == 1)
 
 
 def at_stride(letters: Int64[np.ndarray, " p"], stride: int) -> Int64[np.ndarray, " p"]:
-    """The letters at 0, u, 2u, ... modulo p.
+    """Return the letters at 0, u, 2u, ... modulo p.
 
     Example:
         >>> at_stride(np.array([0, 1, 2, 3, 4]), 2).tolist()
@@ -96,7 +96,7 @@ def at_stride(letters: Int64[np.ndarray, " p"], stride: int) -> Int64[np.ndarray
 
 
 def num_runs(letters: Int64[np.ndarray, " p"]) -> Int64[np.ndarray, " n"]:
-    """The number of runs of each symbol around the circle; a binary word has twice as many changes.
+    """Return the number of runs of each symbol around the circle; a binary word has twice as many changes.
 
     Example:
         >>> num_runs(np.array([0, 1, 1, 0, 2, 1])).tolist()
@@ -107,9 +107,9 @@ def num_runs(letters: Int64[np.ndarray, " p"]) -> Int64[np.ndarray, " n"]:
 
 
 def alternations(letters: Int64[np.ndarray, " p"]) -> int:
-    """The largest number of changes, around the circle, between any two symbols when all others are left out.
+    """Return the largest number of changes, around the circle, between two symbols when all others are left out.
 
-    From x to y there is a change at every y before which x occurred more recently than y. Around a circle, there are as
+    There is a change from x to y at every y before which x occurred more recently than y. Around a circle, there are as
     many changes back. The definition, pair by pair, is in the tests.
 
     Example:
@@ -126,9 +126,9 @@ def alternations(letters: Int64[np.ndarray, " p"]) -> int:
 
 
 def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
-    """A stride at which the word is non-crossing, or None: no two symbols occur as x .. y .. x .. y around the circle.
+    """Return a stride at which the word is non-crossing, or None.
 
-    In other words, no two symbols alternate more than twice.
+    It is non-crossing if no two symbols occur as x .. y .. x .. y around the circle: no two alternate more than twice.
 
     Example:
         >>> non_crossing_stride(np.array([0, 1, 0, 2])), non_crossing_stride(np.array([0, 1, 2, 0, 1, 3]))
@@ -139,11 +139,11 @@ def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
 
 
 MAX_PERIOD = 32
-"""Letters of a word that is looked at exactly: there are polynomials of that degree for each pair of a 1 and a 0."""
+"""The longest word, in letters, that is decided exactly: each pair of a 1 and a 0 has a polynomial of that degree."""
 
 
 def check_binary(word: Word, longest: int | None = None) -> None:
-    """Raise a ValueError unless a word has two symbols, and no more letters than `longest`, if that is given."""
+    """Raise a ValueError unless a word has two symbols and at most `longest` letters, if that is given."""
     if longest is not None and word.period > longest:
         raise ValueError(f"word: expected at most {longest} letters here, got {word.period}; give a shorter one")
     if len(word.symbols) != 2:
