@@ -1,4 +1,4 @@
-"""Corpora: documents of a text in three splits, and where their tokens are kept."""
+"""Corpora: documents of a text in three splits, and the folder that keeps their tokens."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -15,21 +15,21 @@ from lengthwise.text.token_file import SPLITS, TokenFile, in_memory, read_tokens
 from lengthwise.text.tokenizer import Tokenizer, train_tokenizer
 
 FOLDER = "LENGTHWISE_CORPORA"
-"""The environment variable that names the folder of corpora; without it they are in `corpora` in the current one."""
+"""The environment variable with the folder of corpora; the default is `corpora` in the current folder."""
 
 MIN_TOKENS = 16
-"""Of each split; a text with fewer is taken for a slip."""
+"""The smallest number of tokens in each split; a text with fewer is taken for a mistake."""
 
 
 class Texts(NamedTuple):
-    """The documents of each split, and names for where they come from."""
+    """The documents of each split, and the names of their sources."""
 
     documents: Mapping[Split, tuple[str, ...]]
     sources: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
-        """A hash of all documents."""
+        """Return a hash of all documents."""
         digest = blake2b(digest_size=8)
         for name in SPLITS:
             for document in self.documents[name]:
@@ -42,10 +42,10 @@ class Texts(NamedTuple):
 def read_texts(
     files: Sequence[Path], valid_files: Sequence[Path] = (), test_files: Sequence[Path] = (), *, held_out: float
 ) -> Texts:
-    """Texts from files of UTF-8, a document each.
+    """Return texts from files of UTF-8, one document in each.
 
-    Without `test_files` the last `held_out` of the characters are the test split; without `valid_files` the last of
-    what then remains are the validation split.
+    Without `test_files`, the last `held_out` of the characters are the test split. Without `valid_files`, the same
+    share at the end of the rest is the validation split.
 
     Raises:
         ValueError: a file is missing, or not UTF-8.
@@ -58,7 +58,7 @@ def read_texts(
 
 
 def split_documents(documents: Sequence[str], held_out: float, splits: Sequence[str]) -> dict[Split, tuple[str, ...]]:
-    """Documents for training, and for each of the splits the last `held_out` of the characters that are left.
+    """Return documents for training, and for each of the splits the last `held_out` of the remaining characters.
 
     Example:
         >>> split_documents(["abcdefgh", "ij"], 0.4, ["test"])
@@ -95,17 +95,17 @@ def _read(file: Path, split: str) -> str:
 
 
 def key_of(texts: Texts, vocab_size: int) -> str:
-    """What a corpus is found by: a hash of its documents and the size of the vocabulary."""
+    """Return the name of a corpus: a hash of its documents and the size of the vocabulary."""
     return blake2b(f"{texts.digest} {vocab_size}".encode(), digest_size=8).hexdigest()
 
 
 def corpora_folder() -> Path:
-    """Where token files are kept."""
+    """Return the folder of token files."""
     return Path(os.environ.get(FOLDER) or "corpora")
 
 
 def prepare(texts: Texts, vocab_size: int) -> str:
-    """The key of a corpus; its tokens are written below `corpora_folder`, unless they are there.
+    """Write the tokens of a corpus below `corpora_folder`, unless they exist, and return its key.
 
     Raises:
         ValueError: a split has hardly any text, or the vocabulary is out of bounds.
@@ -120,7 +120,7 @@ def prepare(texts: Texts, vocab_size: int) -> str:
 
 
 def tokens_of(texts: Texts, vocab_size: int) -> tuple[Tokenizer, dict[Split, Tokens]]:
-    """A tokenizer trained on the training split, and the tokens of all, an end after each document.
+    """Return a tokenizer trained on the training split, and the tokens of all splits, with an end after each document.
 
     Raises:
         ValueError: a split has hardly any text, or the vocabulary is out of bounds.
@@ -141,10 +141,10 @@ def tokens_of(texts: Texts, vocab_size: int) -> tuple[Tokenizer, dict[Split, Tok
 
 
 def open_corpus(key: str) -> TokenFile:
-    """The corpus of that key.
+    """Open the corpus with this key.
 
     Raises:
-        ValueError: there is none, or it is damaged.
+        ValueError: the corpus does not exist, or is damaged.
     """
     try:
         return _open(corpora_folder().resolve(), key)
@@ -164,14 +164,14 @@ def _open(folder: Path, key: str) -> TokenFile:
 
 @lru_cache(maxsize=8)
 def built_in_corpus(vocab_size: int) -> TokenFile:
-    """The names of numbers, a line each, as a text that needs no file: for trying things, and for tests."""
+    """Return the names of numbers, one a line, as a text that needs no file, for first trials and for tests."""
     texts = Texts(split_documents([number_names()], 0.1, ("test", "valid")), ("the names of numbers",))
     tokenizer, tokens = tokens_of(texts, vocab_size)
     return in_memory(tokens, tokenizer, source=texts.digest, sources=texts.sources)
 
 
 def number_names(count: int = 1_000) -> str:
-    """The names of count numbers below 1,000, each once, in an order that looks random.
+    """Return the names of count numbers below 1,000, each once, in an order that looks random.
 
     Example:
         >>> number_names(3)
@@ -188,7 +188,7 @@ _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ni
 
 
 def number_name(number: int) -> str:
-    """A number below 1,000 in English words.
+    """Return a number below 1,000 in English words.
 
     Example:
         >>> number_name(342), number_name(700), number_name(16)

@@ -12,7 +12,7 @@ WAY_OUT = "give files instead, by task.files"
 class DocumentSource(BaseModel):
     """A data set by its `name` (``owner/name``) and `config`: the first `max_documents` of a split are streamed.
 
-    The text is in the column `column`; rows without any are left out. What is streamed is all that is ever downloaded.
+    The text is in the column `column`; rows without text are left out. Only streamed documents are ever downloaded.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -25,11 +25,11 @@ class DocumentSource(BaseModel):
 
 
 def read_documents(source: DocumentSource, held_out: float) -> Texts:
-    """The documents of a data set, the last of which are held out.
+    """Stream the documents of a data set, and hold out the last of them.
 
     Raises:
-        ValueError: the package `datasets` is not installed, the data set cannot be reached (as without a network), has
-            no such column, or no text.
+        ValueError: the package `datasets` is not installed; or the data set cannot be reached, lacks this column, or
+            has no text.
     """
     try:
         import datasets
@@ -43,7 +43,7 @@ def read_documents(source: DocumentSource, held_out: float) -> Texts:
         documents = [str(row[source.column]) for row in islice(iter(rows), source.max_documents)]
     except KeyError:
         raise ValueError(f"documents.column: expected a column of {source.name}, got {source.column!r}") from None
-    except Exception as error:  # whatever datasets, its file systems and its HTTP client raise, without a common class
+    except Exception as error:  # datasets, its file systems and its HTTP client share no class of errors
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"documents: {source.name} cannot be streamed ({reason[:200]}); {WAY_OUT}") from None
     documents = [document for document in documents if document.strip()]

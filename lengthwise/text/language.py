@@ -1,4 +1,4 @@
-"""What tasks of language modeling share: windows of a text, and the next token as the answer at every position."""
+"""The shared part of language modeling tasks: windows of a text, with the next token as answer at every position."""
 
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal, cast, get_args
@@ -14,67 +14,67 @@ from lengthwise.tasks.base import Batch, SymbolTask
 Split = Literal["train", "valid", "test"]
 
 Tokens = NDArray[np.unsignedinteger[Any]]
-"""Ids of tokens in order; they may be mapped from a file, of which only what is used is read."""
+"""Ids of tokens in order; they may be mapped from a file, of which only the used part is read."""
 
 
 class LanguageTask(SymbolTask):
     """Prediction of the next token of a text: symbols and classes are its tokens.
 
     A sample of length T is a window of T + 1 tokens of the training split, which begins anywhere: ``inputs = x_0 ...
-    x_{T-1}``, ``targets = x_1 ... x_T``. What counts is the probability of the next token, so that models are measured
-    by perplexity (`lengthwise.evaluation.perplexity`). No answer is *the* right one: there is no oracle and no machine,
-    and nothing to certify.
+    x_{T-1}``, ``targets = x_1 ... x_T``. A model's probability of the next token matters, so that models are measured
+    by perplexity (`lengthwise.evaluation.perplexity`). No answer is *the* right one, so that there is neither an oracle
+    nor a machine, and nothing to certify.
     """
 
     default_preset: ClassVar[str] = "language"
 
     @abstractmethod
     def tokens(self, split: Split) -> Tokens:
-        """The tokens of a split, in order."""
+        """Return the tokens of a split, in order."""
 
     @abstractmethod
     def tokenize(self, text: str) -> Int64[Tensor, " T"]:
-        """Turn plain text into tokens; unlike `encode`, which reads names of tokens, it takes any text."""
+        """Return the tokens of plain text; unlike `encode`, which reads names of tokens, it accepts any text."""
 
     @abstractmethod
     def detokenize(self, ids: Int64[Tensor, " T"]) -> str:
-        """Turn tokens into plain text."""
+        """Return the plain text of tokens."""
 
     @property
     @abstractmethod
     def end(self) -> int:
-        """The id of the token that ends a document."""
+        """Return the id of the token that ends a document."""
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The tokens again: each may be the next one."""
+        """Return the tokens again, since each may be the next one."""
         return self.symbols
 
     def is_legal_length(self, length: int) -> bool:
-        """Whether the training split has windows of this length."""
+        """Return whether the training split has windows of this length."""
         return 1 <= length < len(self.tokens("train"))
 
     def is_balanced_length(self, length: int) -> bool:
-        """Whether more than one token can be the last one of a window."""
+        """Return whether more than one token can be the last one of a window."""
         tokens = self.tokens("train")
         return self.is_legal_length(length) and length <= last_change(tokens)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw windows of the training split, each as likely."""
+        """Draw windows of the training split uniformly."""
         self.check_length(length)
         tokens = self.tokens("train")
         starts = torch.randint(len(tokens) - length, (batch_size,), generator=generator)
         return Batch(*windows_at(tokens, starts, length))
 
     def baseline(self, length: int) -> float:
-        """The share of the most frequent token among those that can end a window of this length."""
+        """Return the share of the most frequent token among those that can end a window of this length."""
         self.check_length(length)
         ends = self.tokens("train")[length:]
         return float(np.bincount(ends, minlength=1).max() / len(ends))
 
 
 def parse_split(name: str) -> Split:
-    """The split of that name; another name is a ValueError."""
+    """Return the split of this name; raise a ValueError for another name."""
     if name not in get_args(Split):
         raise ValueError(f"split: expected one of {', '.join(get_args(Split))}, got {name!r}")
     return cast(Split, name)
@@ -83,7 +83,7 @@ def parse_split(name: str) -> Split:
 def windows_at(
     tokens: Tokens, starts: Int64[Tensor, " B"], length: int
 ) -> tuple[Int64[Tensor, "B T"], Int64[Tensor, "B T"]]:
-    """The `length` tokens from each start on, and those one position later.
+    """Return the `length` tokens from each start on, and the same window one position later.
 
     Example:
         >>> inputs, targets = windows_at(np.arange(10, dtype=np.uint16), torch.tensor([0, 6]), 3)
@@ -95,7 +95,7 @@ def windows_at(
 
 
 def last_change(tokens: Tokens) -> int:
-    """The last index whose token is not the very last one; -1 where all are equal.
+    """Return the last index whose token differs from the final one, or -1 if all tokens are equal.
 
     Example:
         >>> last_change(np.array([3, 1, 2, 2], dtype=np.uint16)), last_change(np.array([2, 2], dtype=np.uint16))

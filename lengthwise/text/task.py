@@ -17,30 +17,31 @@ from lengthwise.text.token_file import Header, TokenFile
 from lengthwise.text.tokenizer import MAX_VOCAB, MIN_VOCAB
 
 HELD_OUT = 0.1
-"""Of a text, where nothing else is said."""
+"""The default share of characters that are held out."""
 
 Files = Annotated[tuple[Path, ...], Field(exclude=True)]
-"""Where a text lies; no part of a task, which knows it by its hash."""
+"""Paths of text files; they are not part of a task, which identifies the text by its hash."""
 
 
 @TASKS.register("text")
 class Text(LanguageTask):
-    """Prediction of the next token of a text that is given, or of the names of numbers.
+    """Prediction of the next token of a given text or, without one, of the names of numbers.
 
-    `files` are texts in UTF-8, a document each, that a model is trained on; `valid_files` and `test_files` those it is
-    measured on: without them the last `held_out` of the characters are held out for testing, and as large a share of
-    the rest for validation. Instead of files, `documents` names a data set. `vocab_size`: 257 for bytes and the end of
-    a document, more for byte-level BPE, which is learned from the training split (`lengthwise[text]`) and has fewer
-    tokens where that has no pair left that occurs twice.
+    - `files`: texts in UTF-8 for training, one document each. `valid_files` and `test_files` are for measurements.
+      Without them, the last `held_out` of the characters are held out for testing, and as large a share of the rest
+      for validation.
+    - `documents`: names a data set, which replaces files.
+    - `vocab_size`: 257 means bytes and the end of a document. More tokens are byte-level BPE, learned from the training
+      split (`lengthwise[text]`). There are fewer if the training split has no further pair that occurs twice.
 
-    When the task is made, the tokens are written below the folder that the environment variable ``LENGTHWISE_CORPORA``
-    names (by default ``corpora`` in the current one), unless they are there. The fields `corpus` and `tokenizer`,
-    hashes of the text with the size of its vocabulary and of the tokenizer, then stand for the files, which are named
-    nowhere.
+    When the task is made, its tokens are written to the folder in the environment variable ``LENGTHWISE_CORPORA`` (by
+    default ``corpora`` in the current folder), unless they exist. The names of the files are then forgotten. Instead,
+    the field `corpus` is a hash of the text and the size of its vocabulary, and `tokenizer` a hash of the tokenizer.
 
     Raises:
-        ValueError: a file is missing, no UTF-8, or so short that a split has hardly any text; files and documents are
-            given together, or a corpus that is not theirs; a token file is missing, damaged, or another tokenizer's.
+        ValueError: a file is missing, not UTF-8, or so short that a split has hardly any text; files and documents are
+            given together, or with the `corpus` of another text; a token file is missing, damaged, or was made by
+            another tokenizer.
 
     Example:
         >>> task = Text()
@@ -78,8 +79,8 @@ class Text(LanguageTask):
             key = prepare(texts, self.vocab_size)
             if self.corpus and self.corpus != key:
                 raise ValueError(
-                    f"corpus: expected {key}, that of the files, got {self.corpus}; leave it out, or name the files as "
-                    "they were"
+                    f"corpus: expected {key}, the hash of the files, got {self.corpus}; leave it out, or restore the "
+                    "files"
                 )
             values = {"files": (), "valid_files": (), "test_files": (), "documents": None, "corpus": key}
             self.__dict__.update(values)
@@ -100,12 +101,12 @@ class Text(LanguageTask):
 
     @property
     def header(self) -> Header:
-        """What is known of the text: hashes, sizes, names of its files."""
+        """Return hashes and sizes of the text, and the names of its files."""
         return self._opened.header
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The names of the tokens, in which every byte is a printable character, as a space is U+0120."""
+        """Return the names of the tokens, in which every byte is a printable character; a space is U+0120."""
         return self._opened.tokenizer.symbols
 
     @property
@@ -116,10 +117,10 @@ class Text(LanguageTask):
         return self._opened.split(split)
 
     def tokenize(self, text: str) -> Int64[Tensor, " T"]:
-        """Turn plain text into tokens; an empty text is the end of a document, with which a new one begins.
+        """Return the tokens of plain text; for an empty text, the end of a document, after which a new one begins.
 
         Raises:
-            ValueError: the text came from bytes that are no UTF-8.
+            ValueError: the text came from bytes that are not UTF-8.
         """
         try:
             text.encode()

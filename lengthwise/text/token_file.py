@@ -1,7 +1,7 @@
-"""Tokens in a file: ``tokens.bin``, little-endian, and a header that says how to read it.
+"""Tokens in a file: ``tokens.bin``, little-endian, and a header that describes it.
 
-The header is written last, so that a folder without one is unfinished, and decides the type of the numbers: no reader
-guesses it.
+The header is written last, so that a folder without a header is unfinished. It contains the type of the numbers, so
+that no reader has to guess it.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from lengthwise.text.tokenizer import Tokenizer
 from lengthwise.validation import validated
 
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
-"""In the order in which they stand in the file."""
+"""The splits in their order in the file."""
 
 MAX_TOKENS_OF_UINT16 = 1 << 16
 
@@ -27,11 +27,11 @@ WAY_OUT = "delete the folder, and name the text's files again"
 
 
 class Header(BaseModel):
-    """What a token file holds.
+    """The content of a token file.
 
-    `dtype` follows from the vocabulary: two bytes a token up to 65,536 of them, else four. `splits` are the first index
-    of each split and the one behind it. `source` is a hash of the texts, `content` one of the tokens; `sources` names
-    files, without their folders.
+    `dtype` follows from the vocabulary: two bytes per token for up to 65,536 different tokens, otherwise four. `splits`
+    contain the first index of each split and the one after its last. `source` is a hash of the texts and `content` a
+    hash of the tokens. `sources` are the names of files, without their folders.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,13 +69,13 @@ class TokenFile(NamedTuple):
     tokens: Tokens
 
     def split(self, name: Split) -> Tokens:
-        """The tokens of a split; nothing is copied."""
+        """Return the tokens of a split, without a copy."""
         start, stop = self.header.splits[name]
         return self.tokens[start:stop]
 
 
 def dtype_for(vocab_size: int) -> Literal["uint16", "uint32"]:
-    """The type of a file's numbers.
+    """Return the type of a file's numbers.
 
     Example:
         >>> dtype_for(65_536), dtype_for(65_537)
@@ -87,10 +87,10 @@ def dtype_for(vocab_size: int) -> Literal["uint16", "uint32"]:
 def in_memory(
     tokens: Mapping[Split, Tokens], tokenizer: Tokenizer, *, source: str, sources: tuple[str, ...] = ()
 ) -> TokenFile:
-    """What `read_tokens` reads of a folder that `write_tokens` has written, without one.
+    """Return what `read_tokens` would read from a folder by `write_tokens`, without such a folder.
 
     Raises:
-        ValueError: a token is none of the tokenizer's.
+        ValueError: a token is outside the tokenizer's vocabulary.
     """
     vocab_size = len(tokenizer.symbols)
     bounds = {}
@@ -126,10 +126,10 @@ def write_tokens(
     source: str,
     sources: tuple[str, ...] = (),
 ) -> Header:
-    """Write a folder that `read_tokens` reads; each file appears whole or not at all, the header last.
+    """Write a folder that `read_tokens` reads; each file appears whole or not at all, and the header last.
 
     Raises:
-        ValueError: a token is none of the tokenizer's.
+        ValueError: a token is outside the tokenizer's vocabulary.
     """
     made = in_memory(tokens, tokenizer, source=source, sources=sources)
     folder.mkdir(parents=True, exist_ok=True)
@@ -140,11 +140,11 @@ def write_tokens(
 
 
 def read_tokens(folder: Path) -> TokenFile:
-    """Map a folder's tokens into memory, all of it checked.
+    """Map a folder's tokens into memory, after checks of all its files.
 
     Raises:
-        FileNotFoundError: there is no header.
-        ValueError: a file is missing or damaged, or the tokenizer is not the one that the tokens were made with.
+        FileNotFoundError: the folder has no header.
+        ValueError: a file is missing or damaged, or the tokens were made by another tokenizer.
     """
     content = read_json(folder / "header.json", WAY_OUT)
     try:

@@ -1,4 +1,4 @@
-"""Tokenizers that lose nothing: single bytes, or byte-level byte-pair encoding (BPE) learned from a text."""
+"""Lossless tokenizers: single bytes, or byte-level byte-pair encoding (BPE) learned from a text."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,31 +12,31 @@ from lengthwise.text.language import Tokens
 NUM_BYTES = 256
 
 END = "\N{SYMBOL FOR END OF TRANSMISSION}"
-"""The name of the token that ends a document. No text holds that token: of a text, the character is three bytes."""
+"""The name of the token that ends a document. It does not occur in texts, where this character is three bytes."""
 
 MIN_VOCAB, MAX_VOCAB = NUM_BYTES + 1, 1 << 20
-"""All bytes and the end; more would be taken for a slip."""
+"""The smallest and largest vocabulary: all bytes and the end; a larger one is taken for a mistake."""
 
 MAX_CHARACTERS_PER_PIECE = 1 << 16
-"""Texts are encoded in pieces that end at a line, so that what is encoded at a time stays bounded."""
+"""The largest piece of text, in characters, that is encoded at a time, to bound memory; pieces end at a line."""
 
 
 def _byte_names() -> tuple[str, ...]:
-    """A printable character for each byte, as GPT-2's tokenizer has them: its own where that is one, else U+0100 ff."""
+    """Return a printable character for each byte, as in GPT-2's tokenizer: its own if printable, else U+0100 ff."""
     printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
     others = [byte for byte in range(NUM_BYTES) if byte not in printable]
     return tuple(chr(byte if byte in printable else NUM_BYTES + others.index(byte)) for byte in range(NUM_BYTES))
 
 
 BYTE_NAMES = _byte_names()
-"""The names of the bytes; those of other tokens are strings of them.
+"""The names of the bytes; names of other tokens are strings of byte names.
 
 Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and its code.
 """
 
 
 class Tokenizer(NamedTuple):
-    """Names of all tokens but the end, whose id comes after them, and the merges in order; none for single bytes.
+    """Names of all tokens but the end, whose id comes after them, and the merges in order (empty for single bytes).
 
     Example:
         >>> plain = Tokenizer()
@@ -49,26 +49,26 @@ class Tokenizer(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The id of the token that ends a document: the last one."""
+        """Return the id of the token that ends a document, the last id."""
         return len(self.names)
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The names of all tokens."""
+        """Return the names of all tokens."""
         return (*self.names, END)
 
     @property
     def digest(self) -> str:
-        """A hash of all that decides what a text becomes."""
+        """Return a hash of everything that affects the tokens of a text."""
         return blake2b(json.dumps(self.to_json(), sort_keys=True).encode(), digest_size=8).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Names and merges."""
+        """Return names and merges."""
         return {"names": list(self.names), "merges": [list(pair) for pair in self.merges]}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Tokenizer":
-        """The inverse of `to_json`; entries that are no tokenizer's are a ValueError."""
+        """Return the tokenizer from the output of `to_json`; raise a ValueError for entries of another kind."""
         try:
             names, merges = (tuple(map(str, content["names"])), tuple((str(a), str(b)) for a, b in content["merges"]))
         except (KeyError, TypeError, ValueError):
@@ -81,7 +81,7 @@ class Tokenizer(NamedTuple):
         return cls(names, merges)
 
     def encode(self, texts: Iterable[str]) -> Tokens:
-        """The tokens of texts, one after another, without ends.
+        """Return the tokens of texts, one after another, without ends.
 
         Raises:
             ValueError: `tokenizers` is not installed, and this tokenizer has merges.
@@ -101,7 +101,7 @@ class Tokenizer(NamedTuple):
         return ids
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of tokens; an end is an empty line, and bytes that are no UTF-8 become replacement characters."""
+        """Return the text of tokens; an end is an empty line, and invalid UTF-8 becomes replacement characters."""
         values = {name: byte for byte, name in enumerate(BYTE_NAMES)}
         symbols = self.symbols
         parts = [b"\n\n" if i == self.end else bytes(values[character] for character in symbols[i]) for i in ids]
@@ -109,7 +109,7 @@ class Tokenizer(NamedTuple):
 
 
 def pieces_of(text: str) -> list[str]:
-    """A text in pieces of bounded size that end at a line where there is one; together they are the text.
+    """Return a text in pieces of bounded size, which end at a line if possible; together they are the text.
 
     Example:
         >>> text = ("a" * 40_000 + "\\n") * 3
@@ -128,12 +128,12 @@ def pieces_of(text: str) -> list[str]:
 
 
 def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
-    """A tokenizer of at most `vocab_size` tokens, the end included: bytes for 257, else BPE learned from the texts.
+    """Return a tokenizer of at most `vocab_size` tokens with the end: bytes for 257, else BPE learned from the texts.
 
-    The same texts give the same tokenizer. A text that is too short for that many merges gets fewer tokens.
+    The same texts give the same tokenizer. If a text is too short for that many merges, there are fewer tokens.
 
     Raises:
-        ValueError: `vocab_size` is out of bounds, or `tokenizers` is not installed where it is needed.
+        ValueError: `vocab_size` is out of bounds, or the package `tokenizers` is needed but not installed.
 
     Source: Sennrich et al., "Neural machine translation of rare words with subword units" (2016); on bytes, Radford et
         al. (2019).
@@ -162,7 +162,7 @@ def _byte_level() -> Any:
 
 
 def _library() -> Any:
-    """The package `tokenizers`, which is needed for merges only."""
+    """Import the package `tokenizers`, which only tokenizers with merges need."""
     try:
         import tokenizers
         import tokenizers.models

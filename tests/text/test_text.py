@@ -67,7 +67,7 @@ def test_a_task_knows_its_text_by_a_hash_and_is_found_by_it(
     moved.write_text(NOVEL.replace("best", "last"), encoding="utf-8")
     changed = {"files": [moved], "vocab_size": 280}
     assert make_task("text", **changed).corpus != spec.task.corpus
-    with pytest.raises(ValueError, match=r"^task\.corpus: expected [0-9a-f]{16}, that of the files, got"):
+    with pytest.raises(ValueError, match=r"^task\.corpus: expected [0-9a-f]{16}, the hash of the files, got"):
         make_task("text", **changed, corpus=spec.task.corpus)
     with pytest.raises(ValueError, match=r"^task\.tokenizer: expected [0-9a-f]{16}, which made the tokens of corpus"):
         make_task("text", vocab_size=280, corpus=spec.task.corpus, tokenizer="0" * 16)
