@@ -131,6 +131,7 @@ def _options(target: Target, monoid: TransitionMonoid | None, chunk_size: int) -
     action = smallest_transitive_action(monoid)
     num_points = action.shape[1]
     action_weights = num_weights(num_points**2, num_points ** (chunk_size + 1))
+    # Only a representation that would be chosen needs a read-out.
     if action_weights >= min(states.num_weights, elements.num_weights):
         return [states, elements]
     read_out = linear_read_out(action, answers, classes)
@@ -184,6 +185,7 @@ def _assemble_weights(representation: Representation, target: Target, chunk_size
 def _write_shift_heads(layer: BareLayer) -> None:
     """Make head h output the first numbers of the h-th oldest state of a window; outputs are concatenated."""
     heads, width = layer.num_heads, layer.to_output.in_features
+    # The first rows make keys and stay 0, so that scores are the biases alone.
     layer.to_key_value.weight[width:] = torch.eye(width // heads, width).repeat(heads, 1)
     layer.to_output.weight.copy_(torch.eye(width))
     layer.bias.fill_(SHUT)

@@ -53,6 +53,7 @@ def _assemble_weights(target: Target, width: int) -> RNN:
     for parameter in model.parameters():
         parameter.zero_()
     next_states = torch.tensor(machine.semiautomaton.table).flatten()
+    # The additional last unit, which is 1 before the first symbol, leads on from the start.
     one_hot = F.one_hot(F.pad(next_states, (0, 1), value=machine.start), machine.num_states)
     model.hidden_weight[:-1] = one_hot.T.repeat_interleave(num_symbols, 0).float()
     model.input_weight[:-1] = torch.eye(num_symbols).repeat(machine.num_states, 1) - 1.0

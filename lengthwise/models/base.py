@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from lengthwise.devices import Precision, computing_in, device_of
 from lengthwise.models.capabilities import AcceptsVectors, check_ids, check_symbols
-from lengthwise.models.containers import way_to_bare
+from lengthwise.models.containers import unwrap_hint
 from lengthwise.ops.tree import Tree
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry, is_of_package
@@ -110,6 +110,7 @@ class SequenceModel(nn.Module, ABC):
 
     def __init_subclass__(cls) -> None:
         """Name the class after itself until it is registered under a name."""
+        # A base's name that a subclass inherits is not its own.
         if getattr(cls, "name", "") in ("", *(base.__name__ for base in cls.__mro__[1:])):
             cls.name = cls.__name__
 
@@ -215,7 +216,7 @@ def check_is_model(model: object) -> None:
     if not isinstance(model, SequenceModel):
         raise ValueError(
             f"model: expected a model of this package, got {type(model).__name__}; "
-            + (way_to_bare("model", model) or "`lengthwise.wrap(embedding, core, head)` makes one of a net of your own")
+            + (unwrap_hint("model", model) or "`lengthwise.wrap(embedding, core, head)` makes one of a net of your own")
         )
 
 
@@ -239,12 +240,14 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 def first_names(model: nn.Module) -> dict[str, str]:
     """Return the first name of each parameter by all its names; tied weights are one parameter with several names."""
     named = list(model.named_parameters(remove_duplicate=False))
+    # In reverse order, so that the first of several names overwrites the others.
     first = {parameter: name for name, parameter in reversed(named)}
     return {name: first[parameter] for name, parameter in named}
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     """Load a state dict, and convert the model to the precision of its weights."""
+    # `load_state_dict` would convert the weights to the model's precision instead.
     dtype = next((tensor.dtype for tensor in weights.values() if tensor.is_floating_point()), None)
     model.to(dtype).load_state_dict(weights)
 
@@ -289,6 +292,7 @@ def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: 
 
 def build_model(name: str, config: ModelConfig, task: Alphabet | Vectors, seed: int) -> SequenceModel:
     """Make a model as `make_model` does, from a configuration that is already validated."""
+    # First without numbers, so that a model that is too large is rejected before it takes memory.
     outline(name, config, task)
     model: type[Any] = MODELS[name]
     # Torch's parts first draw from torch's global generator, and we draw again. Fork it, so that the user's draws stay
@@ -311,8 +315,9 @@ def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> Sequenc
 @lru_cache(maxsize=1024)
 def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceModel:
     _check_class(model, config, sizes)
+    # `__init__` runs only after the instance's `reset_parameters` is replaced.
     made: SequenceModel = object.__new__(model)
-    with torch.device("meta"), _NothingDrawn():
+    with torch.device("meta"), _NoDraws():
         # Our `reset_parameters` only draws numbers, which "meta" lacks; a method of another package may do more.
         if is_of_package(model.reset_parameters):
             made.__dict__["reset_parameters"] = lambda generator: None
@@ -337,7 +342,7 @@ def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]
         ) from None
 
 
-class _NothingDrawn(TorchFunctionMode):
+class _NoDraws(TorchFunctionMode):
     """A mode in which layers of torch draw nothing: for normal draws torch would import its compiler, a second long."""
 
     def __torch_function__(

@@ -212,6 +212,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
 
     def _chunks(self, inputs: Int64[Tensor, "B T"]) -> Sequence[Int64[Tensor, "B _"]]:
         """Return the strings in chunks whose states fit in memory."""
+        # Layers above the first hold a transition matrix at each position; the first one looks them up in a table.
         numbers = self.config.d_model * (self.config.block_dim if self.config.num_layers > 1 else 1)
         size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(inputs) * numbers))
         chunks: Sequence[Tensor] = inputs.split(size, 1)
@@ -230,6 +231,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         if not others:
             return layers
         stream = nn.functional.embedding(tokens, tables.embedded)
+        # The first norm is applied to the table of symbols already.
         for norm, layer, state in zip(self.norms[1:], self._layers()[1:], others, strict=True):
             stream = stream + layers[-1].flatten(2)
             features = norm(stream)

@@ -88,6 +88,7 @@ class AcceptsVectors:
             )
         if inputs.dtype != (own := next(self.parameters()).dtype):  # type: ignore[attr-defined]
             raise ValueError(f"inputs: expected numbers of the model's type {own}, got {inputs.dtype}; convert them")
+        # A look at the numbers would make the host wait for the device, which therefore checks by itself.
         if inputs.device.type not in READS_AT_ONCE:
             on_device_assert(inputs.isfinite(), "inputs: expected finite numbers, got others")
         elif not inputs.isfinite().all():
@@ -213,6 +214,7 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
         return
     check_ids(inputs)
     lowest = PAD if accepts_pads else 0
+    # A look at the numbers would make the host wait for the device, which therefore checks by itself.
     if inputs.device.type not in READS_AT_ONCE:
         expected = f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got others"
         on_device_assert((lowest <= inputs) & (inputs < num_symbols), expected)

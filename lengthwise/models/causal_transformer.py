@@ -130,6 +130,7 @@ class CausalTransformer(
         self.read_in: SymbolReadIn | VectorReadIn
         to_logits: nn.Module
         if vocab_size is not None and config.readout == "tied":
+            # One table serves both ends, and may need a row for a class that is not a symbol.
             num_rows = TiedReadout.num_rows(vocab_size, num_classes)
             self.read_in = SymbolReadIn(
                 vocab_size=vocab_size, d_model=width, positions=positions, kind=config.read_in, num_rows=num_rows
@@ -177,6 +178,7 @@ class CausalTransformer(
         norm, linear = self.readout
         norm.reset_parameters()  # type: ignore[operator]  # Sequential forgets the type of its modules
         draw_linears(linear, generator)
+        # After the other draws, which it overwrites except for position encodings.
         if self.config.initialization == "gpt2":
             self._draw_as_gpt2_does(generator)
 

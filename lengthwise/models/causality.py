@@ -18,7 +18,7 @@ Outputs = Callable[[Int64[Tensor, "B T"]], Float[Tensor, "B T D"]]
 LATER, OTHERS = "depends on what follows", "depends on other strings of the batch"
 
 
-def fault_of(
+def find_dependence(
     outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"], num_symbols: int, *, slack: float = 0.0
 ) -> str | None:
     """Return a clause that names the forbidden dependence of outputs at a position, or None if there seems to be none.
@@ -38,10 +38,12 @@ def _by_gradients(outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"
     not pass through hard choices, or through embeddings other than an `nn.Embedding`.
     """
     try:
+        # Callers measure in `no_grad`, where there would be no gradients.
         with torch.inference_mode(False), torch.enable_grad(), _embedded(net, strings) as leaves:
             values = outputs(strings)
             if not leaves or not values.requires_grad:
                 return None
+            # One random direction replaces a gradient for each output; it hides a dependence with probability 0.
             direction = torch.randn(values.shape[-1], generator=generator_for(0, "direction")).to(values)
             along = values @ direction
             for index in range(strings.shape[1] - 1):
@@ -94,6 +96,7 @@ def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: in
     symbols.
     """
     before = outputs(strings)
+    # Every later symbol differs, so that a dependence on any of them can show.
     others = (strings + 1) % num_symbols
     for end in range(1, strings.shape[1]):
         after = outputs(torch.cat([strings[:, :end], others[:, end:]], 1))

@@ -23,6 +23,7 @@ class CodebookGPTConfig(RegularGPTConfig):
     until the states close. States must have settled by then: codes of a net that still changes are soon wrong.
     """
 
+    # The parent's rule is for a setting that has only one value here.
     used_with = MappingProxyType({})
     other_effects = MappingProxyType(
         {

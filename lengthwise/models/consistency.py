@@ -11,7 +11,7 @@ from lengthwise.conventions import Diverged
 from lengthwise.devices import device_of
 from lengthwise.models.base import MODELS, Alphabet, RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import HoldsParts
-from lengthwise.models.causality import ROUNDING, fault_of
+from lengthwise.models.causality import ROUNDING, find_dependence
 from lengthwise.models.containers import first_line
 from lengthwise.randomness import generator_for
 from lengthwise.registry import is_of_package
@@ -67,19 +67,20 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
     with eval_mode(model):
         by_step = []
         if isinstance(model, RecurrentModel):  # an error in `readout` is named before the methods that call it
-            _called(model, "readout", _first_state(model, strings))
+            _call(model, "readout", _first_state(model, strings))
             by_step = list(_steps(model, strings))
             _check_states(model, strings, [state for _, state in by_step])
         # Before `forward`, which may call `readout`: an error is then reported for the method that causes it.
-        _called(model, "readout", _called(model, "last_state", strings))
+        _call(model, "readout", _call(model, "last_state", strings))
         logits = _forward(model, strings, task)
-        _compare(model, "last_state", _called(model, "last", strings), logits[:, -1])
+        _compare(model, "last_state", _call(model, "last", strings), logits[:, -1])
         for index, (of_step, _) in enumerate(by_step):
             _compare(model, "step", of_step, logits[:, index])
+        # `find_dependence` keeps the length of strings, and so misses answers that depend on it.
         for end in range(1, length):
             _compare(model, "forward", model(strings[:1, :end])[:, -1], logits[:1, end - 1], _ALONE)
         # A user's net may convolve by Fourier transforms, which mix all positions before they cancel.
-        if fault := fault_of(model, model, strings, len(task.symbols), slack=ROUNDING):
+        if fault := find_dependence(model, model, strings, len(task.symbols), slack=ROUNDING):
             raise ValueError(f"{type(model).__name__}.forward: {_ALONE.format(f'one that {fault}')}")
 
 
@@ -102,25 +103,26 @@ def check_methods(model: SequenceModel, task: Alphabet) -> None:
                     _tensor(model, "step", logits, logits_shape, "logits [B, Y]")
                 _all_states(model, strings)
             _forward(model, strings, task)
-            state = _called(model, "last_state", strings)
+            state = _call(model, "last_state", strings)
             _tensor(model, "last_state", state, (NUM_STRINGS, -1), "states [B, D]")
             for name, given in (("readout", state), ("last", strings)):
-                _tensor(model, name, _called(model, name, given), logits_shape, "logits [B, Y]")
+                _tensor(model, name, _call(model, name, given), logits_shape, "logits [B, Y]")
 
 
 def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     """Raise a ValueError unless a model reads the symbols of a task and has a logit for each of its answers.
 
-    A user's net (`way_to_fewer_symbols`) may know more symbols than the task. Its first ids may then be pads or other
+    A user's net (`fewer_symbols_hint`) may know more symbols than the task. Its first ids may then be pads or other
     tokens, so it is rejected.
     """
     num_symbols, num_classes = len(task.symbols), len(task.classes)
-    known, way_out = getattr(model, "num_symbols", num_symbols), getattr(model, "way_to_fewer_symbols", "")
+    known, way_out = getattr(model, "num_symbols", num_symbols), getattr(model, "fewer_symbols_hint", "")
     if way_out and known > num_symbols:
         raise ValueError(
             f"model: expected one of the {num_symbols} symbols of the task, got one of {known:,}, of which the first "
             f"{num_symbols} would be taken for them; {way_out}"
         )
+    # The first and the last id suffice: a table that is too small fails on the last one.
     ends = torch.tensor([[0], [num_symbols - 1]], device=device_of(model))
     try:
         with eval_mode(model):
@@ -156,6 +158,7 @@ def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -
         )
     strings = some_strings(NUM_STRINGS, min(LENGTH, one.max_length or LENGTH), len(task.symbols))
     with eval_mode(one), eval_mode(again):
+        # Without tolerance: the same computation on the same machine gives the same bits.
         if not torch.allclose(one(strings), again(strings), rtol=0, atol=0, equal_nan=True):
             raise ValueError(
                 f"{name}: expected the same answers whenever it is made with the same weights, got others; what it "
@@ -165,7 +168,7 @@ def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -
 
 def _all_states(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> list[Tensor]:
     """Return all that `states` yields."""
-    given = _called(model, "states", strings)
+    given = _call(model, "states", strings)
     if not isinstance(given, list | tuple):
         raise ValueError(
             f"{type(model).__name__}.states: expected an iterator of states [B, _, D], got {type(given).__name__}; "
@@ -178,6 +181,7 @@ def _check_states(model: RecurrentModel, strings: Int64[Tensor, "B T"], by_step:
     """Raise a ValueError unless `states` yields the states that `step` returns, one for each symbol."""
     expected = torch.stack(by_step, 1)
     given = _all_states(model, strings)
+    # Parts of different widths cannot be joined; an empty tensor then fails the comparison below.
     states = torch.cat(given, 1) if given and len({part.shape[2] for part in given}) == 1 else expected.new_zeros(0)
     limit = TOLERANCE * max(1.0, float(expected.nan_to_num(0.0, 0.0, 0.0).abs().max()))
     if states.shape != expected.shape or not torch.allclose(states, expected, rtol=0, atol=limit, equal_nan=True):
@@ -188,7 +192,7 @@ def _check_states(model: RecurrentModel, strings: Int64[Tensor, "B T"], by_step:
 
 
 def _first_state(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Tensor:
-    first = _called(model, "initial_state", len(strings))
+    first = _call(model, "initial_state", len(strings))
     return _tensor(model, "initial_state", first, (len(strings), -1), "states [B, D]")
 
 
@@ -196,7 +200,7 @@ def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[tup
     """Yield what `step` returns as logits and as states, symbol by symbol."""
     state = _first_state(model, strings)
     for tokens in strings.unbind(1):
-        after = _called(model, "step", tokens, state)
+        after = _call(model, "step", tokens, state)
         if not isinstance(after, tuple) or len(after) != 2:
             raise ValueError(
                 f"{type(model).__name__}.step: expected logits [B, Y] and the next state [B, D], got "
@@ -207,7 +211,7 @@ def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[tup
 
 
 def _forward(model: SequenceModel, strings: Int64[Tensor, "B T"], task: Alphabet) -> Float[Tensor, "B T Y"]:
-    logits = _called(model, "forward", strings)
+    logits = _call(model, "forward", strings)
     expected = [*strings.shape, len(task.classes)]
     if not isinstance(logits, Tensor) or list(logits.shape) != expected:
         got = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
@@ -218,7 +222,7 @@ def _forward(model: SequenceModel, strings: Int64[Tensor, "B T"], task: Alphabet
     return logits
 
 
-def _called(model: SequenceModel, method: str, *given: object) -> Any:
+def _call(model: SequenceModel, method: str, *given: object) -> Any:
     """Return the result of a method, as a list if it is an iterator; any error becomes a ValueError."""
     try:
         result = getattr(model, method)(*given)

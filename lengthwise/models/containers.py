@@ -7,7 +7,7 @@ INNER = ("_orig_mod", "module")
 """Names of the attribute with the inner module, in results of `torch.compile` and in parallel or averaged modules."""
 
 
-def way_to_bare(name: str, part: object) -> str:
+def unwrap_hint(name: str, part: object) -> str:
     """Return what a user must do to get the plain module from the variable `name`; empty if it is plain already."""
     if not isinstance(part, nn.Module):
         return ""
@@ -23,7 +23,7 @@ def way_to_bare(name: str, part: object) -> str:
 
 def check_bare(name: str, part: object) -> None:
     """Raise a ValueError for a module around another one, because a certificate names a net by its parts."""
-    way_out = way_to_bare(name, part)
+    way_out = unwrap_hint(name, part)
     if way_out.startswith("give"):
         raise ValueError(f"{name}: expected a module itself, got one inside of {type(part).__name__}; {way_out}")
 

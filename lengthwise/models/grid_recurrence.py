@@ -17,7 +17,7 @@ from lengthwise.ops.grid import last_row
 MAX_MESSAGES = 64
 """The largest number of classes of categorical messages; a table has its square as the number of rows."""
 
-FALL_FROM, FALL_TO = 0.6, 0.9
+FALL_START, FALL_END = 0.6, 0.9
 """Fractions of training between which the temperature of categorical messages falls; afterwards it is 0."""
 
 
@@ -104,9 +104,10 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
     def set_progress(self, fraction: float) -> None:
         """Set temperature and rounding of categorical messages for the fraction of training that is done."""
         if isinstance(self.cell, CategoricalCell):
-            fallen = min(1.0, max(0.0, (fraction - FALL_FROM) / (FALL_TO - FALL_FROM)))
-            self.cell.temperature.fill_(self.config.end_temperature**fallen if fraction < FALL_TO else 0.0)
-            self.cell.rounding.fill_(fallen)
+            progress = min(1.0, max(0.0, (fraction - FALL_START) / (FALL_END - FALL_START)))
+            # Exactly 0 at the end: the cell then looks classes up, and its sums are exact.
+            self.cell.temperature.fill_(self.config.end_temperature**progress if fraction < FALL_END else 0.0)
+            self.cell.rounding.fill_(progress)
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         logits: Tensor = self.readout(self.numbers(inputs)[..., None])
@@ -133,5 +134,6 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
 def _compact(letters: Int64[Tensor, "B T"], taken: Tensor) -> Int64[Tensor, "B _"]:
     """Return the taken letters of each row, moved to the left in their order and filled up with letter 0."""
     width = int(taken.sum(1).max())
+    # A stable sort keeps the letters in their order.
     order = (~taken).to(torch.int8).argsort(dim=1, stable=True)[:, :width]
     return letters.gather(1, order) * taken.gather(1, order)

@@ -15,7 +15,7 @@ from lengthwise.devices import device_of
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import ModelConfig, RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import HoldsParts
-from lengthwise.models.causality import fault_of
+from lengthwise.models.causality import find_dependence
 from lengthwise.models.consistency import LENGTH, NUM_STRINGS, some_strings
 from lengthwise.models.containers import check_bare, first_line
 
@@ -68,6 +68,7 @@ def wrap_hugging_face(
             f"model: expected one of transformers, with a config, got a {type(model).__name__}; nets of torch's own "
             "are for `wrap`"
         )
+    # Hidden states come from the model without its language head, which `head` replaces.
     backbone: nn.Module = getattr(model, "base_model", model)
     for part in (model, backbone):
         if not hasattr(part.config, "vocab_size"):
@@ -151,7 +152,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
     """A model whose cache grows with the string, so that it reads whole strings."""
 
     name: ClassVar[str] = "hugging-face"
-    way_to_fewer_symbols: ClassVar[str] = "give tokens=, those of the symbols, to wrap_hugging_face"
+    fewer_symbols_hint: ClassVar[str] = "give tokens=, those of the symbols, to wrap_hugging_face"
     Config = HuggingFaceConfig
     config: HuggingFaceConfig
 
@@ -176,7 +177,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         """Raise a ValueError if an answer depends on later symbols, as in an encoder, or on other strings."""
         strings = some_strings(NUM_STRINGS, min(LENGTH, _max_tokens(self.backbone)), self.num_symbols)
         with eval_mode(self):
-            fault = fault_of(self._hidden_and_logits, self, strings.to(device_of(self)), self.num_symbols)
+            fault = find_dependence(self._hidden_and_logits, self, strings.to(device_of(self)), self.num_symbols)
         if fault is not None:
             raise ValueError(
                 f"model: expected one that reads forwards, got a {type(self.backbone).__name__}, whose answer to a "
@@ -205,6 +206,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         try:
             hidden: Tensor = self.backbone(self.tokens[inputs], use_cache=False).last_hidden_state
         except (IndexError, RuntimeError) as problem:
+            # An error on a string of legal length has another cause, for example a lack of memory.
             if isinstance(problem, RuntimeError) and inputs.shape[1] <= _max_tokens(self.backbone):
                 raise
             raise ValueError(
@@ -242,6 +244,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B Z"]]:
         self.check_step(token, state, self.num_symbols)
+        # The last hidden state is kept for the read-out only; the next step does not read it.
         *before, _ = state.split(self.sizes, 1)
         shaped = [
             part.reshape(len(token), *first.shape).clone()  # the model writes into its cache
@@ -288,6 +291,7 @@ class _Cache:
     def read(
         self, backbone: nn.Module, tokens: Int64[Tensor, "B 1"], before: list[Tensor]
     ) -> tuple[Float[Tensor, "B 1 D"], list[Tensor]]:
+        # The library writes into caches, so that every call needs its own.
         cache = copy.deepcopy(self.template)
         for entry, tensor in zip(self.entries, before, strict=True):
             self._tensors(cache, entry)[entry.number] = tensor
@@ -323,6 +327,7 @@ def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
         return None
     template = next((value for name in CACHE_NAMES if (value := getattr(outputs, name, None)) is not None), None)
     layers = getattr(template, "layers", ())
+    # Layers of attention keep keys, which grow with the string.
     if not layers or not all(hasattr(layer, "recurrent_states") and not hasattr(layer, "keys") for layer in layers):
         return None
     parameters = inspect.signature(backbone.forward).parameters
@@ -346,6 +351,7 @@ def _reads_on(model: RecurrentHuggingFaceModel) -> bool:
 @torch.no_grad()
 def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
     """Raise a ValueError unless strings read at once and token by token have the same answers."""
+    # The strings of the batch differ, because some models mix them when they read token by token.
     strings = torch.arange(4 * 9, device=device_of(model)).reshape(4, 9) * 7 // 3 % model.num_symbols
     with eval_mode(model):
         by_step, at_once = model(strings), HuggingFaceModel.forward(model, strings)

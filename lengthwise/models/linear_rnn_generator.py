@@ -103,6 +103,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         self._check_generates(count)
         if self.input_weight[:, :-1].any():
             return generate_by_definition(self, count, ties=ties)
+        # h_1 is START's column of W_x, because h_0 is 0.
         state, tokens = self.input_weight[:, -1], []
         for start in range(0, count, MAX_STATES_PER_CHUNK):
             states = []
@@ -122,6 +123,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
             [[Fraction(number) for number in row] for row in weight.double().tolist()]
             for weight in (self.hidden_weight, self.input_weight, self.readout.weight)
         )
+        # float64 holds the numbers of all smaller types exactly.
         bias = [Fraction(number) for number in self.readout.bias.double().tolist()]
         token = len(inputs[0]) - 1
         state = [Fraction(0)] * len(hidden)
@@ -162,6 +164,7 @@ def generate_by_definition(model: RecurrentModel, count: int, *, ties: Ties = "l
 def _largest(logits: Float[Tensor, "T Y"], ties: Ties, start: int) -> Int64[Tensor, " T"]:
     largest = logits.amax(1, keepdim=True)
     if ties == "error":
+        # A NaN is less than nothing, so that it counts as a tie instead of an answer.
         clear = (logits < largest).sum(1) == logits.shape[1] - 1
         if not bool(clear.all()):
             step = int((~clear).int().argmax())

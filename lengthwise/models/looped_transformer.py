@@ -177,6 +177,7 @@ class LoopedTransformer(CausalTransformer):
         other = copy.copy(self)
         changes = {"num_loops": num_loops, "loops": loops}
         settings = self.config.model_dump() | {name: value for name, value in changes.items() if value is not None}
+        # Validated again, since the new loops may not fit the other settings.
         other.config = validated(LoopedTransformerConfig, settings, path="model")
         return other
 
@@ -194,21 +195,26 @@ class LoopedTransformer(CausalTransformer):
         if rule == "converged":
             return self._converged(read)
         if rule == "length" and self.config.time == "fraction":  # r / R of every loop depends on the prefix's length
-            return torch.stack([self._last_of(read[:, :length]) for length in lengths], 1)
+            return torch.stack([self._last_states_by_length(read[:, :length]) for length in lengths], 1)
         if rule == "length":
-            return self._each_in_its_loop(read)
-        return self._all_of(self.config.num_loops, read)
+            return self._states_by_length(read)
+        return self._states_after(self.config.num_loops, read)
 
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         rule = self._rule()
         if rule == "converged":
+            # Later positions cannot change these answers, and would only take time.
             states = self._converged(read[:, : int(indices.max()) + 1])
             return states[torch.arange(len(indices), device=read.device), indices.to(read.device)]
         if rule == "length":
+            # The number of loops depends on the length, so that rows are computed in groups of one length.
             order = indices.argsort(stable=True)
             lengths, counts = (indices + 1).unique(return_counts=True)
             groups = read[order.to(read.device)].split(counts.tolist())
-            parts = [self._last_of(group[:, :length]) for group, length in zip(groups, lengths.tolist(), strict=True)]
+            parts = [
+                self._last_states_by_length(group[:, :length])
+                for group, length in zip(groups, lengths.tolist(), strict=True)
+            ]
             return torch.cat(parts)[order.argsort().to(read.device)]
         return self._at(indices.to(read.device), self.config.num_loops, read)
 
@@ -236,7 +242,7 @@ class LoopedTransformer(CausalTransformer):
         """Return the rule for the number of loops; in training the length replaces convergence."""
         return "length" if self.training and self.config.loops == "converged" else self.config.loops
 
-    def _all_of(self, num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def _states_after(self, num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Return the states of all positions after a number of loops."""
         *before, last = self._scales_of_loops(num_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
@@ -244,36 +250,37 @@ class LoopedTransformer(CausalTransformer):
         return states
 
     def _at(self, indices: Int64[Tensor, " B"], num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
-        """Return one position of each row of `_all_of`, for which the last loop computes that position only."""
+        """Return one position of each row of `_states_after`, for which the last loop computes that position only."""
         *before, last = self._scales_of_loops(num_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         return layer.at(self._loop_input(self._looped(read, before, attention), read), indices, last, attention)
 
-    def _last_of(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
+    def _last_states_by_length(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
         """Return the last states of strings of one length, after the number of loops for that length."""
         length = read.shape[1]
         return self._at(torch.full((len(read),), length - 1, device=read.device), self.config.num_loops * length, read)
 
-    def _each_in_its_loop(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def _states_by_length(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Return the states of all prefixes in one pass, each recorded after its number of loops.
 
         Prefixes share their loops, because a state depends on no later symbol.
         """
         length, recomputed = read.shape[1], self._is_recomputed()
         scales, (attention,) = self._scales_of_loops(self.config.num_loops * length), self._attention(read)
+        # About sqrt(length) segments balance the states that are stored against the loops that are recomputed.
         size = math.isqrt(length) if recomputed else length
         state = None
         parts = []
         for first in range(0, length, size):
             arguments = (state, read, scales, attention, range(first, min(first + size, length)))
             if recomputed:
-                state, part = checkpoint(self._taken_down, *arguments, use_reentrant=False, preserve_rng_state=False)
+                state, part = checkpoint(self._record_states, *arguments, use_reentrant=False, preserve_rng_state=False)
             else:
-                state, part = self._taken_down(*arguments)
+                state, part = self._record_states(*arguments)
             parts.append(part)
         return torch.cat(parts, 1)
 
-    def _taken_down(
+    def _record_states(
         self,
         state: Float[Tensor, "B T D"] | None,
         read: Float[Tensor, "B T D"],
@@ -321,6 +328,7 @@ class LoopedTransformer(CausalTransformer):
         """Return the state after loops with these scales; None without loops."""
         if not self._is_recomputed():
             return self._segment(None, read, scales, attention)
+        # About sqrt(R) segments of sqrt(R) loops need the least memory.
         size, state = math.isqrt(len(scales) + 1), None
         for start in range(0, len(scales), size):
             arguments = (state, read, scales[start : start + size], attention)

@@ -187,6 +187,7 @@ def load_machine_model(path: Path) -> MachineModel:
         raise ValueError(f"{path}: expected a file of a machine model, there is none; save one first") from None
     except KeyError as error:
         raise ValueError(f"{path}: describes no machine, it lacks {error}; save the model again") from None
+    # A ValueError whose message is complete, and which the next clause would wrap.
     except UnreadableFile:
         raise
     except (ValueError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:

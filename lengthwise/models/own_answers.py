@@ -56,6 +56,7 @@ class OwnAnswers(SequenceModel):
     def max_length(self) -> int | None:
         """Return the largest T for which the model can read 2T - 1 symbols; None means any."""
         longest, num_read = self.model.max_length, self.num_positions_read
+        # A pass never reads more than the receptive field.
         if longest is None or (num_read is not None and num_read <= longest):
             return None
         return (longest + 1) // 2

@@ -130,6 +130,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
             self._variant.layer(
                 d_model=config.d_model,
                 num_heads=config.num_heads,
+                # All levels share the layer, whose biases must suffice for the largest chunk.
                 chunk_size=max((config.chunk_size, *config.lower_chunk_sizes)),
                 hidden=config.hidden,
             )

@@ -162,6 +162,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         for level in range(levels):
             states = self._after(states, level, chunk**level)
             if self.config.depth == "prefix":
+                # Prefixes with exactly this number of levels are read before the next level changes their states.
                 start, stop = chunk**level if level else 0, chunk ** (level + 1) if level + 1 < levels else length
                 read.append(states[:, start:stop])
         logits: Tensor = self.readout(torch.cat(read, 1) if read else states)
@@ -174,6 +175,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         chunk = self.config.chunk_size
         for level in range(levels):
             if level:
+                # Higher levels reach only these positions from the last one.
                 states = states[:, (states.shape[1] - 1) % chunk :: chunk]
             states = self._after(states, level, 1)
         return states[:, -1]

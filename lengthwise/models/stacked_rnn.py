@@ -106,6 +106,7 @@ class StackedRNN(RecurrentModel):
         for tokens in inputs.split(self.positions_per_chunk, 1):
             features: Tensor = self.embedding(tokens)
             after: list[Tensor] = []
+            # The last part, features of the symbol before, serves the read-out only.
             *before, _ = state.split([*sizes, self.config.d_model], 1)
             for norm, layer, latest in zip(self.norms, self._layers(), before, strict=True):
                 # The lowest layer sees features of symbols alone: once per symbol is cheaper than once per position.
@@ -115,6 +116,7 @@ class StackedRNN(RecurrentModel):
                     outputs, latest = layer(norm(features), latest)
                 features = features + outputs
                 after.append(latest)
+            # Answers are read from features, so that these are part of the state.
             state = torch.cat([*after, features[:, -1]], 1)
             yield features, state
 

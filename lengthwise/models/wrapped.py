@@ -13,7 +13,7 @@ from lengthwise.layers.gated_cells import gru_bounds, lstm_bounds, rnn_bounds
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import ModelConfig, RecurrentModel, eval_mode
 from lengthwise.models.capabilities import BoundsSteps, HoldsParts
-from lengthwise.models.containers import check_bare, first_line, way_to_bare
+from lengthwise.models.containers import check_bare, first_line, unwrap_hint
 from lengthwise.ops.intervals import Intervals
 from lengthwise.validation import whole_number
 
@@ -23,7 +23,7 @@ MAX_SYMBOLS = 10_000_000
 MAX_POSITIONS_PER_CHUNK = 1024
 """The number of symbols in the chunks in which long strings are read."""
 
-USUAL_EPSILON = 1e-5
+DEFAULT_EPSILON = 1e-5
 """The default epsilon of torch's norms."""
 
 CORES: dict[type[nn.Module], Literal["rnn", "gru", "lstm"]] = {
@@ -91,7 +91,7 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
     return model
 
 
-def description_of(embedding: nn.Module, core: nn.Module, head: nn.Module) -> WrappedConfig:
+def describe_parts(embedding: nn.Module, core: nn.Module, head: nn.Module) -> WrappedConfig:
     """Return a description of these parts."""
     return WrappedConfig(
         core=CORES[type(core)],
@@ -111,7 +111,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
     """
 
     name: ClassVar[str] = "wrapped"
-    way_to_fewer_symbols: ClassVar[str] = (
+    fewer_symbols_hint: ClassVar[str] = (
         "leave out rows for pads and other symbols: nn.Embedding.from_pretrained(embedding.weight[ids])"
     )
     Config = WrappedConfig
@@ -122,7 +122,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         super().__init__()
         self.is_cell = not isinstance(core, nn.RNNBase)
         self.num_symbols = num_symbols
-        self.config = description_of(embedding, core, head)
+        self.config = describe_parts(embedding, core, head)
         size = self.config.hidden_size
         projected = core.proj_size if isinstance(core, nn.RNNBase) else 0
         self.widths = ([size] if self.config.core == "lstm" else []) + [projected or size]
@@ -130,14 +130,14 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         self.readout = nn.Sequential(Topmost(projected or size, copies=True), head)
 
     @property
-    def is_as_wrapped(self) -> bool:
+    def matches_config(self) -> bool:
         """Return whether the parts still match the configuration; a module may have been exchanged since."""
-        return type(self.core) in CORES and description_of(self.embedding, self.core, self.readout[1]) == self.config
+        return type(self.core) in CORES and describe_parts(self.embedding, self.core, self.readout[1]) == self.config
 
     def check_parts(self) -> None:
         """Raise a ValueError unless the parts are as when wrapped, and fit together; weights may have changed."""
-        if not self.is_as_wrapped:
-            way_out = way_to_bare("core", self.core) or "wrap these"
+        if not self.matches_config:
+            way_out = unwrap_hint("core", self.core) or "wrap these"
             raise ValueError(f"model: expected the parts that it was wrapped with, got others; {way_out}")
         _check_core(self.core)
         _check_parts(self)
@@ -163,6 +163,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         for tokens in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
             features, state = self._read(self.embedding(tokens), state)
             outputs.append(features)
+        # As a batch of states, because a user's head may count axes.
         logits: Tensor = self.readout(torch.cat(outputs, 1).flatten(0, 1))
         by_position: Tensor = logits.unflatten(0, inputs.shape)
         return by_position
@@ -178,6 +179,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         """Yield the states at every position, in chunks; torch returns cell states of the last position only."""
         self.check_inputs(inputs, self.num_symbols)
         state = self.initial_state(len(inputs))
+        # Only then is the output at a position the whole state.
         is_output = self.config.num_layers == 1 and self.config.core != "lstm"
         for tokens in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
             if is_output:
@@ -260,8 +262,8 @@ def _name_of(part: nn.Module) -> str:
     """
     if not _is_as_in_torch(part):
         return f"{type(part).__module__}.{type(part).__qualname__}"
-    epsilon = getattr(part, "eps", USUAL_EPSILON)
-    return type(part).__name__ + (f"(eps={epsilon})" if epsilon != USUAL_EPSILON else "")
+    epsilon = getattr(part, "eps", DEFAULT_EPSILON)
+    return type(part).__name__ + (f"(eps={epsilon})" if epsilon != DEFAULT_EPSILON else "")
 
 
 def _is_as_in_torch(part: nn.Module) -> bool:
@@ -275,7 +277,7 @@ def _check_core(core: nn.Module) -> None:
         raise ValueError(
             f"core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got a {type(core).__name__}; "
             + (
-                way_to_bare("core", core)
+                unwrap_hint("core", core)
                 or "a net of another kind is a class that inherits lengthwise.RecurrentModel (docs/your-own-net.md "
                 "shows one)"
             )
@@ -293,6 +295,7 @@ def _check_parts(model: WrappedRNN) -> None:
         raise ValueError(f"model: expected parts of one kind of numbers, got {', '.join(sorted(map(str, dtypes)))}")
     tokens = torch.arange(model.num_symbols, device=device_of(model))
     with eval_mode(model):
+        # Each symbol among two sets of neighbors, and alone: its features must not depend on them.
         both = torch.stack([tokens, tokens.flip(0)])
         features = _run("embedding", "ids of symbols", model.embedding, both)
         apart = _run("embedding", "ids of symbols", model.embedding, both.reshape(-1, 1))

@@ -16,7 +16,7 @@ from lengthwise.conventions import IGNORE, PAD
 from lengthwise.registry import Registry
 from lengthwise.validation import Description, truncate, validated
 
-MAX_LOOKED_AT = 10_000
+MAX_NAMED_LENGTH = 10_000
 """The largest length that an error for a longer, illegal one names as legal."""
 
 
@@ -86,7 +86,8 @@ class Task(Description, ABC):
         if length >= 1 and self.is_legal_length(length):
             return
         around = [n for n in range(max(1, length - 3), max(1, length) + 4) if self.is_legal_length(n)]
-        around = around or list(islice(filter(self.is_legal_length, range(min(length, MAX_LOOKED_AT), 0, -1)), 1))
+        # If nothing nearby is legal, the longest legal length below still helps.
+        around = around or list(islice(filter(self.is_legal_length, range(min(length, MAX_NAMED_LENGTH), 0, -1)), 1))
         raise ValueError(f"length: {self.name} has no strings of length {length}; legal lengths near it: {around}")
 
 
@@ -117,6 +118,7 @@ class SymbolTask(Task):
         Spaces between symbols of one character are skipped, unless the space is a symbol.
         """
         known = truncate(" ".join(self.symbols))
+        # With positions, which the message needs after spaces are dropped.
         read = dict(enumerate(text.split() if self.separator and isinstance(text, str) else text))
         if " " not in self.symbols:
             read = {position: symbol for position, symbol in read.items() if symbol != " "}

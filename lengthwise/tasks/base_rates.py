@@ -66,11 +66,12 @@ class CountedTask(ShallowTask):
 
 @lru_cache(maxsize=256)
 def _counted(task: ShallowTask, length: int) -> Mapping[str, float]:
+    # A fixed seed, so that all reports show the same rates.
     generator = generator_for(0, "base rates", task.name, length)
     drawn = (task.draw(MAX_DRAWN_PER_CHUNK, length, generator) for _ in range(task.num_counted // MAX_DRAWN_PER_CHUNK))
-    read_off = [(task.shallow_features(inputs), task.shallow_counts(inputs), answers) for inputs, answers in drawn]
-    answers = torch.cat([of_part for *_, of_part in read_off])
-    features = {name: torch.cat([of_part[name] for of_part, *_ in read_off]) for name in read_off[0][0]}
+    problems = [(task.shallow_features(inputs), task.shallow_counts(inputs), answers) for inputs, answers in drawn]
+    answers = torch.cat([column for *_, column in problems])
+    features = {name: torch.cat([column[name] for column, *_ in problems]) for name in problems[0][0]}
     num_classes = len(task.classes)
     counts = answers.bincount(minlength=num_classes)
     rates = {MAJORITY: float(counts.max()) / len(answers)}
@@ -85,8 +86,8 @@ def _counted(task: ShallowTask, length: int) -> Mapping[str, float]:
         for pair in pairs.flip(0)[times.flip(0).argsort(stable=True)].tolist():
             likeliest[pair // num_classes] = pair % num_classes
         rates[name] = float((likeliest[held_out] == scored).double().mean())
-    for name in read_off[0][1]:
-        known_counts, held_out_counts = torch.cat([counts[name] for _, counts, _ in read_off]).chunk(2)
+    for name in problems[0][1]:
+        known_counts, held_out_counts = torch.cat([counts[name] for _, counts, _ in problems]).chunk(2)
         rates[name] = float((logistic_guesses(known_counts, fitted, held_out_counts) == scored).double().mean())
     return MappingProxyType(rates)
 
@@ -102,6 +103,7 @@ def logistic_guesses(
 
     Source: Boehning and Lindsay, Monotonicity of quadratic-approximation algorithms, 1988, section 4.
     """
+    # A count without variation would be divided by 0.
     mean, scale = known.double().mean(0), known.double().std(0).clamp_min(1e-12)
     rows, others = (torch.cat([(x - mean) / scale, torch.ones(len(x), 1).double()], 1) for x in (known, counts))
     ridge = torch.eye(rows.shape[1], dtype=torch.float64)

@@ -113,6 +113,7 @@ def prepare(texts: Texts, vocab_size: int) -> str:
     """
     key = key_of(texts, vocab_size)
     folder = corpora_folder() / key
+    # The header is written last: with it, the corpus is complete.
     if not (folder / "header.json").exists():
         tokenizer, tokens = tokens_of(texts, vocab_size)
         write_tokens(folder, tokens, tokenizer, source=texts.digest, sources=texts.sources)

@@ -102,6 +102,7 @@ def last_change(tokens: Tokens) -> int:
         (1, -1)
     """
     block = 1 << 16
+    # From the end, because the last change is usually near it, and files may be large.
     for stop in range(len(tokens), 0, -block):
         start = max(0, stop - block)
         (others,) = np.nonzero(tokens[start:stop] != tokens[-1])

@@ -83,6 +83,7 @@ class Text(LanguageTask):
                     "files"
                 )
             values = {"files": (), "valid_files": (), "test_files": (), "documents": None, "corpus": key}
+            # The model is frozen, but files are replaced by their hash before anyone sees it.
             self.__dict__.update(values)
         if self.corpus or self.vocab_size > MIN_VOCAB:
             made_by = self._opened.header.tokenizer

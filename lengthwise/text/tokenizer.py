@@ -87,6 +87,7 @@ class Tokenizer(NamedTuple):
             ValueError: `tokenizers` is not installed, and this tokenizer has merges.
         """
         if not self.merges:
+            # Without merges, bytes are their own ids.
             encoded = [np.frombuffer(text.encode(), dtype=np.uint8) for text in texts]
         else:
             made = _library().Tokenizer(
@@ -149,7 +150,11 @@ def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
     made = library.Tokenizer(library.models.BPE())
     made.pre_tokenizer = _byte_level()
     trainer = library.trainers.BpeTrainer(
-        vocab_size=vocab_size - 1, initial_alphabet=sorted(BYTE_NAMES), show_progress=False, min_frequency=2
+        # One id is left for the end of a document.
+        vocab_size=vocab_size - 1,
+        initial_alphabet=sorted(BYTE_NAMES),
+        show_progress=False,
+        min_frequency=2,
     )
     made.train_from_iterator((piece for text in texts for piece in pieces_of(text)), trainer)
     content = json.loads(made.to_str())["model"]

@@ -20,7 +20,7 @@ from lengthwise.constructions.looped import (
     stepwise_memory,
     timed_approximation,
 )
-from lengthwise.constructions.looped.approximation import between, loop_budget, occurring
+from lengthwise.constructions.looped.approximation import interpolate, loop_budget, used_ids
 from lengthwise.constructions.looped.context import Grid
 
 SHARPNESS = 1 << 10
@@ -71,12 +71,12 @@ def test_one_block_does_what_three_do_one_after_another(grid: Grid) -> None:
     """Exactly, on all cubes of different tokens, in every order of the tokens."""
     digits = cubes(grid)[distinct(cubes(grid))]
     made = looped_approximation(wave, *grid)
-    ids, values = occurring(wave, grid)
+    ids, values = used_ids(wave, grid)
     bins = evaluate_exactly(quantizer(grid.num_bins, grid.token_dim), points(grid, digits, "high"))
     assert (bins == digits).all()
     in_context = evaluate_exactly(extended_contextual_mapping(*grid), bins)
     assert set(in_context.flatten()) == set(ids)
-    steps = evaluate_exactly(stepwise_memory(between(ids, values)), in_context - ids[0])
+    steps = evaluate_exactly(stepwise_memory(interpolate(ids, values)), in_context - ids[0])
     for where in ("low", "high"):
         assert (evaluate_exactly(made.network, points(grid, digits, where)) == steps).all()
     away = abs(np.frompyfunc(Fraction, 1, 1)(center_values(grid, digits)) - steps)

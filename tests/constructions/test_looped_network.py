@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.constructions.looped import LoopedNetwork, evaluate, evaluate_exactly, quantizer, sizes_of
-from lengthwise.constructions.looped.forms import Form, passed_at, step
+from lengthwise.constructions.looped.forms import Form, pass_units, step
 from lengthwise.constructions.looped.network import Affine, Head, LoopedBlock
 
 TOKENS, INPUTS, STATE, SIZE, WIDTH, OUTPUTS = 4, 2, 3, 2, 5, 1
@@ -102,7 +102,7 @@ def test_steps_and_impulses_on_integers() -> None:
     for at in range(-5, 6):
         assert total(step(x - 1, {"y": 3}), x=at) == 3 * (at >= 1)
         for value in range(-4, 5):
-            units = passed_at(t - 2, [(x, {"y": 1}), (-1 * x + 2, {"y": 10})], bound=6)
+            units = pass_units(t - 2, [(x, {"y": 1}), (-1 * x + 2, {"y": 10})], bound=6)
             assert len(units) == 6
             assert total(units, x=value, t=at) == (at == 2) * (value + 10 * (2 - value))
 

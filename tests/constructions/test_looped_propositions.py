@@ -24,7 +24,7 @@ from lengthwise.constructions.looped import (
     stepwise_memory,
 )
 from lengthwise.constructions.looped.context import Grid
-from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, passed_at, step
+from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, pass_units, step
 
 X = Form.coordinate("x")
 
@@ -219,7 +219,7 @@ def test_sizes_of_theorem_3_7_add_up_from_its_parts(token_dim: int) -> None:
     assert sizes_of(contextual_mapping(3, 2, d)).width == 3
     assert (third.state_dim - 2, third.width) == (6 * d, 10 * d + 2), "nor the ID, which is the second part's number"
 
-    handed_over = len(passed_at(CLOCK, [(X, {"x": 1})], bound=1))  # the token's ID, once, in loop n
+    handed_over = len(pass_units(CLOCK, [(X, {"x": 1})], bound=1))  # the token's ID, once, in loop n
     whole = sizes_of(looped_approximation(lambda x: x - x.mean(1, keepdim=True), 2, 2, d).network)
     assert whole.width == first.width + second.width + third.width + handed_over == 12 * d + 10
     coordinates = 3  # waiting, gathered and number of the second part; IDs are never copied

@@ -11,7 +11,7 @@ from lengthwise.tasks.algorithmic.levenshtein_distance import (
     levenshtein_distance_by_definition,
 )
 from lengthwise.tasks.algorithmic.longest_common_subsequence import CELLS as LCS_CELLS
-from lengthwise.tasks.algorithmic.string_pairs import LONGER, SHORTER, draw_pairs
+from lengthwise.tasks.algorithmic.string_pairs import MAX_LONGER_BY, MAX_SHORTER_BY, draw_pairs
 from lengthwise.tasks.algorithmic.two_strings import read
 
 
@@ -48,7 +48,7 @@ def test_sizes_of_the_second_string_are_all_those_near_that_of_the_first(length:
     inputs = make_task("levenshtein-distance", alphabet=4).sample(2_000, length, seeded(0)).inputs
     first, second = ((string != PAD).sum(1) for string in read(inputs))
     assert (first == length).all()
-    assert second.unique().tolist() == list(range(max(1, length - SHORTER), length + LONGER + 1))
+    assert second.unique().tolist() == list(range(max(1, length - MAX_SHORTER_BY), length + MAX_LONGER_BY + 1))
 
 
 def test_the_rule_is_the_minimum_that_defines_the_distance() -> None:

@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 
-from lengthwise.constructions.looped.bits import MAX_VALUES, passed_on, rounded, walks_of
-from lengthwise.constructions.looped.context import ATTENTION, NUMBER, Grid, lessening, selecting
-from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assembled, impulse, passed_at
+from lengthwise.constructions.looped.bits import MAX_VALUES, make_walks, pass_values, round_to_steps
+from lengthwise.constructions.looped.context import ATTENTION, NUMBER, Grid, reduction_unit, selection_units
+from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assemble, impulse, pass_units
 from lengthwise.constructions.looped.network import LoopedNetwork
-from lengthwise.constructions.looped.quantizer import SHARPNESS, quantizing
+from lengthwise.constructions.looped.quantizer import SHARPNESS, quantizer_parts
 
 SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
 """A function on sequences of T tokens in [0, 1]^d that maps permuted tokens to permuted outputs."""
@@ -76,15 +76,15 @@ def looped_approximation(
         cube is represented by its center; IDs before the first used one and after the last are left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
-    ids, values = occurring(function, grid)
-    plan = rounded(between(ids, values))
+    ids, values = used_ids(function, grid)
+    plan = round_to_steps(interpolate(ids, values))
     starts, units = _token_ids_in_context(grid, sharpness)
-    walks, ready = walks_of(plan), num_bins + num_tokens
-    kept, passing = passed_on(walks, CLOCK - ready - (NUMBER - int(ids[0])))
+    walks, ready = make_walks(plan), num_bins + num_tokens
+    kept, passing = pass_values(walks, CLOCK - ready - (NUMBER - int(ids[0])))
     for walk in walks:
         starts |= walk.starts(delay=ready)
         units += walk.units()
-    network = assembled(
+    network = assemble(
         inputs=_inputs(grid),
         starts=starts | kept,
         units=units + passing,
@@ -116,12 +116,13 @@ def timed_approximation(
     Differs from the source: it has no such consolidation and gives no number of loops.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
-    ids, values = occurring(function, grid)
+    ids, values = used_ids(function, grid)
     starts, units = _token_ids_in_context(grid, sharpness)
     names, ready = [f"y{i}" for i in range(values.shape[1])], num_bins + num_tokens + 1
-    remembered = between(ids, values)
+    remembered = interpolate(ids, values)
+    # Factors of 0 keep the outputs at 0 until the IDs are complete.
     table = np.concatenate([np.full((ready - 1, len(names)), 0, dtype=object), remembered])
-    network = assembled(
+    network = assemble(
         inputs=_inputs(grid),
         starts=starts | {name: Form({}) for name in names},
         units=units + impulse(CLOCK - ready - (NUMBER - int(ids[0])), dict.fromkeys(names, 1)),
@@ -177,7 +178,7 @@ def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
     return grid
 
 
-def occurring(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
+def used_ids(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
     """Return the extended contextual IDs of all tokens in all sequences of different ones, in order, with values."""
     tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
     values = _at_centers(function, tokens, grid)
@@ -189,7 +190,7 @@ def occurring(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray,
     return ids[order], exact[order]
 
 
-def between(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"]) -> Shaped[np.ndarray, "K Y"]:
+def interpolate(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"]) -> Shaped[np.ndarray, "K Y"]:
     """Return the values of all IDs from the first to the last, by exact linear interpolation."""
     all_ids = np.arange(ids[0], ids[-1] + 1)
     left = np.searchsorted(ids, all_ids, side="right") - 1
@@ -206,12 +207,12 @@ def _token_ids_in_context(grid: Grid, sharpness: int) -> tuple[dict[str, Form], 
     Until loop n passes token IDs on, no token waits and `number` is -1.
     """
     n, inputs = grid.num_bins, _inputs(grid)
-    starts, units = quantizing(n, inputs, sharpness)
+    starts, units = quantizer_parts(n, inputs, sharpness)
     digits = [Form.coordinate(f"bin_{name}") - CLOCK + n for name in inputs]
     starts |= dict.fromkeys(("waiting", "gathered", "number"), Form({}, -1))
     twice = 2 * grid.token(digits)
-    units += passed_at(CLOCK - n, [(twice + 1, {"waiting": 1, "number": 1})], bound=2 * grid.base)
-    units += [*selecting(grid, factor=2), lessening(grid, digits[-1], CLOCK - (n + grid.num_tokens - 1))]
+    units += pass_units(CLOCK - n, [(twice + 1, {"waiting": 1, "number": 1})], bound=2 * grid.base)
+    units += [*selection_units(grid, factor=2), reduction_unit(grid, digits[-1], CLOCK - (n + grid.num_tokens - 1))]
     return starts, units
 
 
@@ -231,6 +232,7 @@ def _at_centers(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> n
             f"{list(values.shape)}, largest {float(values.abs().max())}"
         )
     with torch.no_grad():
+        # Two permutations do not prove equivariance, but most functions without it fail.
         permuted = function(centers.roll(1, 1)).roll(-1, 1), function(centers.flip(1)).flip(1)
     if not all(torch.allclose(values, other, rtol=1e-9, atol=1e-9) for other in permuted):
         raise ValueError("function: expected a permutation-equivariant one, got different outputs for permuted tokens")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
-from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assembled, passed_at, step
+from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assemble, pass_units, step
 from lengthwise.constructions.looped.network import LoopedNetwork
 
 Targets = Sequence[Sequence[int | float | Fraction]] | Shaped[np.ndarray, "K Y"]
@@ -40,8 +40,8 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
         raise ValueError(f"bits: expected at least one, each 0 or 1, got {list(bits)[:8]}; give the digits in base 2")
     _check_count(len(bits) + 1)
     walk = Walk("sum", np.array(bits, dtype=object), signs=(1,))
-    summed, passing = passed_on([walk], CLOCK - Form.coordinate("k"))
-    return assembled(
+    summed, passing = pass_values([walk], CLOCK - Form.coordinate("k"))
+    return assemble(
         inputs=["k"],
         starts={"k": Form.coordinate("k"), **walk.starts(0), **summed},
         units=[*walk.units(), *passing],
@@ -69,13 +69,13 @@ def stepwise_memory(targets: Targets) -> LoopedNetwork:
     Differs from the source: state 6 d + 2 and width 10 d + 2; rounding to the nearest integer instead of down halves
         the error.
     """
-    plan = rounded(targets)
-    walks = walks_of(plan)
-    kept, passing = passed_on(walks, CLOCK - Form.coordinate("k"))
+    plan = round_to_steps(targets)
+    walks = make_walks(plan)
+    kept, passing = pass_values(walks, CLOCK - Form.coordinate("k"))
     starts = {"k": Form.coordinate("k")}
     for walk in walks:
         starts |= walk.starts(0)
-    return assembled(
+    return assemble(
         inputs=["k"],
         starts=starts | kept,
         units=[*(unit for walk in walks for unit in walk.units()), *passing],
@@ -96,7 +96,7 @@ class Rounded(NamedTuple):
         return [s * Form.coordinate(name) + y for y, s, name in zip(self.first, self.size, names, strict=True)]
 
 
-def rounded(targets: Targets) -> Rounded:
+def round_to_steps(targets: Targets) -> Rounded:
     """Return integers that differ by at most 1 from one value to the next, and the size of their steps.
 
     Raises:
@@ -139,6 +139,7 @@ class Walk(NamedTuple):
         for sign in self.signs:
             theta = sum(1 << index for index, move in enumerate(reversed(self.moves)) if move == sign)
             first_bit = int(not delay and len(self.moves) > 0 and self.moves[0] == sign)
+            # Each loop doubles theta, so that its digits arrive `delay` loops later.
             starts[self._theta(sign)] = Form({}, Fraction(theta, 1 << delay))
             starts[self._bit(sign)] = Form({}, first_bit)
         return starts
@@ -169,17 +170,17 @@ class Walk(NamedTuple):
         return f"{self._theta(sign)}_bit"
 
 
-def walks_of(plan: Rounded) -> list[Walk]:
+def make_walks(plan: Rounded) -> list[Walk]:
     """Return a walk for each dimension."""
     return [Walk(f"y{i}", moves) for i, moves in enumerate(np.diff(plan.levels, axis=0).T)]
 
 
-def passed_on(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[Unit]]:
+def pass_values(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[Unit]]:
     """Return a coordinate for each walk, initially 0, and units that pass the walk's value to it when `at` is 0."""
     kept = [f"{walk.name}_kept" for walk in walks]
     values = [(walk.value, {name: 1}) for walk, name in zip(walks, kept, strict=True)]
     bound = max(len(walks[0].moves), 1)
-    return {name: Form({}) for name in kept}, passed_at(at, values, bound)
+    return {name: Form({}) for name in kept}, pass_units(at, values, bound)
 
 
 def _nearest(number: Fraction) -> int:

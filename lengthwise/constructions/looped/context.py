@@ -3,7 +3,7 @@
 from math import log2
 from typing import NamedTuple
 
-from lengthwise.constructions.looped.forms import CLOCK, Attention, Form, Unit, assembled
+from lengthwise.constructions.looped.forms import CLOCK, Attention, Form, Unit, assemble
 from lengthwise.constructions.looped.network import LoopedNetwork
 from lengthwise.constructions.looped.quantizer import check_grid
 
@@ -76,10 +76,10 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
     inputs = [f"k{i}" for i in range(token_dim)]
     token = grid.token([Form.coordinate(name) for name in inputs])
     starts = {"waiting": token, "gathered": Form({}), "number": token}
-    return assembled(
+    return assemble(
         inputs=inputs,
         starts=starts,
-        units=selecting(grid, factor=1),
+        units=selection_units(grid, factor=1),
         outputs=[NUMBER],
         num_loops=num_tokens,
         attention=ATTENTION,
@@ -108,15 +108,16 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
     inputs = [f"k{i}" for i in range(token_dim)]
     digits = [Form.coordinate(name) for name in inputs]
     twice = 2 * grid.token(digits)
+    # The reduction unit acts one loop before the last, which a single token does not have.
     first_is_last = digits[-1] if num_tokens == 1 else Form({})
     starts = {"waiting": twice - first_is_last, "gathered": Form({}), "number": twice, "last": digits[-1]}
-    units = [*selecting(grid, factor=2), lessening(grid, Form.coordinate("last"), CLOCK - (num_tokens - 1))]
-    return assembled(
+    units = [*selection_units(grid, factor=2), reduction_unit(grid, Form.coordinate("last"), CLOCK - (num_tokens - 1))]
+    return assemble(
         inputs=inputs, starts=starts, units=units, outputs=[NUMBER], num_loops=num_tokens, attention=ATTENTION
     )
 
 
-def selecting(grid: Grid, factor: int) -> list[Unit]:
+def selection_units(grid: Grid, factor: int) -> list[Unit]:
     """Return units that append the gathered token to the number unless it is negative, and stop it from waiting.
 
     A waiting token is `factor` times its ID, and -1 when it no longer waits. A number of -1 means "not yet" and stays.
@@ -130,7 +131,7 @@ def selecting(grid: Grid, factor: int) -> list[Unit]:
     ]
 
 
-def lessening(grid: Grid, last_digit: Form, since: Form) -> Unit:
+def reduction_unit(grid: Grid, last_digit: Form, since: Form) -> Unit:
     """Return a unit that subtracts `last_digit` (0 to n - 1) from waiting tokens when `since` is 0, nothing before.
 
     Later loops subtract more, so that no token waits again.

@@ -1,7 +1,7 @@
 """A notation for constructions: named coordinates, affine forms in them, and ReLU units that read and write them.
 
 A sub-network is a few named coordinates and a list of units. A network is the union of the coordinates and units of
-several sub-networks; `assembled` makes its matrices. All share one coordinate, the `CLOCK`. It is t at the beginning of
+several sub-networks; `assemble` makes its matrices. All share one coordinate, the `CLOCK`. It is t at the beginning of
 loop t = 1, 2, ..., and switches units that read it on and off.
 """
 
@@ -87,7 +87,7 @@ def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
     return [Unit(at + 1, writes), Unit(at, _times(-2, writes)), Unit(at + -1, writes)]
 
 
-def passed_at(at: Form, values: Sequence[tuple[Form, Mapping[str, Number]]], bound: int) -> list[Unit]:
+def pass_units(at: Form, values: Sequence[tuple[Form, Mapping[str, Number]]], bound: int) -> list[Unit]:
     """Return units for each value if the integer form `at` is 0, else 0: two for each value, and two shared by all.
 
     With u the form, g a value and |g| <= M = `bound`: ReLU(g + 2M(u + 1/2)) - ReLU(g + 2M(u - 1/2)) is 0 for u < 0,
@@ -105,7 +105,7 @@ def passed_at(at: Form, values: Sequence[tuple[Form, Mapping[str, Number]]], bou
     return [*units, Unit(early, _negative(total)), Unit(late, total)]
 
 
-def assembled(
+def assemble(
     *,
     inputs: Sequence[str],
     starts: Mapping[str, Form],

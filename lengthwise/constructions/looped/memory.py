@@ -1,7 +1,7 @@
 """Exact memory of arbitrary values, with a factor for every loop."""
 
 from lengthwise.constructions.looped.bits import Targets, table_of
-from lengthwise.constructions.looped.forms import CLOCK, Form, assembled, impulse
+from lengthwise.constructions.looped.forms import CLOCK, Form, assemble, impulse
 from lengthwise.constructions.looped.network import LoopedNetwork
 
 
@@ -27,7 +27,7 @@ def timed_memory(targets: Targets) -> LoopedNetwork:
     """
     values = table_of(targets)
     names = [f"y{i}" for i in range(values.shape[1])]
-    return assembled(
+    return assemble(
         inputs=["k"],
         starts={"k": Form.coordinate("k")} | {name: Form({}) for name in names},
         units=impulse(CLOCK - 1 - Form.coordinate("k"), dict.fromkeys(names, 1)),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assembled, step
+from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assemble, step
 from lengthwise.constructions.looped.network import LoopedNetwork
 
 SHARPNESS = 1 << 10
@@ -35,12 +35,12 @@ def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
     """
     check_grid(num_bins, token_dim)
     inputs = [f"x{i}" for i in range(token_dim)]
-    starts, units = quantizing(num_bins, inputs, sharpness)
+    starts, units = quantizer_parts(num_bins, inputs, sharpness)
     outputs = [Form.coordinate(f"bin_{name}") for name in inputs]
-    return assembled(inputs=inputs, starts=starts, units=units, outputs=outputs, num_loops=num_bins - 1)
+    return assemble(inputs=inputs, starts=starts, units=units, outputs=outputs, num_loops=num_bins - 1)
 
 
-def quantizing(num_bins: int, inputs: Sequence[str], sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
+def quantizer_parts(num_bins: int, inputs: Sequence[str], sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
     """Return coordinates and units: at the beginning of loop t >= num_bins, `bin_x` is x's interval + t - num_bins."""
     if sharpness < 1:
         raise ValueError(f"sharpness: expected at least 1, got {sharpness}; a gap is delta / sharpness wide")

@@ -43,7 +43,7 @@ def shift_register(word: Word) -> LinearGenerator:
     raise AssertionError("p - 1 answers, which tell all positions of a primitive word apart, are vertices of a cube")
 
 
-def found_net(word: Word, dimension: int, tries: int = 400, seed: int = 0) -> LinearGenerator | None:
+def search_net(word: Word, dimension: int, tries: int = 400, seed: int = 0) -> LinearGenerator | None:
     """Return a net of this dimension from random eigenvalues inside the unit circle, or None, which proves nothing.
 
     W_h has a scaled 2 x 2 rotation for each pair of complex eigenvalues, and a number for each real one. W_x is ones
@@ -55,7 +55,7 @@ def found_net(word: Word, dimension: int, tries: int = 400, seed: int = 0) -> Li
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
-        >>> found_net(parse_word("0011"), 2).generate(8)
+        >>> search_net(parse_word("0011"), 2).generate(8)
         '00110011'
     """
     check_binary(word)
@@ -96,7 +96,7 @@ class FeedbackBounds(NamedTuple):
 def contracting_dimension(word: Word, tries: int = 400) -> FeedbackBounds:
     """Return bounds for a word of two symbols: 1 or 2 if a net of that size generates it, else at least 3.
 
-    The upper bound is then the first dimension with a `found_net`, or the dimension of the shift register.
+    The upper bound is then the first dimension with a `search_net`, or the dimension of the shift register.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -116,5 +116,5 @@ def contracting_dimension(word: Word, tries: int = 400) -> FeedbackBounds:
         if plane.net is not None:
             return FeedbackBounds(2, 2)
         lower = 3
-    smaller = (d for d in range(lower, size) if found_net(word, d, tries) is not None)
+    smaller = (d for d in range(lower, size) if search_net(word, d, tries) is not None)
     return FeedbackBounds(lower, next(smaller, size))

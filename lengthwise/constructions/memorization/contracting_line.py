@@ -51,6 +51,7 @@ def contracting_rate(word: Word) -> Fraction | None:
             signs = {difference.sign_between(low, high) for difference in differences}
             if len(signs & {-1, 1}) == 2:
                 continue  # one pair of positions is in order, and another one is not, at all rates in this interval
+            # Without roots, all differences have one sign on the whole interval; else they may have it at its middle.
             if 0 not in signs or _separates(differences, middle):
                 return middle
             halves += [(low, middle), (middle, high)]

@@ -77,6 +77,7 @@ def contracting_plane(word: Word) -> Plane:
         if count == MAX_TRIANGLES:
             break
         count += 1
+        # Breadth first: a proof on a large triangle saves all smaller ones in it.
         halvings, corners = waiting.popleft()
         if any(signs.refute(crossing, halvings) for crossing in known):
             continue

@@ -51,9 +51,11 @@ def sign(number: Sum, period: int) -> int:
     """
     from mpmath import iv
 
+    # A number plus its conjugate is twice its real part. An exact 0 is excluded first: no interval could.
     mirrored = [number[power] + number[-power % period] for power in range(period)]
     if is_zero(mirrored, period):
         return 0
+    # mpmath's precision is global, and restored at the end.
     before, bits = iv.prec, 64
     try:
         while True:

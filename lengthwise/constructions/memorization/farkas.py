@@ -176,6 +176,7 @@ def _is_real(number: Sum, period: int) -> bool:
 
 
 def _coincidence(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
+    # Positions this far apart share a state.
     shift = word.period // gcd(*frequencies, word.period)
     letters = word.letters
     for i in range(word.period if shift < word.period else 0):
@@ -215,11 +216,13 @@ def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
     # Elimination solves for the last `size` numbers; the others are taken as they are and must be positive.
     if len(certificate.pairs) < size or min(certificate.numbers) <= 0:
         return False
+    # mpmath's precision is global, and restored at the end.
     before, iv.prec = iv.prec, PRECISION
     try:
         columns = np.array([_enclosed(word, certificate.frequencies, i, j) for i, j in certificate.pairs]).T
         fixed = np.array([iv.mpf(number) for number in certificate.numbers[: len(certificate.numbers) - size]])
         matrix, right = columns[:, len(fixed) :], -(columns[:, : len(fixed)] * fixed).sum(1) + iv.mpf(0)
+        # The order of rows decides only whether elimination succeeds, so that midpoints are exact enough for it.
         rows = lu(np.vectorize(lambda entry: float(entry.mid), otypes=[float])(matrix), p_indices=True)[0]
         ordered = np.argsort(rows)
         solution = _solved(matrix[ordered], right[ordered])

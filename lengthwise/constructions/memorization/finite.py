@@ -65,6 +65,7 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
     base = 0.5 ** (1 / len(text))
     for d in range(1, min(len(text), MAX_DIMENSION) + 1):
         eigenvalues = base ** np.arange(1, d + 1)
+        # The last row is the limit of states, at which END must have the largest logit.
         states = np.vander([*(base**i for i in range(len(text) + 1)), 0.0], d + 1, increasing=True)[:, 1:]
         try:
             readout = read_out(letters, states)
@@ -89,6 +90,7 @@ def _stays(generator: LinearGenerator, start: int, end: int) -> bool:
         return False
     differences = np.delete(generator.readout[end] - generator.readout, end, axis=0)
     largest = np.abs(differences).sum(1).max()
+    # From this step on, the state changes a difference of logits by at most half of the smallest offset.
     steps = start + max(0, math.ceil(math.log(offsets.min() / (2 * largest)) / math.log(eigenvalues.max())))
     if steps > MAX_STEPS:
         return False

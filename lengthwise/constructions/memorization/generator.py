@@ -102,6 +102,7 @@ def strict_argmax(logits: Array) -> Array:
     best: Array = np.argmax(logits, axis=1)
     if logits.shape[1] > 1:
         largest = logits[np.arange(len(logits)), best][:, None]
+        # A NaN is less than nothing, so that it counts as a tie.
         is_strict = (logits < largest).sum(1) == logits.shape[1] - 1
         if not is_strict.all():
             step = int(np.argmin(is_strict))

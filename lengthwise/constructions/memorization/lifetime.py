@@ -35,6 +35,7 @@ def rounded(array: Array, precision: Precision) -> Array:
     if precision != "bfloat16":
         return np.asarray(array, np.dtype(precision)).astype(np.float64)
     bits = np.asarray(array, np.float32).view(np.uint32)
+    # Just below half a unit, plus the lowest kept bit: ties are rounded to even.
     half = 0x7FFF + ((bits >> 16) & 1)
     nearest: Array = ((bits + half) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
     return nearest
@@ -164,6 +165,7 @@ def _first_after(margin: _LogitMargin, position: int, period: int, horizon: floa
     if not len(wrong):
         return None
     low, high = grid[max(0, wrong[0] - 1)], grid[wrong[0]]
+    # 60 halvings exhaust the precision of float64.
     for _ in range(60):
         middle = (low + high) / 2
         is_wrong = margin(np.array([middle]), np.array([position]))[0] <= 0

@@ -68,6 +68,7 @@ def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], co
     scale, shift = (SCALE, np.zeros(d)) if activation == "tanh" else (1.0, _shift(generator, count))
     between = shift - generator.hidden @ shift
     first = np.asarray(scale * generator.first + shift, np.float64)
+    # START's column becomes h_1 only after the activation.
     start = np.arctanh(first) if activation == "tanh" else first
     _write(model.hidden_weight, generator.hidden)
     _write(model.input_weight, np.concatenate([scale * inputs + between[:, None], start[:, None]], 1))

@@ -41,6 +41,7 @@ def planar(word: Word) -> LinearGenerator:
     strided = at_stride(word.letters, stride)
     weights, bias = np.zeros((len(word.symbols), 2)), np.zeros(len(word.symbols))
     spans = _spans(strided)
+    # Larger spans first, so that a parent has its weights before its children.
     for symbol, (first, last) in sorted(spans.items(), key=lambda item: item[1][0] - item[1][1]):
         if symbol == strided[0]:
             continue

@@ -61,6 +61,7 @@ def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
 
     rows = constraints(letters, orbit)
     solution = linprog(np.zeros(rows.shape[1]), A_ub=-rows, b_ub=-np.ones(len(rows)), bounds=(None, None))
+    # Infeasible: margins of at least 1 would exist for any separating read-out, scaled.
     if solution.status == 2:
         return None
     if solution.status != 0:
@@ -72,6 +73,7 @@ def _scaled(letters: Letters, orbit: Orbit, unknowns: Float[np.ndarray, " k"]) -
     """Return the read-out with smallest margin 1; a margin that rounding could make 0 is an error."""
     free = unknowns.reshape(-1, orbit.shape[1] + 1)
     parameters = np.concatenate([free, np.zeros((1, free.shape[1]))])
+    # Differences of logits stay, and the squared differences of all pairs sum to n |W|^2 (`_with_norms`).
     parameters = parameters - parameters.mean(0)
     positions, competitors = pairs(letters)
     logits = orbit @ parameters[:, :-1].T + parameters[:, -1]

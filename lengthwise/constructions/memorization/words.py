@@ -51,6 +51,7 @@ def parse_word(text: str) -> Word:
     """
     if not text:
         raise ValueError("word: expected at least one symbol, got none; give the word to repeat")
+    # A text occurs in its square, after the start, first at its primitive period.
     period = (text + text).find(text, 1)
     root = text[:period]
     symbols = tuple(sorted(set(root)))
@@ -72,6 +73,7 @@ def binary_words(period: int) -> Iterator[Word]:
         ['0001', '0011']
     """
     renamed = str.maketrans("01", "10")
+    # The least word of a class begins with 0.
     for number in range(1, 2 ** (period - 1)):
         text = f"{number:0{period}b}"
         rotations = [text[k:] + text[:k] for k in range(period)]

@@ -57,6 +57,7 @@ class BinaryAddition(StringAnswerTask):
         where = torch.arange(length)
         strings = torch.zeros(count, length, dtype=torch.int64)
         is_left = torch.ones(count, dtype=torch.bool)
+        # Drawing both again keeps each uniform among the numbers that are not 0.
         while is_left.any():
             drawn = torch.randint(2, (int(is_left.sum()), length), generator=generator)
             strings[is_left] = drawn
@@ -84,6 +85,7 @@ class BinaryAddition(StringAnswerTask):
         total = sums.clone()
         total[:, 1:] += carries[:, :-1]
         total %= 2
+        # The highest digit is the highest 1: an answer has no leading zeros.
         num_digits = ((where + 1) * total).amax(1, keepdim=True)
         answers = torch.where(where == num_digits, END, total).masked_fill(where > num_digits, IGNORE)
         is_sum = (is_plus.sum(1, keepdim=True) == 1) & (sizes > 0) & (sizes < length - 1)
@@ -102,6 +104,7 @@ class BinaryAddition(StringAnswerTask):
         for size in range(1, length - 1):
             first, second = 2**size - 1, 2 ** (length - 1 - size) - 1
             totals = np.arange(2, first + second + 1)
+            # The number of pairs of summands grows with the total, is constant, and shrinks again.
             pairs = np.minimum(np.minimum(totals - 1, totals[::-1] - 1), min(first, second))
             num_digits = np.frexp(totals)[1]
             shares.append(float((pairs * np.bitwise_count(totals) / (num_digits + 1)).sum()) / (first * second))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lengthwise.conventions import PAD
 from lengthwise.tasks.algorithmic.single_answer import join_parts
-from lengthwise.tasks.algorithmic.string_pairs import FEWEST_LETTERS, LONGER, SHORTER, draw_ordered_pairs
+from lengthwise.tasks.algorithmic.string_pairs import MAX_LONGER_BY, MAX_SHORTER_BY, MIN_LETTERS, draw_ordered_pairs
 from lengthwise.tasks.algorithmic.two_strings import (
     TwoStringsTask,
     aligned_letters,
@@ -63,18 +63,18 @@ class EditDistance(TwoStringsTask):
         twice. See `SingleAnswerTask` for scoring.
     """
 
-    alphabet: Annotated[int, Field(ge=FEWEST_LETTERS, le=26)] = 26
+    alphabet: Annotated[int, Field(ge=MIN_LETTERS, le=26)] = 26
     border: Border = "true"
 
     @property
     def largest_number(self) -> int:
         """Return the cost of replacing all letters of the shorter string and inserting the others of the longer."""
-        return REPLACEMENT * self.max_length + GAP * LONGER
+        return REPLACEMENT * self.max_length + GAP * MAX_LONGER_BY
 
     @property
     def shortest_length(self) -> int:
         """Return 4 letters, so that no second string is empty."""
-        return SHORTER + 1
+        return MAX_SHORTER_BY + 1
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
         """Return the distances."""
@@ -116,6 +116,7 @@ def edit_distance(
 
 
 def _distances(first: Ids, second: Ids, saved_at_border: int) -> Ids:
+    # With the second string reversed, an antidiagonal is a slice of each; 16 bits hold sums for 1,000 letters.
     down, across = (np.ascontiguousarray(string.T, dtype=np.int16) for string in (first, second[:, ::-1]))
     height, width = len(down), len(across)
     sizes: Ids = (first != PAD).sum(1)
@@ -138,6 +139,7 @@ def _distances(first: Ids, second: Ids, saved_at_border: int) -> Ids:
             saved[0] = saved_at_border * diagonal
         if diagonal <= height:
             saved[diagonal] = saved_at_border * diagonal
+        # Pairs end at different diagonals, of which only the last two are kept.
         if diagonal in ends:
             done = np.nonzero(last_diagonals == diagonal)[0]
             distances[done] = GAP * diagonal - saved[sizes[done], done]

@@ -89,6 +89,7 @@ class Knapsack(SingleAnswerTask):
         for weight, value in zip(weights.gather(1, order).T, values.gather(1, order).T, strict=True):
             fits = weight <= left
             left, greedy = left - weight * fits, greedy + value * fits
+            # A part of the last item makes this an upper bound on the best value.
             bound += value * (remaining / weight).clamp(0, 1)
             remaining = (remaining - weight).clamp(min=0)
         fractional = bound.to(torch.int64)
@@ -124,6 +125,7 @@ def _best_value(
     best = torch.zeros(len(capacity), len(weights), dtype=torch.int32)
     for weight, value in zip(weights.T, values.T.to(torch.int32), strict=True):
         left = capacity - weight
+        # All capacities are updated from the same old values, so that no item is taken twice.
         best = torch.maximum(best, torch.where(left >= 0, best.gather(0, left.clamp(min=0)) + value, 0))
     return best.gather(0, capacities[None])[0].to(torch.int64)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.conventions import PAD
 from lengthwise.tasks.algorithmic.single_answer import join_parts
-from lengthwise.tasks.algorithmic.string_pairs import FEWEST_LETTERS, LONGER, MIN_SIZE, draw_pairs
+from lengthwise.tasks.algorithmic.string_pairs import MAX_LONGER_BY, MIN_LETTERS, MIN_SIZE, draw_pairs
 from lengthwise.tasks.algorithmic.two_strings import (
     GridTask,
     aligned_letters,
@@ -68,12 +68,12 @@ class LevenshteinDistance(GridTask):
     Differs from the source: all costs are 1, where Feng et al. have 2 and 3.
     """
 
-    alphabet: Annotated[int, Field(ge=FEWEST_LETTERS, le=26)] = 26
+    alphabet: Annotated[int, Field(ge=MIN_LETTERS, le=26)] = 26
 
     @property
     def largest_number(self) -> int:
         """Return the number of letters of the longest string, if all are changed."""
-        return self.max_length + LONGER
+        return self.max_length + MAX_LONGER_BY
 
     @property
     def shortest_length(self) -> int:
@@ -121,6 +121,7 @@ def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B
         replaced = row[:, :-1] + (letter[:, None] != second)
         without = torch.cat([row[:, :1] + 1, torch.minimum(row[:, 1:] + 1, replaced)], 1)
         row = (without - columns).cummin(1).values + columns
+        # First strings end at different rows, of which only the last one is kept.
         distances = torch.where(sizes == index, row.gather(1, widths[:, None])[:, 0], distances)
     return distances
 

@@ -119,6 +119,7 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
     holds = np.zeros((num_words, num_letters + 1, count), dtype=np.uint64)
     for position, letter in enumerate(first.T.numpy()):
         holds[position // WORD, letter, rows] |= np.uint64(1 << position % WORD)
+    # Index -1 is the last row, which belongs to no letter: pads match nothing.
     holds[:, PAD] = 0
     same = np.full((num_words, count), ~np.uint64(0))
     for letter in second.T.numpy():
@@ -127,8 +128,10 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
             matched = old & holds[word, letter, rows]
             added = old + matched
             total = added + carry
+            # Unsigned sums wrap around, so that a sum below a summand has a carry.
             carry = ((added < old) | (total < added)).astype(np.uint64)
             same[word] = total | (old ^ matched)
+    # Bits beyond the string must not count; one shift by all 64 bits would be undefined.
     same[-1] |= ~np.uint64(0) << np.uint64((length - 1) % WORD) << np.uint64(1)
     return torch.from_numpy(np.bitwise_count(~same).sum(0, dtype=np.int64))
 

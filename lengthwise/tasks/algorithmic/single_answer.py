@@ -117,6 +117,7 @@ def join_parts(*parts: Int64[Tensor, "N _"]) -> Int64[Tensor, "N T"]:
     loose = torch.cat([first, *(column for part in others for column in (bar, part)), sep], 1)
     if not (loose == PAD).any():
         return loose
+    # A stable sort moves pads to the end and keeps everything else in order.
     return loose.gather(1, (loose == PAD).to(torch.int8).argsort(dim=1, stable=True))
 
 

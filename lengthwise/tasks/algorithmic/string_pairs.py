@@ -9,11 +9,11 @@ from torch import Tensor
 
 from lengthwise.conventions import PAD
 
-SHORTER, LONGER = 3, 2
+MAX_SHORTER_BY, MAX_LONGER_BY = 3, 2
 """The largest number of letters by which the second string is shorter, or longer, than the first."""
 
-FEWEST_LETTERS = 3
-SHARE_OF_UNRELATED = 0.4
+MIN_LETTERS = 3
+UNRELATED_FRACTION = 0.4
 """The share of unrelated strings before copies that are too long or too short are rejected."""
 
 DELETE, REPLACE, INSERT, NOTHING = range(4)
@@ -43,7 +43,7 @@ def draw_ordered_pairs(
 ) -> tuple[Int64[Tensor, "N A"], Int64[Tensor, "N B"]]:
     """Draw pairs as `draw_pairs` does, with the shorter string first."""
     first, second = draw_pairs(count, length, alphabet, generator)
-    first = torch.nn.functional.pad(first, (0, LONGER), value=PAD)
+    first = torch.nn.functional.pad(first, (0, MAX_LONGER_BY), value=PAD)
     swapped = ((second != PAD).sum(1) < length)[:, None]
     return torch.where(swapped, second, first)[:, :length], torch.where(swapped, first, second)
 
@@ -64,11 +64,11 @@ def draw_pairs(
     count: int, length: int, alphabet: int, generator: torch.Generator
 ) -> tuple[Int64[Tensor, "N A"], Int64[Tensor, "N B"]]:
     """Draw a first string of `length` letters, at least 2, and a different second one, with pads at its end."""
-    sizes = torch.randint(FEWEST_LETTERS, alphabet + 1, (count,), generator=generator)
+    sizes = torch.randint(MIN_LETTERS, alphabet + 1, (count,), generator=generator)
     pools = Pools(torch.rand(count, alphabet, generator=generator).argsort(dim=1), sizes)
     num_edits = torch.randint(1, length + 1, (count,), generator=generator)
     first = pools.strings(length, generator)
-    second = torch.full((count, length + LONGER), PAD)
+    second = torch.full((count, length + MAX_LONGER_BY), PAD)
     same = torch.arange(count)
     while len(same):
         second[same] = _second_strings(first[same], pools.select(same), num_edits[same], generator)
@@ -85,14 +85,14 @@ def _second_strings(
     again until the size fits.
     """
     count, length = first.shape
-    shortest, longest = max(1, length - SHORTER), length + LONGER
+    shortest, longest = max(1, length - MAX_SHORTER_BY), length + MAX_LONGER_BY
     kinds = torch.empty(length, count, dtype=torch.int64)
     is_copy = torch.empty(count, dtype=torch.bool)
     waiting = torch.arange(count)
     while len(waiting):
         drawn = torch.randint(NOTHING, (length, len(waiting)), generator=generator)
         drawn[torch.arange(length)[:, None] >= num_edits[waiting]] = NOTHING
-        copies = torch.rand(len(waiting), generator=generator) >= SHARE_OF_UNRELATED
+        copies = torch.rand(len(waiting), generator=generator) >= UNRELATED_FRACTION
         kinds[:, waiting], is_copy[waiting] = drawn, copies
         size = sizes_while_edited(drawn, length)[-1]
         waiting = waiting[copies & ((size < shortest) | (size > longest))]

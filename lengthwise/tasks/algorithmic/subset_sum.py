@@ -25,7 +25,7 @@ WORD = 64
 MAX_SUMS_PER_CHUNK = 1 << 22
 """The number of sums of problems that are drawn at a time: about as many as fit into a cache."""
 
-FEWEST_HARD_ITEMS = 6
+MIN_HARD_ITEMS = 6
 MIN_HARD_VALUE = 64
 MAX_SUBSETS_PER_VALUE = 20
 """The largest ratio of subsets to the largest value: with more subsets hardly any sum is unreachable."""
@@ -92,7 +92,7 @@ class SubsetSum(SingleAnswerTask):
     @property
     def shortest_length(self) -> int:
         """Return one item, or 6 for hard problems."""
-        return FEWEST_HARD_ITEMS if self.sampling == "hard" else 1
+        return MIN_HARD_ITEMS if self.sampling == "hard" else 1
 
     def is_legal_length(self, length: int) -> bool:
         """Return whether there are at most `max_length` items and, for hard problems, few enough subsets."""
@@ -145,11 +145,13 @@ def _draw_hard(
 ) -> tuple[Int64[Tensor, "N n"], Int64[Tensor, " N"], Int64[Tensor, " N"]]:
     kept, missing = [], count
     while missing > 0:
+        # More than are missing, because not all items have a pair of targets.
         drawn = torch.randint(1, max_value + 1, (2 * missing + 8, length), generator=generator)
         both, usable = _near_misses(drawn, generator)
         kept.append((drawn[usable], both[usable]))
         missing -= int(usable.sum())
     items, targets = (torch.cat(part)[:count] for part in zip(*kept, strict=True))
+    # Drawn after the items were accepted, so that items carry no information on the answer.
     answers = torch.randint(2, (count,), generator=generator)
     return items, targets.gather(1, answers[:, None])[:, 0], answers
 
@@ -165,6 +167,7 @@ def _near_misses(
     not_by_two = allowed.clone()
     one, other = torch.triu_indices(items.shape[1], items.shape[1], 1)
     of_two = items[:, one] + items[:, other]
+    # A target that two items sum to, or leave, would be found by trying pairs.
     not_by_two.scatter_(1, of_two, False).scatter_(1, total - of_two, False)
     uniforms = torch.rand(len(items), 1, generator=generator, dtype=torch.float64)
     position = lowest + (uniforms * (total - 2 * lowest + 1)).to(torch.int64)
@@ -213,6 +216,7 @@ def reachable_sums(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
         words, bits = np.divmod(item, WORD)
         bits = bits.astype(np.uint64)
         moved, below = (sums[np.maximum(positions + first - words, 0), rows] for first in (1, 0))
+        # The second word is shifted in two steps, because a shift by 64 bits is undefined.
         sums[1:] |= (moved << bits) | (below >> np.uint64(1) >> (np.uint64(WORD - 1) - bits))
     unpacked = np.unpackbits(np.ascontiguousarray(sums[1:].T).astype("<u8").view(np.uint8), axis=1, bitorder="little")
     return torch.from_numpy(unpacked[:, : largest + 1].view(np.bool_))

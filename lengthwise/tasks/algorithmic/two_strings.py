@@ -118,6 +118,7 @@ def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) ->
 def aligned_letters(first: Int64[Tensor, "N T"], second: Int64[Tensor, "N T"]) -> Int64[Tensor, " N"]:
     """Return the largest number of equal positions when one string is moved by up to `MAX_MOVED` positions."""
     padded = F.pad(first.to(torch.int8), (MAX_MOVED, MAX_MOVED), value=PAD)
+    # Pads of the two strings must not count as agreement.
     letters = torch.where(second == PAD, NO_LETTER, second).to(torch.int8)
     agreeing = [(moved == letters).sum(1) for moved in padded.unfold(1, first.shape[1], 1).unbind(1)]
     return torch.stack(agreeing).max(0).values

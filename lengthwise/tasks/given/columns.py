@@ -49,6 +49,7 @@ class Columns:
         Raises:
             ValueError: a column is missing or ambiguous, or a column contains weights or parts of rows.
         """
+        # A table with another separator is read as one column, whose name contains it.
         if len(names) == 1 and (mark := next((mark for mark in ";\t|" if mark in names[0]), None)):
             raise ValueError(
                 f"examples: expected columns with commas (.csv) or tabs (.tsv) between them, got {names[0]!r}, one "

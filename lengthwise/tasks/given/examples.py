@@ -200,6 +200,7 @@ def _without_repetitions(
         if symbols:
             nodes_of = []
             if supervision == "last":
+                # Prefixes have no labels here, so that a tree of them would only take memory.
                 nodes_of.append(whole.setdefault(tuple(symbols), len(whole)))
             else:
                 for symbol in symbols:
@@ -235,6 +236,7 @@ def _without_repetitions(
 def _is_tied(votes: Counter[str]) -> bool:
     """Return whether two labels are the most frequent ones."""
     counts = sorted(votes.values())
+    # Slices, because there may be fewer than two labels; without any label, both are empty and count as tied.
     return counts[-2:-1] == counts[-1:]
 
 

@@ -74,6 +74,7 @@ def read_examples(
     elif hasattr(source, "columns"):
         rows = _rows_of_frame(source, columns)
     elif isinstance(source, Iterable):
+        # As a list, because items of an array are NumPy's and not Python's.
         rows = enumerate(source.tolist() if isinstance(source, np.ndarray) else source, 1)
     else:
         raise ValueError(f"examples: expected a file, a data frame or pairs, got a {type(source).__name__}")
@@ -88,6 +89,7 @@ Pairs = Iterable[tuple[int, Any]]
 def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision: Supervision) -> Iterator[Row]:
     num_rows = num_symbols = num_labels = 0
     for number, row in rows:
+        # A text of two characters is also a sequence of two.
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 2:
             raise ValueError(f"examples: row {number:,}: expected a string and its label, got {str(row)[:80]!r}")
         string, label = row
@@ -194,6 +196,7 @@ def _lines(file: TextIOWrapper) -> Iterator[str]:
 
 
 def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first: bool) -> Pairs:
+    # The default of 131,072 characters is below the length of strings that are allowed.
     csv.field_size_limit(MAX_LINE)
     with _text(path) as file:
         rows = csv.reader(_lines(file), delimiter=delimiter, strict=True)
@@ -211,6 +214,7 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
         for row in rows:
             if row:
                 cells = _cells(row, at, len(names), rows.line_num)
+                # A header with unusual names has a label that occurs in no other row.
                 first_label = None if cells[1] == first_label else first_label
                 yield rows.line_num, cells
     if checks_first and first_label is not None and rows.line_num > 1:
@@ -338,6 +342,7 @@ def _rows_of_parquet(path: Path, columns: Columns) -> Pairs:
     with parquet.ParquetFile(path, read_dictionary=texts) as file:
         for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
             parts = [group.column(index) for index in range(group.num_columns)]
+            # A row group is decompressed as a whole, which takes this memory.
             size = sum(part.total_uncompressed_size for part in parts if part.path_in_schema.split(".")[0] in chosen)
             if size > MAX_ROW_GROUP:
                 raise ValueError(

@@ -113,6 +113,7 @@ class GivenExamples(ExamplesTask):
 
     def _read_file(self, file: Path) -> Examples:
         try:
+            # Part of the cache's key, so that a changed file is read again.
             changed = file.stat().st_mtime_ns
         except OSError:  # the reader below reports what is wrong with the file
             changed = 0

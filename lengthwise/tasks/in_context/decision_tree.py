@@ -100,8 +100,8 @@ def tree_values(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "
     depth = trees.leaves.shape[1].bit_length() - 1
     nodes = torch.zeros(points.shape[:2], dtype=torch.int64)
     for _ in range(depth):
-        supervised = points.gather(2, trees.coordinates.gather(1, nodes)[..., None])[..., 0]
-        nodes = 2 * nodes + 1 + (supervised > 0)
+        compared = points.gather(2, trees.coordinates.gather(1, nodes)[..., None])[..., 0]
+        nodes = 2 * nodes + 1 + (compared > 0)
     return trees.leaves.gather(1, nodes - trees.coordinates.shape[1])
 
 
@@ -132,6 +132,7 @@ def nearest_neighbor(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
     points, values = inputs[:, ::2], inputs[:, 1::2, 0]
     if points.shape[1] == 1:
         return torch.zeros(len(inputs), 1)
+    # The form by matrix products rounds more, and could find another neighbor than the definition.
     distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
     later = torch.ones(distances.shape[1:], dtype=torch.bool).triu()
     nearest = distances.masked_fill(later, torch.inf)[:, 1:, :-1].argmin(2)

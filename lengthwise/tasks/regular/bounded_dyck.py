@@ -77,6 +77,7 @@ class BoundedDyck(Chi2023Task):
             left = remaining[rows, level]
             opens = left > 0
             inner = ((left - 2) * (0.75 + 0.075 * normals[position])).to(torch.int64) // 2 * 2
+            # Blocks of the deepest level contain nothing.
             inner = torch.where(level + 1 < self.depth, torch.minimum(inner, left - 2).clamp(min=0), 0)
             remaining[rows, level] = torch.where(opens, left - 2 - inner, left)
             level = torch.where(opens, level + 1, level - 1)

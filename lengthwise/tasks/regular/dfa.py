@@ -96,6 +96,7 @@ class DFALanguage(RecognitionTask):
                 "words is `machine`"
             )
         check_characters(self.alphabet)
+        # Before `language`, which minimizes the table.
         if len(self.transitions) > min(MAX_GIVEN_STATES, MAX_TRANSITIONS // len(self.alphabet or "a")):
             raise ValueError(
                 f"transitions: expected at most {MAX_GIVEN_STATES:,} states and {MAX_TRANSITIONS:,} transitions, got "

@@ -202,6 +202,7 @@ def _row_after(machine: Transducer, length: int, keep: Keep) -> Float[np.ndarray
 
 
 def _is_positive(odds: np.ndarray) -> Float[np.ndarray, "*N"]:
+    # Products of float32 are fast, and only their signs matter.
     return (odds > 0).astype(np.float32)
 
 

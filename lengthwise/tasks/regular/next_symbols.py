@@ -210,6 +210,7 @@ class _Prefixes:
         """Return odds by state and last symbol; prefixes of prefixes are prefixes, so that odds multiply along them."""
         table = self.language.semiautomaton.table
         if odds:
+            # The symbol that repeats the last one counts `weight` times, every other one once.
             before = odds[-1].sum(axis=1, keepdims=True) + (weight - 1) * odds[-1]
         else:
             before = np.zeros(table.shape)

@@ -249,6 +249,7 @@ def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -
     num_rows, length = strings.shape
     edited, rows = strings.copy(), np.arange(num_rows)
     first = torch.randint(length, (num_rows,), generator=generator).numpy()
+    # A shift by 1 to V - 1 always gives another symbol.
     shift = torch.randint(1, num_symbols, (2, num_rows), generator=generator).numpy()
     edited[rows, first] = (edited[rows, first] + shift[0]) % num_symbols
     if length > 1:
@@ -261,6 +262,7 @@ def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -
 def transplant(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
     """Replace a window of every string, uniform among all windows, by the same window of another string."""
     num_rows, length = strings.shape
+    # Two different cuts, so that no window is empty.
     cuts = torch.rand(num_rows, length + 1, generator=generator).topk(2).indices.sort().values.numpy()
     position = np.arange(length)
     inside = (position >= cuts[:, :1]) & (position < cuts[:, 1:])

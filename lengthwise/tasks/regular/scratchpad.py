@@ -147,6 +147,7 @@ class Scratchpad(RegularTask):
         """Return the base task's answers at every second symbol, up to the first malformed position."""
         num_symbols = len(self.base.symbols)
         steps, answers = inputs[:, ::2], inputs[:, 1::2]
+        # Misplaced answers are replaced by any symbol: their targets are masked below.
         expected = self.base.solve(steps.clamp(max=num_symbols - 1))
         is_right = torch.empty_like(inputs, dtype=torch.bool)
         is_right[:, ::2] = steps < num_symbols

@@ -39,7 +39,7 @@ class Tomita(Chi2023Task):
     Differs from the source: the default sampling is ours. ``"chi2023"`` follows the code of Chi et al. It has no
         language 2, and its language 1 is ``0*``; here its symbols are exchanged. There, strings of language 1 are
         uniform with probability 1/2 and otherwise inside, in no order. Languages 5 and 6 are uniform, and 3, 4 and 7
-        have separate generators. Up to length 4, all strings of language 7 are inside.
+        have separate generators. Up to length 4, all samples of language 7 are inside.
     """
 
     index: Annotated[int, Field(ge=1, le=7)] = 4
@@ -179,6 +179,7 @@ def _chi2023_tomita_7(count: int, length: int, generator: torch.Generator) -> In
     for _ in range(3):
         uniforms = torch.rand(count, 1, generator=generator, dtype=torch.float64)
         end = end + (uniforms * (length - end + 1)).to(torch.int64)
+        # Every boundary exchanges all symbols behind it.
         strings ^= position >= end
     return strings
 

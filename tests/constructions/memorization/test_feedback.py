@@ -11,7 +11,7 @@ from word_classes import word_classes
 from lengthwise.constructions.memorization.contracting import (
     FeedbackBounds,
     contracting_dimension,
-    found_net,
+    search_net,
     shift_register,
 )
 from lengthwise.constructions.memorization.contracting_line import contracting_rate, contraction
@@ -152,7 +152,7 @@ def test_registers_and_found_nets_say_the_word_and_contract(text: str) -> None:
     register = shift_register(word)
     assert register.generate(20 * word.period) == 20 * text
     assert not np.linalg.matrix_power(register.hidden, register.dimension).any()
-    net = found_net(word, 3)
+    net = search_net(word, 3)
     assert net is not None
     assert net.generate(200 * word.period) == 200 * text
     assert abs(np.linalg.eigvals(net.hidden)).max() < 1
@@ -170,11 +170,11 @@ def test_what_is_no_word_of_two_symbols_is_refused() -> None:
     for function in (contracting_rate, contracting_plane):
         with pytest.raises(ValueError, match="word: expected at most 32 letters here, got 33; give a shorter one"):
             function(parse_word("0" * 20 + "1" * 13))
-    for function in (contracting_rate, contracting_plane, shift_register, lambda word: found_net(word, 2)):
+    for function in (contracting_rate, contracting_plane, shift_register, lambda word: search_net(word, 2)):
         with pytest.raises(ValueError, match="word: expected two symbols, got 3; take one like 00101"):
             function(parse_word("abc"))
     with pytest.raises(ValueError, match="dimension: expected at least 1, got 0"):
-        found_net(parse_word("ab"), 0)
+        search_net(parse_word("ab"), 0)
 
 
 def test_nets_of_fractions_are_standard_rnns_too() -> None:
