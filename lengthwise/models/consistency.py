@@ -23,8 +23,8 @@ LENGTHS = (1, LENGTH, 41)
 """Lengths of strings for tests of methods: 41 symbols give trees several levels, and leave a rest after chunks."""
 
 _SAME = (
-    "expected the logits of forward at the same position, got {}; all methods have to give the same ones, which "
-    "readout makes of states"
+    "expected the logits of forward at the same position, got {}; all methods must return the same "
+    "logits, which readout makes from states"
 )
 _ALONE = (
     "expected the same answer to a prefix, whatever follows it and whatever else is in the batch, got {}; no position "
@@ -119,7 +119,7 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     known, way_out = getattr(model, "num_symbols", num_symbols), getattr(model, "fewer_symbols_hint", "")
     if way_out and known > num_symbols:
         raise ValueError(
-            f"model: expected one of the {num_symbols} symbols of the task, got one of {known:,}, of which the first "
+            f"model: expected one for the {num_symbols} symbols of the task, got one for {known:,}, whose first "
             f"{num_symbols} would be taken for them; {way_out}"
         )
     # The first and the last id suffice: a table that is too small fails on the last one.
@@ -129,7 +129,7 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
             logits = model.last(ends)
     except (ValueError, IndexError) as problem:
         raise ValueError(
-            f"model: expected one that reads the {num_symbols} symbols of the task, got another ({problem}); make "
+            f"model: expected one that reads the {num_symbols} symbols of the task, got an error ({problem}); make "
             "it for this task"
         ) from None
     except Exception as problem:
@@ -137,8 +137,8 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     num_answers = _tensor(model, "last", logits, (2, -1), "logits [B, Y]").shape[1]
     if num_answers != num_classes:
         raise ValueError(
-            f"model: expected one for the {num_classes} answers of the task, got {num_answers}; make it for this "
-            "task" + (" (one logit z is two, 0 and z)" if (num_answers, num_classes) == (1, 2) else "")
+            f"model: expected one for the {num_classes} answers of the task, got one for {num_answers}; make it "
+            "for this task" + (" (replace one logit z by two, 0 and z)" if (num_answers, num_classes) == (1, 2) else "")
         )
 
 
@@ -153,16 +153,16 @@ def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -
     weights = again.state_dict()
     if not all(torch.equal(tensor, weights[key]) for key, tensor in one.state_dict().items()):
         raise ValueError(
-            f"{name}: expected the same weights whenever it is made from one seed, got others; draw every parameter "
-            "from `generator`"
+            f"{name}: expected the same weights whenever it is made from one seed, got different ones; draw every "
+            "parameter from `generator`"
         )
     strings = some_strings(NUM_STRINGS, min(LENGTH, one.max_length or LENGTH), len(task.symbols))
     with eval_mode(one), eval_mode(again):
         # Without tolerance: the same computation on the same machine gives the same bits.
         if not torch.allclose(one(strings), again(strings), rtol=0, atol=0, equal_nan=True):
             raise ValueError(
-                f"{name}: expected the same answers whenever it is made with the same weights, got others; what it "
-                "computes with and does not train belongs into register_buffer"
+                f"{name}: expected the same answers whenever it is made with the same weights, got different "
+                "ones; store numbers that are not trained by register_buffer"
             )
 
 
@@ -186,8 +186,8 @@ def _check_states(model: RecurrentModel, strings: Int64[Tensor, "B T"], by_step:
     limit = TOLERANCE * max(1.0, float(expected.nan_to_num(0.0, 0.0, 0.0).abs().max()))
     if states.shape != expected.shape or not torch.allclose(states, expected, rtol=0, atol=limit, equal_nan=True):
         raise ValueError(
-            f"{type(model).__name__}.states: expected the states of step, one for each symbol, got others; leave it "
-            "out, or yield the same ones"
+            f"{type(model).__name__}.states: expected the states of step, one for each symbol, got different ones; "
+            "yield the same ones, or leave the method out"
         )
 
 
@@ -252,8 +252,9 @@ def _compare(
     logits = _tensor(model, method, given, tuple(expected.shape), "logits [B, Y] by readout")
     limit = TOLERANCE * max(1.0, float(expected.nan_to_num(0.0, 0.0, 0.0).abs().max()))
     if not torch.allclose(logits, expected, rtol=0, atol=limit):
-        are = "others" if bool(logits.isfinite().all() & expected.isfinite().all()) else "some that are no numbers"
-        raise ValueError(f"{type(model).__name__}.{method}: {expectation.format(are)}")
+        are_finite = bool(logits.isfinite().all() & expected.isfinite().all())
+        got = "different ones" if are_finite else "some that are not finite"
+        raise ValueError(f"{type(model).__name__}.{method}: {expectation.format(got)}")
 
 
 def _tensor(model: SequenceModel, method: str, given: object, shape: tuple[int, ...], what: str) -> Tensor:

@@ -25,7 +25,7 @@ def check_bare(name: str, part: object) -> None:
     """Raise a ValueError for a module around another one, because a certificate names a net by its parts."""
     way_out = unwrap_hint(name, part)
     if way_out.startswith("give"):
-        raise ValueError(f"{name}: expected a module itself, got one inside of {type(part).__name__}; {way_out}")
+        raise ValueError(f"{name}: expected the plain module, got a {type(part).__name__} around it; {way_out}")
 
 
 def first_line(problem: BaseException) -> str:

@@ -65,8 +65,8 @@ def wrap_hugging_face(
     check_bare("model", model)
     if not isinstance(model, nn.Module) or not hasattr(model, "config"):
         raise ValueError(
-            f"model: expected one of transformers, with a config, got a {type(model).__name__}; nets of torch's own "
-            "are for `wrap`"
+            f"model: expected a model of transformers, which has a config, got a {type(model).__name__}; call `wrap` "
+            "for a net of torch's own modules"
         )
     # Hidden states come from the model without its language head, which `head` replaces.
     backbone: nn.Module = getattr(model, "base_model", model)
@@ -118,11 +118,11 @@ def _num_tokens(model: nn.Module) -> int:
 def _check_tokens(name: str, tokens: Sequence[int], count: int) -> None:
     """Raise a ValueError unless `tokens` has at least one token and all are in the vocabulary."""
     if not isinstance(tokens, Sequence) or any(isinstance(t, bool) or not isinstance(t, Integral) for t in tokens):
-        raise ValueError(f"{name}: expected a list of numbers of tokens, got {tokens!r}; give one")
+        raise ValueError(f"{name}: expected a list of token ids, got {tokens!r}; give whole numbers")
     if not tokens:
-        raise ValueError(f"{name}: expected at least one token, got none; name one for each")
+        raise ValueError(f"{name}: expected at least one token, got none; give one for each class or symbol")
     if others := [token for token in tokens if not 0 <= token < count]:
-        raise ValueError(f"{name}: expected tokens of the model, 0 to {count - 1:,}, got {others[0]}; name others")
+        raise ValueError(f"{name}: expected tokens of the model, 0 to {count - 1:,}, got {others[0]}; give others")
 
 
 def _check_head(backbone: nn.Module, head: nn.Module, hidden: Float[Tensor, "1 1 D"]) -> None:
@@ -152,7 +152,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
     """A model whose cache grows with the string, so that it reads whole strings."""
 
     name: ClassVar[str] = "hugging-face"
-    fewer_symbols_hint: ClassVar[str] = "give tokens=, those of the symbols, to wrap_hugging_face"
+    fewer_symbols_hint: ClassVar[str] = "give tokens=, the tokens of the symbols, to wrap_hugging_face"
     Config = HuggingFaceConfig
     config: HuggingFaceConfig
 
@@ -229,6 +229,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         super().__init__(backbone, head, tokens)
         self.cache = cache
         self.sizes = [first.numel() for first in cache.first] + [width]
+        # The head reads the end of the state, the last hidden state.
         self.readout = nn.Sequential(Topmost(width, copies=True), head)
 
     def check_parts(self) -> None:

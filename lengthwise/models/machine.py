@@ -184,9 +184,9 @@ def load_machine_model(path: Path) -> MachineModel:
             raise TypeError("it holds no JSON object")
         return machine_model_from_json(content)
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected a file of a machine model, there is none; save one first") from None
+        raise ValueError(f"{path}: expected a file of a machine model, got no such file; save one first") from None
     except KeyError as error:
-        raise ValueError(f"{path}: describes no machine, it lacks {error}; save the model again") from None
+        raise ValueError(f"{path}: describes no machine ({error} is missing); save the model again") from None
     # A ValueError whose message is complete, and which the next clause would wrap.
     except UnreadableFile:
         raise

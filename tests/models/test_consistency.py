@@ -85,12 +85,12 @@ class Unread(Own):
 
 
 FAULTS = {
-    Negated: r"Negated\.step: expected the logits of forward at the same position, got others",
+    Negated: r"Negated\.step: expected the logits of forward at the same position, got different ones",
     NoNumber: r"NoNumber\.step: expected the logits of forward",
     OnlyLogits: r"OnlyLogits\.step: expected logits \[B, Y\] and the next state \[B, D\], got Tensor; return both",
     Three: r"Three\.step: expected logits \[B, Y\] and the next state \[B, D\], got tuple",
     OfLastPosition: r"OfLastPosition\.forward: expected logits of shape .*, an answer to each prefix, got \[3, 2\]",
-    OfFirstPosition: r"OfFirstPosition\.last_state: expected the logits of forward at the same position, got others",
+    OfFirstPosition: r"OfFirstPosition\.last_state: expected the logits of forward at the same position, got different",
     OfAllPositions: r"OfAllPositions\.last_state: expected logits \[B, Y\] by readout of shape",
     Pair: r"Pair\.initial_state: expected states \[B, D\] of shape .*, got tuple",
     Unread: r"Unread\.readout: expected a module that makes logits \[B, Y\] of states \[B, D\], got none",

@@ -129,7 +129,7 @@ def test_a_recurrent_model_is_trained_on_whole_strings() -> None:
 
 def test_tokens_have_to_be_named_where_there_are_more_than_symbols() -> None:
     """Else pads and other special tokens, which come first, would be read as the first symbols."""
-    with pytest.raises(ValueError, match=r"got one of 3, of which the first 2 would be taken for them; give tokens="):
+    with pytest.raises(ValueError, match=r"got one for 3, whose first 2 would be taken for them; give tokens="):
         certify(wrap_hugging_face(made("mamba"), nn.Linear(16, 2)), make_task("parity"))
 
 
@@ -217,7 +217,7 @@ class WithoutTheCache(transformers.MambaModel):
         (
             lambda: nn.LSTM(2, 2),
             {"head": nn.Linear(16, 2)},
-            "model: expected one of transformers, with a config, got a LSTM; nets of torch's own are for `wrap`",
+            "model: expected a model of transformers, which has a config, got a LSTM; call `wrap` for a net",
         ),
     ],
 )

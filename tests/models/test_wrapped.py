@@ -158,7 +158,7 @@ def test_parts_that_do_not_fit_are_named(parts, sentence: str) -> None:
 
 
 def test_a_head_of_other_classes_is_named() -> None:
-    with pytest.raises(ValueError, match="expected one for the 2 answers of the task, got 3"):
+    with pytest.raises(ValueError, match="expected one for the 2 answers of the task, got one for 3"):
         certify(wrap(EMBEDDING, CORE, nn.Linear(6, 3)), make_task("parity"))
     with pytest.raises(ValueError, match="model: expected one that draws its weights, got a wrapped net"):
         wrap(EMBEDDING, CORE, HEAD).reset_parameters(torch.Generator())
@@ -242,7 +242,9 @@ def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
     """Its first row is that of a pad, which would be read as the first symbol."""
     net = wrap(nn.Embedding(3, 4, padding_idx=0), nn.GRU(4, 6), nn.Linear(6, 2))
     for measure in (certify, lambda net, task: length_curve(net, task, [5])):
-        with pytest.raises(ValueError, match=r"expected one of the 2 symbols of the task, got one of 3, .* leave out"):
+        with pytest.raises(
+            ValueError, match=r"expected one for the 2 symbols of the task, got one for 3, .* leave out"
+        ):
             measure(net, make_task("parity"))
 
 
@@ -432,7 +434,7 @@ class OtherStates(Plain):
     ("given", "sentence"),
     [
         (lambda inputs: None, "expected an iterator of states .*, got NoneType; yield them"),
-        (lambda inputs: iter(()), "expected the states of step, one for each symbol, got others"),
+        (lambda inputs: iter(()), "expected the states of step, one for each symbol, got different ones"),
         (lambda inputs: iter([torch.zeros(len(inputs), 1, 4)]), "expected the states of step, one for each symbol"),
         (lambda inputs: iter([torch.zeros(*inputs.shape, 4)]), "expected the states of step, one for each symbol"),
         (lambda inputs: iter([torch.zeros(*inputs.shape, 9)]), "expected the states of step, one for each symbol"),
