@@ -75,6 +75,7 @@ def construct(name: str, machine: Machine, **options: Any) -> Construction:
         tensor([0])
     """
     construction = CONSTRUCTIONS[name]
+    # The first parameter is the machine, all others are options.
     _, *known = signature(construction).parameters
     for option in options:
         if option not in known:

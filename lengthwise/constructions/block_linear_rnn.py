@@ -69,6 +69,7 @@ def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
     # States without a use map to themselves: a column of equal logits would not be one-hot.
     unused = torch.arange(len(next_states), width)
     blocks[unused, unused] = SHARP
+    # Like a column, the first state is a softmax of logits.
     layer.first_state[0, machine.start] = SHARP  # type: ignore[operator]
     assert isinstance(model.readout, nn.Sequential)
     _, _, identity, _, answer = model.readout

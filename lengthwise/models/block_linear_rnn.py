@@ -134,6 +134,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         super().__init__()
         self.config = config
         width = config.d_model
+        # Without hidden units, an embedding is the numbers of the symbol's matrix and input, which no norm may change.
         numbers = numbers_of_symbols(width, config.block_dim, config.columns)
         self.embedding = nn.Embedding(vocab_size, width if config.hidden else numbers)
         self.norms = nn.ModuleList(

@@ -59,6 +59,7 @@ class CausalTransformerConfig(ModelConfig):
 
     d_model: Width = 64
     num_heads: Width = 4
+    # Defaults are left out of descriptions, so that older runs keep their ids.
     positions: Annotated[str, NameIn(POSITIONS)] = Field("sinusoidal", exclude_if=lambda name: name in IMPLIED)
     learned_positions: int = Field(0, ge=0, le=1_000_000)
     position_range: int = Field(DEFAULT_RANGE, ge=1, le=1_000_000, exclude_if=lambda size: size == DEFAULT_RANGE)
@@ -124,6 +125,7 @@ class CausalTransformer(
             raise ValueError(
                 "vocab_size: expected the number of symbols or, for vectors, input_dim; give one of the two"
             )
+        # No encoding has both a table and a range.
         width, max_positions = config.d_model, config.learned_positions or config.position_range
         sizes = PositionSizes(width, config.num_heads, num_layers, max_positions)
         positions = POSITIONS[config.positions](sizes)

@@ -149,6 +149,7 @@ class LoopedTransformer(CausalTransformer):
     def __init__(
         self, config: LoopedTransformerConfig, *, generator: torch.Generator | None = None, **sizes: Any
     ) -> None:
+        # One layer with one position encoding serves all loops.
         super().__init__(config, num_layers=1, **sizes)
         width, variant = config.d_model, config.variant
         kind, activation = _LAYERS[variant]
@@ -305,6 +306,7 @@ class LoopedTransformer(CausalTransformer):
         waits = read.new_ones(read.shape[:2], dtype=torch.bool)
         for scales in others:
             before, state = state, layer(self._loop_input(state, read), scales, attention)
+            # A prefix that has converged keeps its answer, while longer ones go on.
             taken = torch.where(waits[..., None], state, taken)
             # The cumulative maximum covers all positions of a prefix: it goes on while any of them still changes.
             waits = waits & (_change(before, state).cummax(1).values > self.config.tolerance)

@@ -33,6 +33,7 @@ class MambaConfig(StackedConfig):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "MambaConfig":
+        # Mamba's inner width is twice its outer one.
         width = 2 * self.d_model
         if self.version == 2 and width % self.num_heads:
             divisors = [n for n in range(1, width + 1) if width % n == 0]

@@ -89,6 +89,7 @@ _VARIANTS = {
     "code": _Variant(PostNormLayer, "raw", normed_readout=False),
     "bare": _Variant(BareLayer, normed_readout=False),
 }
+"""The layer of each variant, how pads are merged, and how read-out and embedding begin."""
 
 
 @MODELS.register("regular-gpt")

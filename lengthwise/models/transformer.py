@@ -47,6 +47,7 @@ class Transformer(CausalTransformer):
         return read
 
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
+        # The last layer is computed at the requested positions only.
         *below, (top, top_attention) = zip(self._layers(), self._attention(read), strict=True)
         for layer, attention in below:
             read = layer(read, attention=attention)

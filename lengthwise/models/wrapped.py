@@ -127,6 +127,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         projected = core.proj_size if isinstance(core, nn.RNNBase) else 0
         self.widths = ([size] if self.config.core == "lstm" else []) + [projected or size]
         self.embedding, self.core = embedding, core
+        # The head reads the end of the state, the hidden state of the last layer.
         self.readout = nn.Sequential(Topmost(projected or size, copies=True), head)
 
     @property
@@ -197,6 +198,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         self, features: Float[Tensor, "B T E"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T H"], Float[Tensor, "B Z"]]:
         """Return the core's outputs at these positions, and the state after them."""
+        # Our states have one row for each string, torch's begin with the layer.
         layers = self.config.num_layers
         before = [
             part.unflatten(1, (layers, -1)).transpose(0, 1).contiguous()

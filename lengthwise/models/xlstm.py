@@ -64,6 +64,7 @@ class XLSTM(StackedRNN):
         config = self.config
         layers: list[RecurrentLayer] = []
         for cell in config.cells:
+            # The more layers there are, the smaller mLSTM's output map starts.
             blocks = {"num_blocks": config.num_layers * len(config.cells)} if cell == "m" else {}
             layers.append(CELLS[cell](d_model=config.d_model, num_heads=config.num_heads, conv=config.conv, **blocks))
             if config.mlp:

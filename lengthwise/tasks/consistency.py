@@ -83,6 +83,7 @@ def _check_baseline(task: SymbolTask, length: int) -> None:
     if not len(answers):
         return
     share, baseline = float(answers.bincount().max()) / len(answers), task.baseline(length)
+    # In this form, so that a NaN is also reported.
     if not abs(share - baseline) <= TOLERANCE:
         raise ValueError(
             f"{type(task).__name__}.baseline: expected about {share:.2f} at length {length}, the share of the "

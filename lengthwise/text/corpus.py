@@ -148,6 +148,7 @@ def open_corpus(key: str) -> TokenFile:
         ValueError: the corpus does not exist, or is damaged.
     """
     try:
+        # The folder is part of the cache's key, because the environment variable may change.
         return _open(corpora_folder().resolve(), key)
     except FileNotFoundError:
         raise ValueError(

@@ -215,6 +215,7 @@ def _check_inputs(network: LoopedNetwork, shape: tuple[int, ...]) -> None:
 def _check_exact(array: np.ndarray) -> None:
     for number in array.flat:
         exact = Fraction(number)
+        # Only fractions over a power of two are float64 numbers.
         if abs(exact.numerator) > 2**FLOAT_BITS or exact.denominator.bit_count() != 1:
             raise ValueError(
                 f"network: expected weights with exact float64 sums, integers up to 2^{FLOAT_BITS} over a power of 2, "

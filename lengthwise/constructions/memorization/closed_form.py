@@ -14,6 +14,7 @@ Action = Literal["inverse", "note"]
 def rotation_matrix(angle: float) -> Array:
     """Return the counterclockwise rotation of the plane by an angle in radians; quarter turns are exact."""
     quarters = angle / (pi / 2)
+    # cos(pi / 2) is not 0 in float64.
     if quarters == round(quarters):
         c, s = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[round(quarters) % 4]
     else:

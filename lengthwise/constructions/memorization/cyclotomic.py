@@ -108,6 +108,7 @@ def _real_field(period: int) -> tuple[Any, list[Any], list[Any]]:
 
     x = Symbol("x")
     field = QQ.alg_field_from_poly(Poly(minimal_polynomial(2 * cos(2 * pi / period), x), x))
+    # For p = 1, 2, 3, 4 and 6, c is an integer.
     c = field([1, 0]) if field.mod.degree() > 1 else field.convert(round(2 * float(cos(2 * pi / period))))
     cosines, sines = [field.convert(2), c], [field.zero, field.one]
     for _ in range(2, period):

@@ -197,6 +197,7 @@ def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
         return None
     support = np.flatnonzero(weights > SUPPORT * weights.max())
     rows = constraints(word.letters, states)[support]
+    # Pivoting chooses independent constraints, whose numbers can be solved for.
     _, triangle, order = qr(rows.T, mode="economic", pivoting=True)
     size = rows.shape[1]
     if len(support) < size or abs(triangle[-1, -1]) < SUPPORT * abs(triangle[0, 0]):

@@ -43,6 +43,7 @@ def orbit(frequencies: Frequencies, period: int) -> Float[np.ndarray, "p d"]:
     for k in frequencies:
         turns = steps * k % period
         angles = 2 * np.pi * turns / period
+        # Half turns exactly: sin(pi) is not 0 in float64.
         columns.append(np.where(2 * turns == period, -1.0, np.cos(angles)))
         if 2 * k != period:
             columns.append(np.where(2 * turns == period, 0.0, np.sin(angles)))

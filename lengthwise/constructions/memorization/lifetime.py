@@ -119,6 +119,7 @@ def predicted_lifetime(memorization: Memorization, precision: Precision) -> Life
     rates, p = np.array(drifts(memorization, precision)).reshape(-1, 2), memorization.word.period
     if not np.abs(rates).max(initial=0.0):
         return Lifetime(None, math.inf)
+    # A rate of 0 limits nothing: its horizon is infinite.
     with np.errstate(divide="ignore"):
         horizon = float((np.array([MAX_DRIFT, MAX_LOG]) / np.abs(rates).max(0)).min())
     margin = _LogitMargin(memorization, rates)

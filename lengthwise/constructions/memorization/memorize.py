@@ -83,6 +83,7 @@ def memorize(
         return Memorization(word, 0, 0, (), _constant(word), np.inf, np.inf, 0)
     known = bounds(word)
     _check_programs(word, known.upper)
+    # Each search has the whole budget, so that d_min does not depend on `robust`.
     search, wider = (_Search(word, known, budget) for _ in range(2))
     smallest = _first(word, search)
     upper = dimension(smallest, word.period)

@@ -95,6 +95,7 @@ def dual_weights(letters: Letters, orbit: Orbit, *, spread: bool) -> Float[np.nd
     rows = constraints(letters, orbit)
     count = len(rows)
     if spread:
+        # Weights have two parts. The first, at most 1, is maximized, which spreads them; the second fills up.
         solution = linprog(
             np.r_[-np.ones(count), np.zeros(count)],
             A_eq=np.hstack([rows.T, rows.T]),

@@ -199,6 +199,7 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
     # The default of 131,072 characters is below the length of strings that are allowed.
     csv.field_size_limit(MAX_LINE)
     with _text(path) as file:
+        # Strict, so that a quote that is never closed is an error instead of one long cell.
         rows = csv.reader(_lines(file), delimiter=delimiter, strict=True)
         first = next(rows, None)
         if first is None:

@@ -127,6 +127,7 @@ class MachineTransduction(RegularTask):
         self.check_length(length)
         inputs = torch.randint(len(self.symbols), (batch_size, length), generator=generator)
         targets = self.solve(inputs)
+        # Rejection is enough, unless answers are rare.
         for attempt in range(MAX_ATTEMPTS + 1):
             unanswered = ~(targets != IGNORE).any(1)
             if not (count := int(unanswered.sum())):

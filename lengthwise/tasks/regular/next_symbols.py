@@ -218,6 +218,7 @@ class _Prefixes:
         after = np.zeros(table.shape)
         for symbol in range(table.shape[1]):
             np.add.at(after[:, symbol], table[:, symbol], before[:, symbol])
+        # No sample begins with a prefix from which the language cannot be reached.
         after[~self.live] = 0
         total = after.sum()
         scaled: np.ndarray = after / total if total else after

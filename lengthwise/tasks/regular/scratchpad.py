@@ -28,6 +28,7 @@ def _made(given: object) -> object:
         task = validated(TASKS[str(name)], fields)
     except UnknownName as problem:
         raise ValueError(f"name: {problem}") from None
+    # A base may itself be a task with a base.
     except RecursionError:
         raise ValueError("base: expected a task, got tasks of tasks that are nested too deeply") from None
     except ValueError as problem:
