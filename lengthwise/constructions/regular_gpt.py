@@ -55,9 +55,12 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
       zeros and ones. W_2 sums the products to the vector of the whole window.
     - All numbers are 0 and 1, so that no error can grow in any precision. The read-out is linear.
 
-    Three representations are considered, and the one with the fewest weights is chosen: matrices of the states; one-hot
-    vectors of the elements of the transition monoid (up to 1,000 elements); and, for a group, permutation matrices of
-    the fewest points on which it acts faithfully and transitively, if they have a linear read-out.
+    Three representations are considered, and the one with the fewest weights is chosen:
+
+    - matrices of the states,
+    - one-hot vectors of the elements of the transition monoid (up to 1,000 elements),
+    - for a group, permutation matrices of the fewest points on which it acts faithfully and transitively, if they have
+      a linear read-out.
 
     Raises:
         ValueError: C is below 2, or the smallest model has more than 20,000,000 weights.
@@ -69,8 +72,8 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
         tensor([[0, 0, 1, 0, 0, 0, 1]])
 
     Source: Chi et al. (2023), section 7.2, Lemma 1 and appendices C-D.
-    Differs from the source: heads are in temporal order, oldest first (as Lemma 1 concatenates); -infinity is -1000,
-        which has the same exponential; a sink is not among the states; the other two representations, and C > 2, are
+    Differs from the source: heads are in temporal order, oldest first (as Lemma 1 concatenates). -infinity is -1000,
+        which has the same exponential. A sink is not among the states. The other two representations, and C > 2, are
         ours.
     """
     if not 2 <= chunk_size <= MAX_CHUNK_SIZE:

@@ -44,7 +44,7 @@ class ModelConfig(Description):
     """A frozen, validated description of a model, which rejects unknown fields and fields without an effect.
 
     `used_with` maps a field to the other field and its values with which the field has an effect. With any other value
-    the field must keep its default. Two different descriptions therefore never describe the same model.
+    the field must keep its default, so that two descriptions never differ in something without an effect.
     `other_effects` maps a field that leaves all numbers of a new net unchanged to the effect that it has instead.
     """
 

@@ -116,7 +116,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
     Source: Fan et al. (2024), eq. (1), (5), (6), and the published code for what the paper leaves open: generators,
         normalization, residuals (around all layers but the last), read-out.
     Differs from the source: by default, columns are distributions that end as one-hot vectors, and answers are read
-        from all layers instead of the last; the variants of the paper and of its code are settings. Matrices without
+        from all layers instead of the last. The variants of the paper and of its code are settings. Matrices without
         hidden units, and answers as a mixture, are ours.
     """
 

@@ -35,7 +35,7 @@ class LDRU(SymbolTree):
 
     Source: Pert, Alrajeh and Russo (2026), on log-depth recurrent units (arXiv 2605.26035), by its code's equations.
     Differs from the source: windows begin at the right end, so that a string is merged alike whatever precedes it
-        (the same if its length is a power of two), and one symbol is merged once with zeros. Only nodes that an answer
+        (the same if its length is a power of two). One symbol is merged once with zeros. Only nodes that an answer
         needs are computed, for all prefixes at once. Pads may also be inside strings, which training can use as for
         RegularGPT. Dropout (0.25 there), stacks of trees, the operator GRC and the penalty on
         associativity, which its list operations have, are missing.

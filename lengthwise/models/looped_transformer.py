@@ -129,7 +129,7 @@ class LoopedTransformer(CausalTransformer):
     With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is the embedded input and norm is the read-out's.
     The first loop sees z alone. All loops share one position encoding.
 
-    R may depend on the input (`loops`). The answer at position t is then the answer to the first t symbols as a string:
+    R may depend on the input (`loops`). The answer at position t is then the answer to the first t symbols as a string.
     R depends on these symbols alone, not on later symbols or on other strings of the batch.
 
     A model may be run with other numbers of loops than in training: `with_loops`.

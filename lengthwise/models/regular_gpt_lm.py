@@ -32,7 +32,7 @@ class RegularGPTLMConfig(ModelConfig):
     - `num_tables`: level l uses table min(l, `num_tables` - 1) of the offsets r. One table is shared by all levels; two
       give the lowest level its own.
     - `activations`: all are kept for the gradient (`"kept"`), or those after attention are computed again from its
-      output (`"recomputed"`), which takes up to a fifth more time, and less memory.
+      output (`"recomputed"`). This takes up to a fifth more time, and less memory.
     """
 
     other_effects = MappingProxyType({"activations": "decides which states are kept in memory"})

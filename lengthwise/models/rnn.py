@@ -33,7 +33,7 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
     `forward` computes the same sums by `torch.nn.RNN`.
 
     Source: Elman, "Finding structure in time" (Cognitive Science, 1990).
-    Differs from the source: the first state is learned, and the recurrence has no bias: since e_t is one-hot, a bias
+    Differs from the source: the first state is learned, and the recurrence has no bias. Since e_t is one-hot, a bias
         would only be added to every column of W_x.
     """
 

@@ -32,9 +32,9 @@ class StateSpaceConfig(StackedConfig):
 class StackedRNN(RecurrentModel):
     """Embedded symbols, residual layers z + layer(norm(z)), a norm, and a read-out with one hidden layer of ReLU.
 
-    The state of a string is the states of all layers, one after another, and the output of the last layer for the
-    newest symbol, from which the answer is read. Embedding, norms and read-out are as in `block-linear-rnn`. That model
-    has no residual around its last layer, no gates, and no mixing of channels next to its recurrence.
+    The state of a string is the states of all layers, one after another, followed by the output of the last layer for
+    the newest symbol. The answer is read from that output. Embedding, norms and read-out are as in `block-linear-rnn`.
+    That model has no residual around its last layer, no gates, and no mixing of channels next to its recurrence.
     """
 
     positions_per_chunk: ClassVar[int] = 512

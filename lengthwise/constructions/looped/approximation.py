@@ -72,8 +72,8 @@ def looped_approximation(
 
     Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2: state 17 d + 9, width
         49 d + 25 (as recalled).
-    Differs from the source: smaller, because idle sub-networks add nothing and only one of them must be switched on; a
-        cube is represented by its center; IDs before the first used one and after the last are left out.
+    Differs from the source: smaller, because idle sub-networks add nothing and only one of them must be switched on. A
+        cube is represented by its center. IDs before the first used one and after the last are left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = used_ids(function, grid)

@@ -21,8 +21,8 @@ Polynomial = tuple[Fraction, ...]
 def contracting_rate(word: Word) -> Fraction | None:
     """Return a W_h = a in (-1, 1) with which d = 1 generates a word of two symbols from its own answers, or None.
 
-    Let c be the difference of the columns of W_x. On the cycle, and up to a shift, the state before the answer at i is
-    c times S_i = sum_k a^k y_(i - 1 - k), where y is 1 at one symbol and 0 at the other. The two logits differ by an
+    Let c be the difference of the columns of W_x, and let y be 1 at one symbol and 0 at the other. On the cycle, and up
+    to a shift, the state before the answer at i is c times S_i = sum_k a^k y_(i - 1 - k). The two logits differ by an
     affine function of the state. The word is therefore generated iff all S_i with answer 1 are above all with answer 0,
     or all below.
 

@@ -1,10 +1,9 @@
 """Proofs that frequencies cannot read a word: Farkas certificates, checked by interval or by exact arithmetic.
 
-No weights w, b give every letter a margin over its competitors iff there are numbers l_ij >= 0, not all 0, one for each
-position i and competing symbol j, with which the constraints of (i, j), as functions of w and b, add up to 0: with
-margins that sum would be positive. For each symbol a and frequency k of S (and 0, for the bias), with
-z = e^(2 pi i / p), this says
-
+No weights w, b give every letter a margin over its competitors iff there are suitable numbers l_ij, one for each
+position i and competing symbol j. All of them are >= 0, and not all are 0. With them, the constraints of (i, j), as
+functions of w and b, add up to 0; with margins that sum would be positive. For each symbol a and frequency k of S (and
+0, for the bias), with z = e^(2 pi i / p), this is the equation
 
     sum over i with s_i = a, j of l_ij z^(k i)  =  sum over i of l_ia z^(k i).
 

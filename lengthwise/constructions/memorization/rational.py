@@ -2,7 +2,7 @@
 
 The minimal polynomial of a rational matrix of finite order p is a product of different cyclotomic polynomials Phi_j,
 j in J, with least common multiple p. Its dimension is sum phi(j), and its frequencies are all k with p / gcd(k, p) in
-J: a rational matrix that has one primitive j-th root of unity as an eigenvalue has all of them. The bias replaces
+J. A rational matrix that has one primitive j-th root of unity as an eigenvalue has all of them. The bias replaces
 j = 1.
 """
 

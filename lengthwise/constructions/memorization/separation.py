@@ -146,7 +146,7 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
     A block of the state may be scaled by r_k and its weights by 1 / r_k, with sum_k r_k^2 = 1. With V_k the differences
     of all pairs of symbols on block k at margin 1, the best scales are r_k^2 = |V_k| / sum |V|. The distance of a state
     from the region of another symbol is then 1 / sum_k |V_k| (Frobenius norms: for two symbols this is the distance,
-    for more a lower bound). Kelley's cutting planes minimize the sum: each round is a linear program in which
+    for more a lower bound). Kelley's cutting planes minimize the sum. Each round is a linear program in which
     |V_k| >= <G, V_k> for a few G of norm 1, and its value is a lower bound.
 
     Source: second-order cone program of the group lasso, Yuan and Lin (2006).

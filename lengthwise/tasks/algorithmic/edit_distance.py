@@ -101,10 +101,10 @@ def edit_distance(
 ) -> Int64[Tensor, " N"]:
     """Return the distance of each pair of strings, which may end in pads.
 
-    The table holds how much is saved against deleting all letters and inserting the others. For prefixes of i and j
-    letters, ``s(i, j) = 2 (i + j) - d(i, j)`` is the largest of ``s(i - 1, j)``, ``s(i, j - 1)`` and
-    ``s(i - 1, j - 1)`` + 4 if the last letters agree, + 1 if they do not. All cells of an antidiagonal are computed at
-    once, from the two antidiagonals before it.
+    The table holds how much is saved against deleting all letters and inserting the others:
+    ``s(i, j) = 2 (i + j) - d(i, j)`` for prefixes of i and j letters. It is the largest of ``s(i - 1, j)``,
+    ``s(i, j - 1)`` and ``s(i - 1, j - 1)`` + 4 if the last letters agree, + 1 if they do not. All
+    cells of an antidiagonal are computed at once, from the two antidiagonals before it.
 
     Raises:
         ValueError: a string has no letters.

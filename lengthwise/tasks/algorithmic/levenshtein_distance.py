@@ -108,7 +108,7 @@ def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B
 
     A row of the table of prefixes is computed at once. Without insertions from the left, an entry is
     ``min(above + 1, before above + [letters differ])``. Each insertion costs 1, so that the entry at j is the least of
-    (entry at k) + j - k for k <= j: a running minimum of entries less their index.
+    (entry at k) + j - k for k <= j. This is a running minimum of entries less their index.
     Raises:
         ValueError: a string has no letters.
     """

@@ -23,7 +23,7 @@ MAX_EXACT_LENGTH = 1_000
 class StackManipulation(StringAnswerTask):
     """The stack after some actions, from the top, then ``end``, queried one by one (`StringAnswerTask`).
 
-    A string is the initial stack, bottom first, as letters a and b, followed by actions: ``-`` removes the top, if
+    A string is the initial stack, bottom first, as letters a and b, followed by actions. ``-`` removes the top, if
     there is one, and ``A`` and ``B`` push a letter. Initial stacks of 1 ... `length` - 1 letters are equally likely,
     and so are the actions.
 

@@ -16,8 +16,8 @@ class RandomLanguage(RecognitionTask):
 
     `seed` is the index of a language among languages of the same size. `random_language` in
     `lengthwise.automata.random_languages` draws them, the same on every machine, and rejects trivial ones. In those
-    that remain, every length from `num_states` on has strings of both classes, and at least half of all pairs of states
-    are still different after 40 random symbols. Strings are drawn as in every recognition task: uniform or in long runs
+    that remain, every length from `num_states` on has strings of both classes. At least half of all pairs of states are
+    still different after 40 random symbols. Strings are drawn as in every recognition task: uniform or in long runs
     inside, uniform and near misses outside.
 
     Raises:

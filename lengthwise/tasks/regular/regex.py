@@ -16,7 +16,7 @@ class RegexLanguage(RecognitionTask):
     """Recognition of the strings that a whole regular expression matches.
 
     `pattern` has single characters as symbols, `.`, `[ab]`, `[a-d]`, `[^ab]`, groups, `|`, `*`, `+`, `?`, `{2}` and
-    `{2,5}`, and a backslash before one of these characters if it is a symbol. It has no anchors. See `dfa_from_regex`
+    `{2,5}`. A backslash makes a symbol of one of these characters. There are no anchors. See `dfa_from_regex`
     in `lengthwise.automata.regex`. `alphabet` contains the symbols in the order of their ids (in a list or as a text).
     If it is empty, the symbols are the ones in the pattern, sorted. Instead of a formula, the smallest automaton
     answers, and draws strings inside, outside and near misses.
