@@ -1,4 +1,4 @@
-"""Shared set-up of the tests: one torch thread, no deadlines (a busy machine is no failure), longest tests first."""
+"""Shared set-up of the tests: one torch thread, no deadlines (a busy machine is not a failure), CPU seconds."""
 
 import gc
 import os
@@ -12,7 +12,7 @@ import torch
 from altair.utils.schemapi import disable_debug_mode
 from checked_types import begin
 from command import handle_signals
-from cost import LIMIT, LONG, NOT_QUICK, by_file, cpu_seconds, deal, largest, name_of, sampled, stop_fork_server
+from cost import NOT_QUICK, by_file, cpu_seconds, largest, name_of, sampled, stop_fork_server
 from fewer_steps import train_for_fewer_steps
 from fewer_strings import draw_fewer_strings
 from hypothesis import settings
@@ -29,12 +29,11 @@ settings.register_profile("lengthwise", deadline=None, derandomize=True)
 settings.load_profile("lengthwise")
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
-    """Of a test with many cases only the first checks shapes and types of all arguments: that takes a third longer.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Check shapes and types in the first case of each test only, since checks in all cases take a third longer.
 
-    So does the first slow one. The former are `quick`, too, unless they take long. What `-m` then leaves is dealt to
-    the workers, longest tests first.
+    The first slow case is checked as well. First cases that are not slow are `quick`, except in `NOT_QUICK`.
     """
     leave_to_slow_tests(items)
     seen = set()
@@ -42,13 +41,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, o
         name, is_slow = name_of(item.nodeid), "slow" in item.keywords
         if (name, is_slow) in seen:
             item.add_marker("unchecked")
-        elif name not in LONG and not name.startswith(NOT_QUICK) and not is_slow:
+        elif not name.startswith(NOT_QUICK) and not is_slow:
             item.add_marker("quick")
         seen.add((name, is_slow))
-    result = yield
-    num_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
-    items[:] = [items[index] for index in deal([item.nodeid for item in items], num_workers)]
-    return result
 
 
 def leave_to_slow_tests(items: list[pytest.Item]) -> None:
@@ -134,18 +129,12 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """CPU seconds of all processes; tests that took more of them than they have a reason for. No test fails by them.
-
-    With `--durations=N`, also those of the N files and the N tests that took most; 0 is all.
-    """
+    """Print the CPU seconds of all processes; with `--durations=N` also of the N costliest files and tests (0: all)."""
     seconds: dict[str, float] = {}
     for report in terminalreporter.stats.get("", []):
         for name, value in report.user_properties:
             if name == "cpu_seconds":
                 seconds[report.nodeid] = value
-    for nodeid in sorted(seconds, key=seconds.__getitem__, reverse=True):
-        if seconds[nodeid] > LIMIT and name_of(nodeid) not in LONG:
-            terminalreporter.write_line(f"{nodeid} took {seconds[nodeid]:.1f} CPU s; give a reason in tests/cost.py")
     most = terminalreporter.config.getoption("durations")
     for line in [] if most is None else largest(by_file(seconds), most) + largest(seconds, most):
         terminalreporter.write_line(line)
