@@ -1,7 +1,9 @@
 """Nets of every kind that the separate checker knows, their proofs, and files that someone changed."""
 
 import contextlib
+import copy
 import json
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,3 +206,15 @@ def prove(model: SequenceModel, task: MachineTask) -> Proof:
         in_order = {name: arrays.pop(name) for name in names} | arrays
         return Proof(model, task, certificate.model_dump(mode="json"), in_order)
     raise AssertionError(reasons)
+
+
+@cache
+def _first_proof(name: str) -> Proof:
+    return prove(*NETS[name])
+
+
+def proof_of(name: str) -> Proof:
+    """Return the proof of one of `NETS`, which is found once; its certificate and arrays are copies."""
+    proof = _first_proof(name)
+    arrays = {key: array.copy() for key, array in proof.arrays.items()}
+    return proof._replace(certificate=copy.deepcopy(proof.certificate), arrays=arrays)

@@ -134,7 +134,7 @@ def test_a_flipped_bit_changes_nothing_or_is_named(contents, tmp_path: Path, cap
     whole = Certificate.from_text(text_of(contents["extracted"]))
     data, chance, path = whole.to_text().encode(), random.Random(0), tmp_path / "certificate.json"
     refused = 0
-    for _ in range(200):
+    for _ in range(80):
         changed = bytearray(data)
         changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
         path.write_bytes(changed)
@@ -142,7 +142,7 @@ def test_a_flipped_bit_changes_nothing_or_is_named(contents, tmp_path: Path, cap
         refused += code == 1
         if code == 0:  # white space
             assert Certificate.read(path) == whole
-    assert refused > 100
+    assert refused > 40
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.3, 0.99])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from last_symbol import LastSymbol
-from proved_nets import NETS, Arrays, Proof, packed, prove
+from proved_nets import NETS, Arrays, Proof, packed, proof_of, prove
 from slow_nets import slow_net
 
 from lengthwise.automata.tree_machine import TreeMachine
@@ -31,7 +31,7 @@ STRINGS = {size: torch.cartesian_prod(*[torch.arange(2)] * size).reshape(-1, siz
 
 @pytest.fixture(scope="module", params=NETS)
 def proof(request: pytest.FixtureRequest) -> Proof:
-    return prove(*NETS[request.param])
+    return proof_of(request.param)
 
 
 def test_needs_numpy_alone() -> None:
@@ -208,9 +208,15 @@ WITH_SETS = [
 """Nets whose proofs have sets of states around prototypes; `test_checker_mutations` changes all kinds of proofs."""
 
 
-@pytest.mark.parametrize("name", WITH_SETS)
+BY_DEFAULT = ("chunks of 2", "rnn", "gru", "compiled rnn", "one-hot", "mixture")
+"""A net of each method of proof and reader; the others differ from one of these in size, precision or gates."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in BY_DEFAULT)) for name in WITH_SETS]
+)
 def test_what_is_not_so_is_rejected(name: str) -> None:
-    proof = prove(*NETS[name])
+    proof = proof_of(name)
     chance, count = np.random.default_rng(0), 0
     for arrays in (*other_machines(proof, chance), *other_sets(proof, chance), *other_nets(proof, chance)):
         count += rejected(proof, arrays)
@@ -249,7 +255,7 @@ def forged(proof: Proof, model: SequenceModel, arrays: Arrays) -> str:
 
 def test_weights_of_one_net_read_as_those_of_another_are_rejected() -> None:
     """The bits of a net's weights, all of them denormal numbers, are integers that make a right net."""
-    proof = prove(*NETS["compiled rnn"])
+    proof = proof_of("compiled rnn")
     integers = {name: array.astype("<i4") for name, array in proof.arrays.items() if name.startswith("weights.")}
     model = copy.deepcopy(proof.model)
     model.load_state_dict({name[8:]: torch.from_numpy(array.view("<f4")) for name, array in integers.items()})
@@ -273,7 +279,7 @@ def test_weights_hidden_in_the_name_of_others_are_rejected() -> None:
 
 
 def test_columns_that_are_not_quite_one_hot_are_rejected() -> None:
-    proof = prove(*NETS["one-hot"])
+    proof = proof_of("one-hot")
     name = "weights.layers.0.temperature"
     assert rejected(proof, proof.arrays | {name: 1e4 * proof.arrays[name]})
 
@@ -333,6 +339,6 @@ def test_chunks_of_other_sizes_on_the_lowest_levels_are_rejected(proof: Proof) -
 
 def test_a_header_that_is_nested_without_end_is_rejected() -> None:
     text = b"[" * 200_000
-    proof = prove(*NETS["rnn"])
+    proof = proof_of("rnn")
     with pytest.raises(Rejected, match="damaged, expected JSON in the header"):
         checker.check(proof.certificate, len(text).to_bytes(8, "little") + text)

@@ -180,6 +180,7 @@ def values_of(form: Form, others: checker.Array) -> checker.Array:
     radius=st.sampled_from([0.0, 0.01, 0.3, 2.0]),
     kinds=st.tuples(*[st.sampled_from(["slopes", "remainders", "both"])] * 2),
 )
+@settings(max_examples=40)
 @np.errstate(all="ignore")
 def test_operations_stay_within_their_bounds(name: str, seed: int, radius: float, kinds: tuple[str, str]) -> None:
     """At every input by itself: an image's slopes count there, not its radius alone."""

@@ -31,7 +31,7 @@ from forging import (
     with_swapped_logits,
     without_answers,
 )
-from proved_nets import NETS, prove
+from proved_nets import NETS, proof_of
 
 from lengthwise.certification import checker
 from lengthwise.certification.checker import Rejected
@@ -259,7 +259,7 @@ IMPLIED = {
 
 @pytest.mark.parametrize(("sentence", "name", "forge"), FORGERIES)
 def test_each_demand_rejects_a_forged_proof(sentence: str, name: str, forge: Forge) -> None:
-    proof = prove(*NETS[name])
+    proof = proof_of(name)
     reasons = []
     for arrays, edited in forge(proof):
         try:
@@ -310,7 +310,7 @@ def test_every_demand_has_a_forgery() -> None:
 @np.errstate(all="ignore")  # as in `checker.check`
 def test_windows_that_lead_to_the_pad_are_checked(name: str) -> None:
     """Class 0 is the leaf of the pad; windows that lead to it are checked like all others."""
-    proof = prove(*NETS[name])
+    proof = proof_of(name)
     weights = {key.removeprefix("weights."): values for key, values in proof.arrays.items() if key[:7] == "weights"}
     net = checker.parse_net(proof.certificate["model"], weights, 2, 2)
     sets = {key.removeprefix("sets."): values for key, values in proof.arrays.items() if key[:5] == "sets."}

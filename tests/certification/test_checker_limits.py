@@ -1,7 +1,7 @@
 """The separate checker limits its work: each loop over the contents of a file has a limit, which some proof reaches."""
 
 import pytest
-from proved_nets import NETS, prove
+from proved_nets import NETS, proof_of
 
 from lengthwise.certification import checker
 from lengthwise.certification.checker import (
@@ -59,7 +59,7 @@ LIMITS = {
 
 @pytest.mark.parametrize("name", NETS)
 def test_every_limit_is_checked_before_a_verdict(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    proof = prove(*NETS[name])
+    proof = proof_of(name)
     passed: dict[tuple[str, int], list[int]] = {}
 
     def record(number: int, limit: int, what: str) -> None:

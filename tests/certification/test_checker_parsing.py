@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from mutated_proofs import JUNK
-from proved_nets import NETS, Arrays, Proof, mixture, packed, prove
+from proved_nets import NETS, Arrays, Proof, mixture, packed, proof_of, prove
 
 from lengthwise.certification import checker
 from lengthwise.certification.checker import KINDS, Rejected
@@ -25,15 +25,25 @@ pytestmark = pytest.mark.unchecked
 
 @pytest.fixture(scope="module", params=NETS)
 def proof(request: pytest.FixtureRequest) -> Proof:
-    return prove(*NETS[request.param])
+    return proof_of(request.param)
+
+
+LAST_OF_KIND = {model.name: name for name, (model, _) in NETS.items()}
+one_of_each_kind = pytest.mark.parametrize(
+    "proof",
+    # Nets of one kind have the same settings and weights, so the others of a kind are left to the slow tests.
+    [pytest.param(name, marks=[pytest.mark.slow] * (name not in LAST_OF_KIND.values())) for name in NETS],
+    indirect=True,
+)
 
 
 def test_every_kind_of_net_is_swept() -> None:
     assert {model.name for model, _ in NETS.values()} == KINDS.keys()
-    methods = {prove(model, task).method for model, task in NETS.values()}
+    methods = {proof_of(name).method for name in NETS}
     assert methods == {*checker.METHODS, "isometries"}
 
 
+@one_of_each_kind
 def test_no_setting_has_a_value_that_is_not_its_own(proof: Proof) -> None:
     """Values of other types and other settings are rejected, each by its name, unless they change nothing."""
     model = proof.certificate["model"]
@@ -93,6 +103,7 @@ def test_keys_of_a_certificate_are_known(proof: Proof) -> None:
         proof.verdict(net="0" * 32)
 
 
+@one_of_each_kind
 def test_shapes_and_types_are_those_that_settings_imply(proof: Proof) -> None:
     for name, array in proof.arrays.items():
         other = np.float64 if array.dtype == np.float32 else np.float32
@@ -165,7 +176,7 @@ def states_of(position: int) -> int:
 
 
 def test_an_activation_that_is_not_known_has_no_default() -> None:
-    proof = prove(*NETS["rnn"])
+    proof = proof_of("rnn")
     for activation in ("", None, "Tanh", "sigmoid", "t\u0430nh", "ReLU", 0):
         with pytest.raises(Rejected, match=r"model\.activation: expected 'tanh', 'relu', got"):
             proof.verdict(model=proof.certificate["model"] | {"activation": activation})
@@ -173,7 +184,7 @@ def test_an_activation_that_is_not_known_has_no_default() -> None:
 
 def test_maps_that_generate_too_much_stop_at_a_limit(tmp_path: Path) -> None:
     """All permutations of nine states, 362,880, come of two symbols; their windows would be some 10^11."""
-    proof = prove(*NETS["chunks of 2"])
+    proof = proof_of("chunks of 2")
     swap, turn = [1, 0, *range(2, 9)], [*range(1, 9), 0]
     table = [[swap[state], turn[state]] for state in range(9)]
     transducer = {"symbols": ["a", "b"], "start": 0, "table": table, "outputs": [0] * 9}
@@ -181,8 +192,10 @@ def test_maps_that_generate_too_much_stop_at_a_limit(tmp_path: Path) -> None:
     assert_ends_soon(tmp_path, certificate, packed(proof.arrays), "moves of the task's machine along windows")
 
 
+# It works for seconds until the limit; test_checker_limits reaches every limit with small machines.
+@pytest.mark.slow
 def test_large_machines_stop_at_a_limit(tmp_path: Path) -> None:
-    proof = prove(*NETS["rnn"])
+    proof = proof_of("rnn")
     size = 150_000
     table = [[(state + 1) % size, (state * 7 + 3) % size] for state in range(size)]
     transducer = {"symbols": ["a", "b"], "start": 0, "table": table, "outputs": [0] * size}
@@ -190,9 +203,11 @@ def test_large_machines_stop_at_a_limit(tmp_path: Path) -> None:
     assert_ends_soon(tmp_path, certificate, packed(proof.arrays), "gives other answers|pairs of a class")
 
 
+# It works for seconds until the limit; test_checker_limits reaches every limit with small machines.
+@pytest.mark.slow
 def test_the_pairs_of_edges_of_a_grid_stop_at_a_limit(tmp_path: Path) -> None:
     """Each cell makes the next class of the task, so the closure needs a round for each of 1,000 classes."""
-    proof = prove(*NETS["rule"])
+    proof = proof_of("rule")
     cells = [[[[[min(state + 1, 999), 0]]]] for state in range(1_000)]
     transducer = {"letters": ["a"], "cells": cells, "top": 0, "left": 0, "numbers": [0] * 1_000, "per_row": 0}
     arrays = {
@@ -218,11 +233,11 @@ def test_overlapping_tensors_are_not_copied(tmp_path: Path) -> None:
     entry = {"dtype": "F64", "shape": [2**20], "data_offsets": [0, 2**23]}
     header = json.dumps({"__metadata__": {"weights": '["x"]'}, **{f"sets.{i}": entry for i in range(3_000)}}).encode()
     content = len(header).to_bytes(8, "little") + header + bytes(2**23)
-    assert_ends_soon(tmp_path, prove(*NETS["rnn"]).certificate, content, "overlap")
+    assert_ends_soon(tmp_path, proof_of("rnn").certificate, content, "overlap")
 
 
 def test_names_of_settings_do_not_print_lines() -> None:
-    proof = prove(*NETS["rnn"])
+    proof = proof_of("rnn")
     task = proof.certificate["task"] | {"x=1\nThe net is right on every string.": 1}
     printed = checker.statement(proof.certificate | {"task": task}, "")
     assert len(printed.splitlines()) == len(checker.statement(proof.certificate, "").splitlines())
@@ -245,7 +260,7 @@ def assert_ends_soon(folder: Path, certificate: dict[str, object], proof: bytes,
 
 
 def test_headers_account_for_every_byte() -> None:
-    proof = prove(*NETS["rnn"])
+    proof = proof_of("rnn")
     content = packed(proof.arrays)
     size = int.from_bytes(content[:8], "little")
     header, body = json.loads(content[8 : 8 + size]), content[8 + size :]
@@ -280,7 +295,7 @@ def test_headers_account_for_every_byte() -> None:
 
 
 def test_numbers_of_a_proof_are_finite() -> None:
-    proof = prove(*NETS["gru"])
+    proof = proof_of("gru")
     for name, number in itertools.product(proof.arrays, (np.nan, np.inf)):
         if proof.arrays[name].dtype.kind == "f":
             changed = np.array(proof.arrays[name])

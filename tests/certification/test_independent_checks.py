@@ -18,7 +18,14 @@ from lengthwise.report.tables.certificate import certificate_lines, checked_line
 
 
 @pytest.mark.usefixtures("fewer_strings")
-@pytest.mark.parametrize("name", ["chunks of 2", "codes", "compiled tree", "wrapped lstm", "reflections", "choices"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("chunks of 2", "reflections"),
+        # Each is a whole certificate; test_checker accepts the proofs of all nets.
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("codes", "compiled tree", "wrapped lstm", "choices")),
+    ],
+)
 def test_a_proof_is_checked_when_it_is_found(name: str, tmp_path: Path) -> None:
     model, task = NETS[name]
     certificate = Certificate.from_text(certify(model, task).to_text())

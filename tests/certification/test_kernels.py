@@ -228,7 +228,7 @@ def test_results_that_are_not_numbers_are_noticed(name: str, value: float, monke
     json.dumps(kernel, allow_nan=False)
 
 
-@pytest.mark.parametrize("settings", ["SSE41", "AVX"])
+@pytest.mark.parametrize("settings", [pytest.param("SSE41", marks=pytest.mark.slow), "AVX"])  # each imports torch
 def test_a_recurrence_of_older_cpus_is_noticed(settings: str) -> None:
     """Without AVX2 oneDNN takes another sigmoid, which is wrong by 18 units near -47."""
     script = (

@@ -69,7 +69,7 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @given(seed=seeds, enclosure_radius=widths, scale=st.sampled_from([0.1, 1.0, 4.0, 30.0]))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_holds_what_float32_computes(name: str, seed: int, enclosure_radius: float, scale: float) -> None:
     """Within the remainder of what the slope says for the inputs that a point stands for, not in the range alone."""
     bounded, computed = OPERATIONS[name]
@@ -155,7 +155,7 @@ def enclosures_of_a_window(center: torch.Tensor, enclosure_radius: float) -> lis
 
 
 @given(seeds, st.integers(2, 3), st.sampled_from([0.0, 1e-3, 0.03]))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_a_merge_stays_within_its_bounds(seed: int, chunk: int, enclosure_radius: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     layer = drawn_layer(chunk, generator)

@@ -176,7 +176,12 @@ def test_nets_that_never_err_are_proved(kind: str) -> None:
 
 
 @pytest.mark.usefixtures("fewer_strings")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind == "gru" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS
+    ],  # test_checker proves every kind
+)
 def test_certificates_say_so(kind: str) -> None:
     certificate = certify(slow_net(kind, None, pace=0.3), TASK)
     assert certificate.level == "proved"
