@@ -47,14 +47,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def leave_to_slow_tests(items: list[pytest.Item]) -> None:
-    """Of tests marked `sampled`, the cases that are not run by default."""
-    cases: dict[tuple[str, int | None], dict[str, dict[str, str]]] = {}
+    """Mark the cases of tests marked `sampled` that do not run by default as slow."""
+    cases: dict[tuple[str, str], tuple[pytest.Mark, dict[str, dict[str, str]]]] = {}
     for item in items:
         mark = item.get_closest_marker("sampled")
         if mark and isinstance(item, pytest.Function) and "slow" not in item.keywords:
-            key = (name_of(item.nodeid), *(mark.args or [None]))
-            cases.setdefault(key, {})[item.nodeid] = {name: repr(value) for name, value in item.callspec.params.items()}
-    left = {name for (_, every), of_test in cases.items() for name in of_test.keys() - sampled(of_test, every)}
+            parameters = {name: repr(value) for name, value in item.callspec.params.items()}
+            cases.setdefault((name_of(item.nodeid), str(mark)), (mark, {}))[1][item.nodeid] = parameters
+    left = {
+        name
+        for mark, of_test in cases.values()
+        for name in of_test.keys() - sampled(of_test, *mark.args, **mark.kwargs)
+    }
     for item in items:
         if item.nodeid in left:
             item.add_marker("slow")

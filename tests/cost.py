@@ -5,6 +5,7 @@ import resource
 import time
 import zlib
 from collections.abc import Mapping
+from itertools import combinations
 from multiprocessing.forkserver import _forkserver
 from pathlib import Path
 
@@ -17,19 +18,21 @@ def name_of(nodeid: str) -> str:
     return nodeid.partition("[")[0]
 
 
-def sampled(cases: Mapping[str, Mapping[str, object]], every: int | None = None) -> set[str]:
-    """The names of the cases of a test that are run by default: every n-th, or enough that each value is in one.
+def sampled(cases: Mapping[str, Mapping[str, object]], every: int | None = None, strength: int = 1) -> set[str]:
+    """Return the names of the cases of a test that run by default.
 
-    A case has a value of each parameter. Which values are in one case is arbitrary, and always the same.
+    These are every n-th case, or enough cases that each value of a parameter occurs in one of them. With `strength` 2
+    each two values of two parameters occur together. Which values share a case is arbitrary, and always the same.
     """
     if every is not None:
         return set(list(cases)[::every])
-    chosen, seen = set(), set()
-    for name in sorted(cases, key=lambda name: zlib.crc32(name.encode())):
-        values = set(cases[name].items())
-        if values - seen:
-            chosen.add(name)
-            seen |= values
+    order = sorted(cases, key=lambda name: zlib.crc32(name.encode()))
+    together = {name: set(combinations(sorted(case.items()), min(strength, len(case)))) for name, case in cases.items()}
+    chosen, left = set(), set().union(*together.values())
+    while left:
+        name = max(order, key=lambda name: len(together[name] & left))
+        chosen.add(name)
+        left -= together[name]
     return chosen
 
 

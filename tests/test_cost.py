@@ -31,3 +31,13 @@ def test_each_value_is_in_a_case_that_is_run(sizes: list[int]) -> None:
     assert {value for name in chosen for value in cases[name].items()} == values
     assert max(sizes) <= len(chosen) <= 1 + sum(size - 1 for size in sizes)
     assert cost.sampled(cases, 3) == set(list(cases)[::3])
+
+
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=4))
+def test_each_pair_of_values_is_in_a_case_that_is_run(sizes: list[int]) -> None:
+    cases = {str(case): dict(zip("abcd", case, strict=False)) for case in itertools.product(*map(range, sizes))}
+    chosen = cost.sampled(cases, strength=2)
+    pairs = {pair for case in cases.values() for pair in itertools.combinations(case.items(), 2)}
+    assert {pair for name in chosen for pair in itertools.combinations(cases[name].items(), 2)} == pairs
+    first, second, *_ = sorted(sizes, reverse=True)
+    assert first * second <= len(chosen) <= len(pairs)
