@@ -9,8 +9,13 @@ from itertools import combinations
 from multiprocessing.forkserver import _forkserver
 from pathlib import Path
 
-NOT_QUICK = ("tests/faults/", "tests/test_examples.py", "tests/contracts/test_experiment_contract.py")
-"""Tests that `make quick` leaves out: they start processes, or train nets of every kind."""
+NOT_QUICK = (
+    *("tests/certification/", "tests/cli/", "tests/constructions/memorization/", "tests/export/", "tests/faults/"),
+    *("tests/learning/", "tests/playground/", "tests/report/", "tests/runs/", "tests/studies/", "tests/training/"),
+    *("tests/contracts/test_experiment_contract.py", "tests/contracts/test_export_contract.py"),
+    *("tests/test_examples.py", "tests/test_notebooks.py", "tests/test_wheel.py"),
+)
+"""Tests that `make quick` leaves out: they start processes, train or certify nets, or make whole pages."""
 
 
 def name_of(nodeid: str) -> str:
