@@ -35,23 +35,24 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
     assert run_script(script, *SMOKE[script.name], folder=tmp_path)
 
 
+# Most benchmarks are slow: nothing depends on them, and each compares forms at lengths where they differ in speed.
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        ("regular_gpt", "plain dense mask"),
+        pytest.param("regular_gpt", "plain dense mask", marks=pytest.mark.slow),
         ("depth_cost", "layers_measured"),
         ("machine_model", "tree machine"),
         pytest.param("recurrence", "torch's associative_scan", marks=pytest.mark.slow),
-        ("looped_approximation", "with factors | 3"),
+        pytest.param("looped_approximation", "with factors | 3", marks=pytest.mark.slow),
         pytest.param("looped", "activations recomputed", marks=pytest.mark.slow),
         ("cell_costs", "all: "),
         pytest.param("exported_machine", "million symbols a second", marks=pytest.mark.slow),
-        ("transformer", "torch.nn.TransformerEncoder"),
+        pytest.param("transformer", "torch.nn.TransformerEncoder", marks=pytest.mark.slow),
         pytest.param("language_model", "the same, a dense mask", marks=pytest.mark.slow),
         ("language", "drawing a batch takes at most"),
         pytest.param("other_recurrences", "x GRU", marks=pytest.mark.slow),
-        ("gpu", "RegularGPT 64/6"),
-        ("column_norm", "step of three layers"),
+        pytest.param("gpu", "RegularGPT 64/6", marks=pytest.mark.slow),
+        pytest.param("column_norm", "step of three layers", marks=pytest.mark.slow),
     ],
 )
 def test_benchmarks_run(script: str, expected: str, tmp_path: Path) -> None:
@@ -100,6 +101,8 @@ def test_python_of_the_front_page_runs(steps: int | None, tmp_path: Path) -> Non
         assert "proved The model itself" in printed
 
 
+# Three nets are certified even after a few steps; by default the README and the tutorial certify nets of theirs.
+@pytest.mark.slow
 @to_the_end
 def test_python_about_nets_of_ones_own_runs(steps: int | None, tmp_path: Path) -> None:
     printed = output_of_page(DOCS / "your-own-net.md", tmp_path, steps)
@@ -183,7 +186,17 @@ PAGES_WITHOUT_TRAINING = (
 """Their nets take a second or less to train, so that what they print is compared in every run of the tests."""
 
 
-@pytest.mark.parametrize("page", [*PAGES_WITHOUT_TRAINING, "memorization"])
+SLOW_PAGES = ("export", "looped")
+"""Pages that take seconds, whose exports and networks tests/export and tests/constructions check by default."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page in SLOW_PAGES))
+        for page in (*PAGES_WITHOUT_TRAINING, "memorization")
+    ],
+)
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     output_of_page(DOCS / f"{page}.md", tmp_path, fewer_strings=page == "certificates")
 
@@ -221,8 +234,12 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
 @pytest.mark.parametrize(
     "page",
     [
-        *("command-line", "tutorial", "constructions", "certificates", "memorization", "looped", "machines", "export"),
-        *("compare", "devices", "playground", "tracking"),
+        *("command-line", "certificates", "memorization", "export", "playground", "tracking"),
+        # Their commands train nets, or resemble the commands of the pages above.
+        *(
+            pytest.param(page, marks=pytest.mark.slow)
+            for page in ("tutorial", "constructions", "looped", "machines", "compare", "devices")
+        ),
     ],
 )
 def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:

@@ -372,6 +372,9 @@ def test_a_typo_in_a_config_file_is_found(tmp_path: Path, capsys) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+# It imports torch in a new process; tests/faults/test_kills.py sends the same signal to a forked process by
+# default.
+@pytest.mark.slow
 @pytest.mark.usefixtures("handled_signals")
 def test_ctrl_c_keeps_the_checkpoint(tmp_path: Path) -> None:
     """A real process, a real SIGINT, and then the run goes on where it stopped."""
@@ -404,6 +407,7 @@ def test_demo_at_smoke_scale_as_its_user_runs_it(tmp_path: Path) -> None:
     check_demo(tmp_path, done.stdout, done.stderr)
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_demo_at_smoke_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """In a narrow terminal, where no program is found; one run after the other, in this process."""
     monkeypatch.setenv("COLUMNS", "60")

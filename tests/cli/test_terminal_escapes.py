@@ -86,6 +86,9 @@ def test_every_command_about_a_machine_escapes_its_names(evil: str, capsys) -> N
         check_printed(capsys, *command)
 
 
+# Commands about machines escape every name by default; about nets each name costs a certificate.
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("evil", EVIL, indirect=True)
 @pytest.mark.usefixtures("fewer_strings")
 def test_every_command_about_a_net_escapes_its_names(evil: str, capsys) -> None:
     made, _ = check_printed(capsys, "compile", "machine.json", "--to", "block-linear-rnn", "--out", "net")

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from command import exit_code
 from cut_off import killed_at, with_full_disk
+from fewer_steps import train_for_fewer_steps
+from fewer_strings import draw_fewer_strings
 
 from lengthwise.cli.app import main
 from lengthwise.learning import learned as learning
@@ -23,7 +25,10 @@ FULL = (0, 300, 1_000, 3_000)
 def parity() -> tuple[Learned, list[object]]:
     """What is learned from the rows, and what the search kept before its end."""
     kept: list[object] = []
-    return learn(ROWS, budget=0.0, keep=kept.append), kept
+    with pytest.MonkeyPatch.context() as patch:
+        draw_fewer_strings(patch.setattr)
+        train_for_fewer_steps(patch.setattr)
+        return learn(ROWS, budget=0.0, keep=kept.append), kept
 
 
 @pytest.fixture

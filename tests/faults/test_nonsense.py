@@ -68,7 +68,7 @@ MANY = pytest.mark.parametrize("count", [400, pytest.param(1_500, marks=pytest.m
 
 
 @pytest.mark.parametrize(
-    ("part", "count"), [(0, 300), *(pytest.param(part, 1_000, marks=pytest.mark.slow) for part in range(4))]
+    ("part", "count"), [(0, 100), *(pytest.param(part, 1_000, marks=pytest.mark.slow) for part in range(4))]
 )
 def test_configurations(part: int, count: int) -> None:
     @seed(part)
@@ -152,7 +152,7 @@ def test_strings(count: int) -> None:
     is_completed_or_rejected()
 
 
-@settings(many, max_examples=1000)
+@settings(many, max_examples=300)
 @given(st.text(string.digits + "-, x", max_size=12) | st.text(max_size=6))
 def test_lengths(text: str) -> None:
     completed_or_rejected(lambda: parse_lengths(text.replace("000", "0")))
@@ -169,7 +169,7 @@ files = st.dictionaries(
 )
 
 
-@settings(many, max_examples=80)
+@settings(many, max_examples=30)
 @given(contents=files)
 def test_run_folders(contents: dict[str, bytes], tmp_path_factory) -> None:
     folder = tmp_path_factory.mktemp("run")

@@ -59,6 +59,8 @@ def same(learned, machine: Transducer) -> bool:
     return same_machine(learned.machine, machine)
 
 
+# It trains two nets for a thousand steps; the tests below learn machines and traces in fewer steps.
+@pytest.mark.slow
 @pytest.mark.unchecked
 def test_a_machine_is_recovered_and_proved(tmp_path: Path) -> None:
     learned = learn(pairs_of(random_machine(6, 3), 1_000, 20))
@@ -493,6 +495,7 @@ def test_a_machine_that_is_no_better_than_the_last_symbols_is_not_confirmed(monk
     assert "NOT CONFIRMED" in (tmp_path / "out" / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("fewer_steps")
 def test_a_machine_that_is_right_on_all_held_out_labels_is_confirmed_and_printed_in_sentences() -> None:
     rows = [(f"{number:b}", "even" if number % 2 == 0 else "odd") for number in range(1, 400)]
     learned = learn(rows, budget=0.0)

@@ -50,7 +50,7 @@ def test_an_unknown_activation_is_refused() -> None:
         make(activation="gelu")
 
 
-@pytest.mark.parametrize("task", ["parity", "even-pairs"])
+@pytest.mark.parametrize("task", [pytest.param("parity", marks=pytest.mark.slow), "even-pairs"])  # the harder is slow
 def test_learns_by_preset_plain(task: str) -> None:
     """Strings of up to 8 symbols from their final answers; at chance the loss is log 2 = 0.69."""
     settings = {"train": {"steps": 600, "max_length": 8, "optimizer": {"learning_rate": 1e-2, "warmup_steps": 20}}}

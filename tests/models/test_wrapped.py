@@ -181,6 +181,8 @@ def test_a_part_that_was_exchanged_since_is_named() -> None:
             certify(net, make_task("parity"))
 
 
+# It trains a net for 700 steps; the LSTM of the README is refuted by default in tests/test_examples.py.
+@pytest.mark.slow
 @pytest.mark.usefixtures("fewer_strings")
 def test_a_net_trained_by_a_plain_loop_is_refuted() -> None:
     """Right on random strings of any length, wrong on a structured one."""

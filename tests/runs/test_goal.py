@@ -144,8 +144,9 @@ class StopAt:
         self.requested |= self.begun == self.attempt and progress.done >= self.step and not progress.is_decision
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(("attempt", "step"), [(1, 10), (1, 100), (2, 10), (2, 100)])
+# Each case trains again what is left; checkpoints are taken every 50 steps, and both attempts use the same code.
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(("attempt", "step"), [(2, 100), (1, 10), (1, 100), (2, 10)])
 def test_an_interrupted_run_goes_on_to_the_same_bits(
     attempt: int, step: int, tmp_path: Path, undisturbed: Path
 ) -> None:
@@ -157,8 +158,8 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
     assert contents(tmp_path, BOTH) == contents(undisturbed, BOTH)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("call", range(1, 12, 2))
+@pytest.mark.sampled(4)  # each case trains again what is left
+@pytest.mark.parametrize("call", [7, *range(1, 7, 2), 9, 11])
 def test_a_run_that_dies_wherever_it_writes_goes_on_to_the_same_bits(
     call: int, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +215,7 @@ def test_cpu_seconds_of_earlier_processes_count(tmp_path: Path, monkeypatch: pyt
 
 def test_a_certificate_below_the_level_begins_another_attempt(tmp_path: Path, monkeypatch) -> None:
     real = execute_module.write_certificate
-    levels = iter(["extracted", "refuted"])
+    levels = iter(["extracted"])
 
     def lower(*arguments, **named):
         certificate = real(*arguments, **named)
@@ -228,8 +229,7 @@ def test_a_certificate_below_the_level_begins_another_attempt(tmp_path: Path, mo
         PLAN,
         lambda progress: sentences.append(progress.note) if progress.is_decision else None,
     )
-    assert [attempt.level for attempt in result.training.attempts][:2] == ["extracted", "refuted"]
-    assert result.training.attempts[-1].level == "proved"
+    assert [attempt.level for attempt in result.training.attempts] == ["extracted", "proved"]
     assert any("of attempt 1 its certificate is extracted" in sentence for sentence in sentences)
     assert sentences[-1].startswith("reached: its certificate is proved, after ")
 

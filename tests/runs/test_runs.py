@@ -1,6 +1,7 @@
 """Runs: specification, folder, interruption and resumption, damage, the pool."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +34,23 @@ def small_spec(seed: int = 0, task: str = "parity", **train) -> RunSpec:
     return make_spec(task, "regular-gpt", settings, seed=seed)
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run, which tests only read."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    execute(small_spec(), root, PLAN)
+    return root
+
+
+@pytest.fixture
+def finished_run(undisturbed: Path, tmp_path: Path) -> RunResult:
+    """The result of a finished run, whose folder is copied so that a test may change it."""
+    folder = shutil.copytree(undisturbed / small_spec().id, tmp_path / small_spec().id)
+    result = RunFolder(folder).read_result()
+    assert result is not None
+    return result
+
+
 def contents(root: Path, spec: RunSpec) -> tuple[dict[str, torch.Tensor], str, list]:
     folder = RunFolder(root / spec.id)
     result = folder.read_result()
@@ -59,22 +77,24 @@ class StopAt:
 
 
 @pytest.mark.parametrize("stops", [[10], [20], [10, 20]])
-def test_an_interrupted_and_resumed_run_equals_the_uninterrupted_one(tmp_path: Path, stops: list[int]) -> None:
+def test_an_interrupted_and_resumed_run_equals_the_uninterrupted_one(
+    tmp_path: Path, undisturbed: Path, stops: list[int]
+) -> None:
     spec = small_spec()
-    execute(spec, tmp_path / "whole", PLAN)
     for stop in stops:
         listener = StopAt(stop)
         with pytest.raises(Interrupted, match=f"stopped at step {stop} of 25"):
             execute(spec, tmp_path / "parts", PLAN, listener, lambda: listener.requested)  # noqa: B023
         assert RunFolder(tmp_path / "parts" / spec.id).read_status().status == "interrupted"
     execute(spec, tmp_path / "parts", PLAN)
-    assert_equal_runs(tmp_path / "whole", tmp_path / "parts", spec)
+    assert_equal_runs(undisturbed, tmp_path / "parts", spec)
 
 
-def test_a_run_that_dies_between_checkpoints_resumes_from_the_last(tmp_path: Path, monkeypatch) -> None:
+def test_a_run_that_dies_between_checkpoints_resumes_from_the_last(
+    tmp_path: Path, undisturbed: Path, monkeypatch
+) -> None:
     """Metrics written after the checkpoint are dropped and written again."""
     spec = small_spec()
-    execute(spec, tmp_path / "whole", PLAN)
 
     def die(progress: Progress) -> None:
         if progress.done >= 20:
@@ -90,7 +110,7 @@ def test_a_run_that_dies_between_checkpoints_resumes_from_the_last(tmp_path: Pat
     draft = folder.path / f".{folder.checkpoint.name}.another.7"  # as of a process that was killed while it wrote
     draft.write_bytes(b"half")
     execute(spec, tmp_path / "parts", PLAN)
-    assert_equal_runs(tmp_path / "whole", tmp_path / "parts", spec)
+    assert_equal_runs(undisturbed, tmp_path / "parts", spec)
     assert not draft.exists()
 
 
@@ -196,14 +216,13 @@ def test_a_result_has_the_loss_of_its_final_weights(tmp_path: Path) -> None:
     assert "final_loss" not in result.model_copy(update={"final_loss": None}).model_dump()
 
 
-def test_another_plan_measures_again_without_training(tmp_path: Path) -> None:
+def test_another_plan_measures_again_without_training(tmp_path: Path, finished_run: RunResult) -> None:
     spec, seen = small_spec(), []
-    first = execute(spec, tmp_path, PLAN)
     plan = PLAN.model_copy(update={"dense_strings": 4})
     second = execute(spec, tmp_path, plan, seen.append)
     assert "training" not in {progress.phase for progress in seen}
     assert second.plan == plan
-    assert second.training.step == first.training.step == 25
+    assert second.training.step == finished_run.training.step == 25
 
 
 def test_divergence_is_reported_and_keeps_the_last_good_checkpoint(tmp_path: Path, monkeypatch) -> None:
@@ -232,9 +251,9 @@ def test_ids_are_hashes_of_the_whole_specification() -> None:
     assert small_spec().id == spec_from_json(json.loads(json.dumps(small_spec().to_json()))).id
 
 
+@pytest.mark.usefixtures("finished_run")
 def test_a_run_is_read_back(tmp_path: Path) -> None:
     spec = small_spec()
-    execute(spec, tmp_path, PLAN)
     run = load_run(tmp_path / spec.id)
     assert run.spec == spec
     assert [record.step for record in run.metrics] == list(range(1, 26))
@@ -252,12 +271,11 @@ def test_a_run_is_read_back(tmp_path: Path) -> None:
     assert torch.equal(run.model.state_dict()["embedding.weight"], average)
 
 
-def test_result_says_how_it_came_about(tmp_path: Path) -> None:
-    result = execute(small_spec(), tmp_path, PLAN)
-    assert result.weights == "final weights, averaged over steps"
-    assert {"lengthwise", "torch", "python", "commit", "begun at commit", "device"} <= result.versions.keys()
-    assert result.training.cpu_seconds > 0
-    assert result.process_peak_memory_mb > 10
+def test_result_says_how_it_came_about(finished_run: RunResult) -> None:
+    assert finished_run.weights == "final weights, averaged over steps"
+    assert {"lengthwise", "torch", "python", "commit", "begun at commit", "device"} <= finished_run.versions.keys()
+    assert finished_run.training.cpu_seconds > 0
+    assert finished_run.process_peak_memory_mb > 10
 
 
 def test_seconds_of_training_stay_where_a_run_is_measured_again(tmp_path: Path) -> None:
@@ -270,9 +288,9 @@ def test_seconds_of_training_stay_where_a_run_is_measured_again(tmp_path: Path) 
         assert again.training.step == first.training.step
 
 
+@pytest.mark.usefixtures("finished_run")
 def test_damaged_files_are_named(tmp_path: Path) -> None:
     spec = small_spec()
-    execute(spec, tmp_path, PLAN)
     path = tmp_path / spec.id
     whole = (path / "checkpoint.safetensors").read_bytes()
     (path / "checkpoint.safetensors").write_bytes(whole[:200])
@@ -291,22 +309,23 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ['{"run_id": 5}', "{", "[]"])
-def test_an_unreadable_result_is_set_aside_and_measured_again(tmp_path: Path, content: str) -> None:
+def test_an_unreadable_result_is_set_aside_and_measured_again(
+    tmp_path: Path, finished_run: RunResult, content: str
+) -> None:
     spec, seen = small_spec(), []
-    result = execute(spec, tmp_path, PLAN)
     path = tmp_path / spec.id
     (path / "result.json").write_text(content)
     with pytest.raises(ValueError, match=r"result.json: (not a result|damaged)"):
         load_run(path).result
     again = execute(spec, tmp_path, PLAN, seen.append)
-    assert again.curves == result.curves
+    assert again.curves == finished_run.curves
     assert "training" not in {progress.phase for progress in seen}
     assert (path / "result.unreadable.json").read_text() == content
 
 
+@pytest.mark.usefixtures("finished_run")
 def test_a_flipped_bit_in_a_checkpoint_is_found(tmp_path: Path) -> None:
     spec = small_spec()
-    execute(spec, tmp_path, PLAN)
     path = tmp_path / spec.id / "checkpoint.safetensors"
     content = bytearray(path.read_bytes())
     content[-100] ^= 1
@@ -325,10 +344,10 @@ def test_a_checkpoint_put_into_another_run_is_not_read(tmp_path: Path) -> None:
         load_run(tmp_path / other.id)
 
 
+@pytest.mark.usefixtures("finished_run")
 @pytest.mark.parametrize("line", [b'{"step": "x"}', b"\xff\xfe", b'{"step": 3}', b"[]", b"7"])
 def test_damage_in_the_middle_of_the_metrics_is_named(tmp_path: Path, line: bytes) -> None:
     spec = small_spec()
-    execute(spec, tmp_path, PLAN)
     metrics = tmp_path / spec.id / "metrics.jsonl"
     lines = metrics.read_bytes().splitlines()
     lines[2] = line

@@ -42,7 +42,8 @@ WAITS = {
 """Where the CPU waits for the device, each with the reason why it has to."""
 
 OTHERS = [case for case in CASES if case not in MODELS]
-BY_DEFAULT = [*MODELS, *(pytest.param(case, marks=[pytest.mark.slow] * (n % 3 > 0)) for n, case in enumerate(OTHERS))]
+BY_DEFAULT = [*MODELS, *(pytest.param(case, marks=[pytest.mark.slow] * (n % 9 > 0)) for n, case in enumerate(OTHERS))]
+"""Each model once; most cases with other settings of the same models are slow, since each case trains two nets."""
 
 
 CHOOSING = {"pd-ssm"}
@@ -50,6 +51,7 @@ CHOOSING = {"pd-ssm"}
 
 
 @pytest.mark.unchecked
+@pytest.mark.sampled(2)  # each case trains and measures two nets
 @pytest.mark.parametrize("case", BY_DEFAULT)
 def test_another_device_gives_the_same_and_is_waited_for_where_it_must(case: str) -> None:
     spec = spec_of(case)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.models import make_model
@@ -33,6 +33,7 @@ def make(**config) -> CodebookGPT:
 
 
 @given(st.integers(1, 700), st.floats(0, 0.99))
+@settings(max_examples=40)
 def test_codes_are_looked_for_from_a_share_of_training_on(steps: int, share: float) -> None:
     model = make(quantize_after=share)
     due = [step for step in range(steps) if quantization_is_due(model, step - 1, step, steps)]
@@ -142,7 +143,7 @@ def test_training_quantizes_the_averaged_weights_and_goes_on_from_them() -> None
     assert torch.equal(state.model.codebook.known, codes)
 
 
-@pytest.mark.parametrize("stop", [9, 10, 11, 15])
+@pytest.mark.parametrize("stop", [9, 10, 11])
 def test_codes_survive_a_checkpoint(stop: int, tmp_path: Path) -> None:
     """Stopped before codes are looked for, at that step, and after: weights and codes are those of one go."""
     recipe = Recipe(steps=20, batch_size=8, max_length=8, optimizer=GENTLE)

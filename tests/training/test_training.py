@@ -50,6 +50,10 @@ def small_state(task, recipe: Recipe) -> TrainingState:
     return TrainingState(make_model("regular-gpt", task, **SMALL), recipe)
 
 
+def smallest_state(task, recipe: Recipe) -> TrainingState:
+    return TrainingState(make_model("regular-gpt", task, d_model=2, num_heads=1), recipe)
+
+
 @given(st.integers(1, 30), st.integers(0, 10**6), st.integers(1, 4), st.sampled_from([0.5, 1.0, 3.0]))
 def test_identity_padding_keeps_the_string_and_repeats_the_answer(
     length: int, seed: int, block: int, maximum: float
@@ -293,8 +297,10 @@ def test_training_depends_on_the_seed_alone() -> None:
     assert runs[0] != runs[2]
 
 
+# It trains a net of trees for seconds; in tests/models/test_rnn.py a net learns its task by default.
+@pytest.mark.slow
 @pytest.mark.unchecked
-@pytest.mark.parametrize("supervision", ["last", pytest.param("prefix", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("supervision", ["last", "prefix"])
 def test_training_lowers_the_loss(supervision: str) -> None:
     task = make_task("cycle-navigation", size=2)
     records = train(
@@ -327,13 +333,13 @@ def test_lengths_are_balanced_and_sampled_as_the_recipe_says() -> None:
     assert training_lengths(dyck, small_recipe(lengths="legal")) == (list(range(1, 13)), [])
     assert training_lengths(dyck, small_recipe()) == ([2, 4, 6, 8, 10, 12], [1, 3, 5, 7, 9, 11])
     recipe = Recipe(steps=80, batch_size=1, max_length=4, ema_decay=0)
-    lengths = [record.length for record in training_steps(small_state(dyck, recipe), dyck, recipe, seed=0)]
+    lengths = [record.length for record in training_steps(smallest_state(dyck, recipe), dyck, recipe, seed=0)]
     assert set(lengths[:40]) == {2, 3, 4}, "a length below all balanced ones in the first half"
     assert set(lengths[40:]) == {1, 2, 3, 4}
     task = make_task("parity")
     for sampling, share in (("uniform", 0.5), ("log-uniform", math.log(21) / math.log(41))):
         recipe = Recipe(steps=100, batch_size=1, length_sampling=sampling, max_length=40, ema_decay=0)
-        state = small_state(task, recipe)
+        state = smallest_state(task, recipe)
         short = [record.length <= 20 for record in training_steps(state, task, recipe, seed=0)]
         assert sum(short) / 100 == pytest.approx(share, abs=0.1)
 

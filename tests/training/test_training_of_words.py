@@ -102,6 +102,8 @@ def test_a_saturated_net_says_its_word_for_good() -> None:
     assert generate(stack, 5_000, "tanh")[0].tolist() == [0, 1] * 2_500
 
 
+# It trains 24 nets; that training lowers the loss is tested below by default.
+@pytest.mark.slow
 def test_success_of_standard_nets_is_counted_word_by_word() -> None:
     size = STANDARD["small"]._replace(
         words=("01", "001"), dimensions=range(2, 3), seeds=3, descent=Descent(300, 0.05), length=12, longest=24
