@@ -1,5 +1,5 @@
 import json
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 import pytest
@@ -96,11 +96,12 @@ def all_pairs(height: int, width: int):
     return strings[:, :height], strings[:, height:]
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])  # entries come in pairs
 @pytest.mark.parametrize("name", TASKS)
-def test_every_single_wrong_entry_that_matters_is_found(name: str) -> None:
+def test_every_single_wrong_entry_that_matters_is_found(name: str, every: int) -> None:
     """Each entry of a rule in turn, on equal and on other letters; those of classes that never meet change nothing."""
     machine, num_wrong = make_task(name, alphabet=3).reference, 0
-    for entry, wrong in planted(machine):
+    for entry, wrong in islice(planted(machine), None, None, every):
         random = [letters(seed, 9, 9, 400) for seed in range(2)]
         differs = any((wrong.run(*strings) != machine.run(*strings)).any() for strings in random)
         is_proved = proves_alike(wrong, machine, paths(wrong, machine))
@@ -112,7 +113,7 @@ def test_every_single_wrong_entry_that_matters_is_found(name: str) -> None:
                 distinguished.first[None], distinguished.second[None]
             )
             num_wrong += 1
-    assert num_wrong >= 20
+    assert num_wrong >= 20 // every
 
 
 COUNTS = list(product(TASKS, [4, 9, 25, 40], ["down", "right"]))

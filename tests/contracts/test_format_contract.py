@@ -136,7 +136,7 @@ def test_files_that_hold_no_machine_are_named(suffix: str, content: bytes, tmp_p
 
 @pytest.mark.parametrize("name", READABLE)
 @given(text=st.text(max_size=40) | st.text('digraph{}[]->;="ab 01\n<>/|:,', max_size=60))
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_any_text_is_read_or_refused(name: str, text: str) -> None:
     check_sentence(refusal(lambda: READABLE[name].read(text)))
 

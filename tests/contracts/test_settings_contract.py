@@ -2,6 +2,7 @@
 
 import typing
 from collections.abc import Iterator
+from functools import cache
 from itertools import zip_longest
 from typing import Any, Literal
 
@@ -48,6 +49,7 @@ def configuration(name: str, **settings: Any) -> ModelConfig | None:
         return None
 
 
+@cache
 def numbers(name: str, config: ModelConfig) -> list[torch.Tensor]:
     """What there is to see of a net: its first weights, and, with others, penalty and answers, in training, too.
 

@@ -228,7 +228,9 @@ def test_a_net_that_onnxruntime_does_not_run_is_named(net: Path, tmp_path: Path,
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
-@pytest.mark.parametrize("form", ["step", "strings", "parts"])
+@pytest.mark.parametrize(
+    "form", ["step", *(pytest.param(form, marks=pytest.mark.slow) for form in ("strings", "parts"))]
+)
 def test_projections_are_exported_by_torch_alone(form: str, net: Path, tmp_path: Path, capsys) -> None:
     """ONNX has no operator for them; torch's exporter leaves them out."""
     path = tmp_path / "net.safetensors"

@@ -113,7 +113,7 @@ def behavior(machine: LabeledMachine) -> Any:
 
 @pytest.mark.parametrize("kind", WRITERS)
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_changed_files_are_read_alike_or_refused(kind: str, data: st.DataObject) -> None:
     reader, writer = WRITERS[kind]
     is_any = kind in ("json", "jflap")

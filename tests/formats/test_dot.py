@@ -72,7 +72,7 @@ def test_aalpy_reads_our_files(tmp_path_factory, machine: LabeledMachine) -> Non
 
 
 @given(labeled_machines(symbols=('"', "\\", "é")))
-@settings(max_examples=15)
+@settings(max_examples=5)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:pydot.dot_parser")
 def test_pydot_reads_the_syntax(machine: LabeledMachine) -> None:
     (graph,) = pydot.graph_from_dot_data(DOT.write(machine))

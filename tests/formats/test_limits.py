@@ -28,6 +28,8 @@ def entities(depth):
 """
 
 
+# It reads files of 20 MB in a new process; JSON and expressions are read so by default.
+@pytest.mark.slow
 def test_jflap_is_read_in_bounded_memory() -> None:
     outcomes = run_limited(
         IMPORTS,

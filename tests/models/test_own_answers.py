@@ -47,7 +47,7 @@ def draw(length: int) -> Tensor:
     return torch.randint(3, (6, length), generator=torch.Generator().manual_seed(1))
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 20, 41])
+@pytest.mark.parametrize("length", [1, 2, 3, 20, pytest.param(41, marks=pytest.mark.slow)])  # cubic in the length
 @pytest.mark.parametrize("kind", MODELS)
 def test_fast_forms_are_the_definition(kind: str, length: int) -> None:
     model = make(kind)

@@ -95,7 +95,7 @@ def among_other_blocks(number: int, seed: int) -> BlockLinearRNN:
     form=st.sampled_from([(1, "all"), (2, "all"), (3, "all"), (6, "all"), (6, "mixture")]),
     dtype=st.sampled_from(list(NEVER_SEEN)),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @torch.no_grad()
 def test_the_machine_answers_and_moves_as_the_model_does(seed: int, form: tuple[int, str], dtype: torch.dtype) -> None:
     block_dim, read = form
@@ -110,7 +110,7 @@ def test_the_machine_answers_and_moves_as_the_model_does(seed: int, form: tuple[
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @torch.no_grad()
 def test_slack_and_margin_are_differences_of_logits(seed: int) -> None:
     model = finished(seed)

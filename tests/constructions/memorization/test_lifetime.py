@@ -87,7 +87,7 @@ def angle_lifetime(memorization: Memorization, drift: float) -> int:
     return step + 1
 
 
-@pytest.mark.parametrize(("precision", "bare"), [("bfloat16", 22), ("float16", 29)])
+@pytest.mark.parametrize(("precision", "bare"), [("bfloat16", 22), pytest.param("float16", 29, marks=pytest.mark.slow)])
 def test_threshold_0_lives_as_long_as_the_angle_says(precision: str, bare: int) -> None:
     """Balanced words of period 4 to 64, to the step; 29 drift, and of `bare` the formula alone is within 5 %."""
     errors = []

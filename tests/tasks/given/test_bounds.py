@@ -13,6 +13,8 @@ MODULE = "lengthwise.tasks.given.reading"
 IMPORTS = "from lengthwise.tasks.given.reading import read_examples"
 
 
+# It writes and reads 600 MB; the test below reaches the same bounds with small files.
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in /proc")
 def test_a_row_of_any_size_takes_bounded_memory(tmp_path: Path) -> None:
     size, names = 100_000_000, []

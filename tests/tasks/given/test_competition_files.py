@@ -93,7 +93,7 @@ def change(kind: str, text: str, data: st.DataObject) -> str:
 
 @pytest.mark.parametrize("kind", WRITERS)
 @given(pairs=PAIRS, data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_what_is_written_is_read_and_changes_are_refused_or_change_nothing(
     kind: str, pairs: dict[str, str], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
