@@ -31,7 +31,7 @@ def proof(request: pytest.FixtureRequest) -> Proof:
 LAST_OF_KIND = {model.name: name for name, (model, _) in NETS.items()}
 one_of_each_kind = pytest.mark.parametrize(
     "proof",
-    # Nets of one kind have the same settings and weights, so the others of a kind are left to the slow tests.
+    # Nets of one kind have settings and weights of the same names, so slow tests alone take the others of a kind.
     [pytest.param(name, marks=[pytest.mark.slow] * (name not in LAST_OF_KIND.values())) for name in NETS],
     indirect=True,
 )

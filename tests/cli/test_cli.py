@@ -372,8 +372,7 @@ def test_a_typo_in_a_config_file_is_found(tmp_path: Path, capsys) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-# It imports torch in a new process; tests/faults/test_kills.py sends the same signal to a forked process by
-# default.
+# It imports torch in a new process; tests/faults/test_kills.py sends this signal to a forked process by default.
 @pytest.mark.slow
 @pytest.mark.usefixtures("handled_signals")
 def test_ctrl_c_keeps_the_checkpoint(tmp_path: Path) -> None:

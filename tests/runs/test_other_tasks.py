@@ -89,7 +89,7 @@ def test_table_2_is_read_in_two_ways_in_each_row(scale: str) -> None:
                 assert (one.recipe, one.model_config, one.seed) == (two.recipe, two.model_config, two.seed)
 
 
-# It runs an experiment of 12 nets; test_records makes the page of another one of records alone.
+# It runs a whole experiment; test_records makes the page of another one of records alone.
 @pytest.mark.slow
 def test_table_2_is_made_of_records_alone(tmp_path: Path) -> None:
     words = ["reproduce", "regular-gpt/table-2", "--scale", "smoke", "--pages", str(tmp_path)]
