@@ -8,22 +8,31 @@ left out. The doctests of a changed module and the tests of its name run first. 
 with its line. Some of these changes are harmless, such as a limit that is one higher or a bound that is wider. Review
 the list by hand.
 
-The checkout is copied to a temporary folder, where modules are changed. Third-party libraries are imported once. Each
-batch of tests then runs in a fork of that process.
+The checkout is copied to a temporary folder. Tests are collected once, and run once to record which of them execute the
+statement of each change. To try a change inside a function, a fork of that process replaces the function's code, and
+runs these tests, then the other tests of their files. Changes outside functions, and changes that no test executes,
+are written to the copy, and all tests run in a process that has only imported third-party libraries.
 """
 
 import argparse
 import ast
+import builtins
+import gc
 import importlib
 import os
+import pickle
 import random
+import resource
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+import pytest
 
 OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
@@ -134,32 +143,222 @@ def replace(tree: ast.AST, old: ast.AST, new: ast.AST) -> None:
                 value[:] = [new if item is old else item for item in value]
 
 
-def is_noticed(copy: Path, tests: Iterable[str], seconds: int) -> bool:
-    """Return whether a test fails in the copy. They run in a separate process; a timeout counts as a failure."""
+def forked(work: Callable[[], object], seconds: int) -> tuple[int, Any]:
+    """Do work in a fork; return its exit status and result. The status is -1 if it does not end in time."""
+    reader, writer = os.pipe()
     child = os.fork()
     if not child:
         code = 1
         try:
             os.setpgid(0, 0)
-            os.chdir(copy)
-            sys.path[0] = str(copy)
-            silence = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(silence, 1)
-            os.dup2(silence, 2)
-            import pytest
-
-            code = int(pytest.main([*PYTEST, *tests]) not in (0, NO_TESTS))
+            os.close(reader)
+            with os.fdopen(writer, "wb") as file:
+                pickle.dump(work(), file)
+            code = 0
+        except BaseException as problem:  # whatever it is, this process must not go on as its parent
+            os.write(2, f"{problem!r}\n".encode())
         finally:
             os._exit(code)
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return status != 0
-        time.sleep(0.02)
-    os.killpg(child, 9)  # a loop without an end is noticed
-    os.waitpid(child, 0)
-    return True
+    os.close(writer)
+    status, deadline = None, time.monotonic() + seconds
+    with os.fdopen(reader, "rb") as file:
+        os.set_blocking(reader, False)
+        content = b""
+        while status is None and time.monotonic() < deadline:
+            ended, code = os.waitpid(child, os.WNOHANG)
+            status = code if ended else None
+            content += file.read() or b""
+            time.sleep(0.02)
+    if status is None:
+        os.killpg(child, 9)
+        os.waitpid(child, 0)
+        return -1, None
+    return status, pickle.loads(content) if content else None
+
+
+def silence() -> None:
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+
+
+def is_noticed(copy: Path, tests: Iterable[str], seconds: int) -> bool:
+    """Return whether a test fails in the copy. They run in a separate process; a timeout counts as a failure."""
+
+    def run() -> None:
+        os.chdir(copy)
+        sys.path[0] = str(copy)
+        silence()
+        if pytest.main([*PYTEST, *tests]) not in (0, NO_TESTS):
+            os._exit(1)
+
+    return forked(run, seconds)[0] != 0
+
+
+class Spot(NamedTuple):
+    """The outermost function that contains a change: its name, its first line, and the statement with the change."""
+
+    name: str
+    line: int
+    statement: ast.stmt
+
+
+def spots(tree: ast.Module) -> dict[int, Spot]:
+    """Return the spot of each node inside a function, by its index in `ast.walk`."""
+    inside: dict[int, Spot] = {}
+
+    def visit(node: ast.AST, names: tuple[str, ...], spot: Spot | None) -> None:
+        for field, value in ast.iter_fields(node):
+            for child in value if isinstance(value, list) else [value]:
+                if not isinstance(child, ast.AST):
+                    continue
+                own = spot
+                if spot and isinstance(child, ast.stmt):
+                    own = spot._replace(statement=child)
+                elif isinstance(node, ast.FunctionDef) and spot is None and field == "body":
+                    line = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                    own = Spot(".".join(names), line, child)
+                if own:
+                    inside[id(child)] = own
+                is_named = isinstance(child, ast.ClassDef | ast.FunctionDef)
+                visit(child, (*names, child.name) if is_named else names, own)
+
+    visit(tree, (), None)
+    return {index: inside[id(node)] for index, node in enumerate(ast.walk(tree)) if id(node) in inside}
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of every function of a module, from the outermost ones inwards."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from codes(constant)
+
+
+class Functions:
+    """The functions of imported modules, whose code can be replaced."""
+
+    def __init__(self) -> None:
+        gc.unfreeze()
+        self.by_name: dict[tuple[str, str], list[FunctionType]] = {}
+        for value in gc.get_objects():
+            if type(value) is FunctionType:  # `isinstance` asks objects that warn
+                key = (value.__code__.co_filename, value.__code__.co_qualname)
+                self.by_name.setdefault(key, []).append(value)
+        gc.freeze()
+
+    def replace(self, path: Path, tree: ast.Module, names: set[str]) -> bool:
+        """Replace the code of functions by their code in a tree; return whether that succeeds for all of them."""
+        compiled = compile(ast.fix_missing_locations(tree), str(path), "exec")
+        by_name: dict[str, list[CodeType]] = {}
+        for code in codes(compiled):
+            by_name.setdefault(code.co_qualname, []).append(code)
+        for name in names:
+            functions = self.by_name.get((str(path), name), [])
+            if not functions or len(by_name[name]) != 1:  # as the two functions of a property
+                return False
+            for function in functions:
+                if len(function.__code__.co_freevars) != len(by_name[name][0].co_freevars):
+                    return False
+                function.__code__ = by_name[name][0]
+        return True
+
+
+class Trial:
+    """A plugin of pytest that tries changes inside functions instead of running each test once."""
+
+    def __init__(self, drawn: list[Change], report: Callable[[Change, bool], None], seconds: int) -> None:
+        self.drawn, self.report, self.seconds = drawn, report, seconds
+        self.left: list[Change] = []
+        self.failed: list[str] = []
+        self.is_traced = False
+        self.trees = {change.module: change.module.read_text(encoding="utf-8") for change in drawn}
+        self.spots = {module: spots(ast.parse(text)) for module, text in self.trees.items()}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            if not self.is_traced:
+                os._exit(1)
+            self.failed.append(report.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        functions, items = Functions(), session.items
+        status, traced = forked(lambda: self.trace(functions, items), 10 * self.seconds)
+        if status or traced is None:
+            sys.exit("the tests do not end without any change")
+        failed, reached, cost = traced
+        if failed:
+            sys.exit(f"the tests fail without any change: {failed[:3]}")
+        for number, change in enumerate(self.drawn):
+            chosen = {index for index, seen in enumerate(reached) if number in seen}
+            files = {items[index].path for index in chosen}
+            others = {index for index, item in enumerate(items) if item.path in files} - chosen
+            batches = [self.in_order(items, part, cost) for part in (chosen, others) if part]
+            outcomes = [self.attempt(functions, change, batch) for batch in batches[:1]]
+            if outcomes == [False]:
+                outcomes += [self.attempt(functions, change, batch) for batch in batches[1:]]
+            if not outcomes or None in outcomes:
+                self.left.append(change)
+            else:
+                self.report(change, any(outcomes))
+        return True
+
+    def in_order(self, items: list[pytest.Item], chosen: set[int], cost: list[float]) -> list[pytest.Item]:
+        """Return tests by their files, fastest files first, since the tests of a file share fixtures."""
+        of_file: dict[Path, float] = {}
+        for index in chosen:
+            of_file[items[index].path] = of_file.get(items[index].path, 0.0) + cost[index]
+        key = lambda index: (of_file[items[index].path], str(items[index].path), cost[index])  # noqa: E731
+        return [items[index] for index in sorted(chosen, key=key)]
+
+    def trace(self, functions: Functions, items: list[pytest.Item]) -> tuple[list[str], list[set[int]], list[float]]:
+        """Run every test; return the failing ones, and for each test the changes that it executes, and its seconds."""
+        silence()
+        self.is_traced = True
+        for module in self.trees:
+            tree = ast.parse(self.trees[module])
+            own = spots(tree)
+            inside = {number: own[change.node] for number, change in enumerate(self.drawn) if change.module == module}
+            for number, spot in inside.items():
+                marker = ast.parse(f"_executed_.add({number})").body[0]
+                insert(tree, spot.statement, marker)
+            for spot in inside.values():
+                functions.replace(module.absolute(), tree, {spot.name})
+        reached, cost = [], []
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            builtins._executed_ = set[int]()  # type: ignore[attr-defined]
+            began = time.process_time()
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            reached.append(builtins._executed_)  # type: ignore[attr-defined]
+            cost.append(time.process_time() - began)
+        return self.failed, reached, cost
+
+    def attempt(self, functions: Functions, change: Change, items: list[pytest.Item]) -> bool | None:
+        """Return whether a test notices a change; None if the function's code cannot be replaced."""
+
+        def run() -> bool:
+            silence()
+            resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds))
+            name = self.spots[change.module][change.node].name
+            if not functions.replace(change.module.absolute(), changed(self.trees[change.module], change), {name}):
+                return False
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            return True
+
+        status, is_replaced = forked(run, 4 * self.seconds)
+        return True if status else (False if is_replaced else None)
+
+
+def insert(tree: ast.AST, statement: ast.stmt, marker: ast.stmt) -> None:
+    """Insert a statement before another."""
+    for parent in ast.walk(tree):
+        for _, value in ast.iter_fields(parent):
+            if isinstance(value, list):
+                for index, item in enumerate(value):
+                    if item is statement:
+                        value.insert(index, marker)
+                        return
 
 
 def batches(module: Path, tests: list[str]) -> list[list[str]]:
@@ -184,23 +383,50 @@ def main() -> None:
     ]
     every = [change for module in modules for change in changes(module)]
     drawn = every if options.sample is None else random.Random(options.seed).sample(every, options.sample)
-    survivors = []
+    output = os.fdopen(os.dup(1), "w")
+    survivors: list[str] = []
+    count = 0
+
+    def report(change: Change, is_seen: bool) -> None:
+        nonlocal count
+        count += 1
+        sys.stderr.write(f"\r[{count}/{len(drawn)}]")
+        if not is_seen:
+            survivors.append(f"{change.module}:{change.line}: {change.what}")
+            output.write(f"\r[{count}/{len(drawn)}] {survivors[-1]}\n")
+            output.flush()
+
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "checkout")
         shutil.copytree(".", copy, ignore=shutil.ignore_patterns(".git", ".venv*", "site", "__pycache__"))
-        if is_noticed(copy, options.tests, options.seconds):
-            sys.exit("the tests fail without any change")
-        for number, change in enumerate(sorted(drawn), 1):
-            sys.stderr.write(f"\r[{number}/{len(drawn)}]")
-            original = (copy / change.module).read_text(encoding="utf-8")
-            (copy / change.module).write_text(ast.unparse(changed(original, change)), encoding="utf-8")
-            if not any(is_noticed(copy, batch, options.seconds) for batch in batches(change.module, options.tests)):
-                survivors.append(f"{change.module}:{change.line}: {change.what}")
-                sys.stdout.write(f"\r[{number}/{len(drawn)}] {survivors[-1]}\n")
-                sys.stdout.flush()
-            (copy / change.module).write_text(original, encoding="utf-8")
+        os.chdir(copy)
+        sys.path[0] = str(copy)
+        trees = {module: spots(ast.parse(module.read_text(encoding="utf-8"))) for module in modules}
+        inside = [change for change in sorted(drawn) if change.node in trees[change.module]]
+
+        def try_inside() -> tuple[list[Change], list[str], int]:
+            trial = Trial(inside, report, options.seconds)
+            paths = [*options.tests, *map(str, dict.fromkeys(change.module for change in inside))]
+            if pytest.main([*PYTEST, f"--basetemp={folder}/tests", *paths], plugins=[trial]) not in (0, NO_TESTS):
+                sys.exit(1)
+            return trial.left, survivors, count
+
+        left: list[Change] = []
+        if inside:
+            _, result = forked(try_inside, 100 * options.seconds)
+            if result is None:
+                sys.exit("the tests cannot be run")
+            left, survivors[:], count = result
+        for change in sorted({*left, *drawn} - ({*inside} - {*left})):
+            original = change.module.read_text(encoding="utf-8")
+            change.module.write_text(ast.unparse(changed(original, change)), encoding="utf-8")
+            report(
+                change, any(is_noticed(copy, batch, options.seconds) for batch in batches(change.module, options.tests))
+            )
+            change.module.write_text(original, encoding="utf-8")
     noticed = len(drawn) - len(survivors)
-    sys.stdout.write(f"{noticed} of {len(drawn)} changes are noticed ({noticed / len(drawn):.1%}), of {len(every)}\n")
+    output.write(f"{noticed} of {len(drawn)} changes are noticed ({noticed / len(drawn):.1%}), of {len(every)}\n")
+    output.flush()
 
 
 if __name__ == "__main__":

@@ -470,6 +470,12 @@ def test_a_transducer_as_the_machine_is_compared_too(contents, tmp_path: Path, c
     assert "answer 'a' (1 symbols) differently" in text
 
 
+def test_a_transducer_may_give_each_answer_and_to_some_strings_none(contents) -> None:
+    machine = {"symbols": ["a", "b"], "start": 0, "table": [[0, 1], [1, 2], [2, 2]], "outputs": [0, 1, -100]}
+    checked = check(Certificate.from_text(text_of(contents["tested"] | {"transducer": machine})))
+    assert checked.taken_on_trust[0].startswith("the transducer (3 states) is that of task")
+
+
 @pytest.mark.parametrize(("edited", "code"), [(False, 0), (True, 1)])
 def test_checking_needs_no_torch(edited: bool, code: int, contents, tmp_path: Path) -> None:
     path, content = tmp_path / "certificate.json", copy.deepcopy(contents["proved"])

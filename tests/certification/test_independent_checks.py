@@ -44,7 +44,9 @@ def test_a_proof_is_checked_when_it_is_found(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("fewer_strings")
-def test_a_proof_that_the_checker_rejects_is_said_not_to_be_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proof_that_the_checker_rejects_is_said_not_to_be_checked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def reject(*_: object) -> str:
         raise checker.Rejected("proof: no")
 
@@ -52,6 +54,10 @@ def test_a_proof_that_the_checker_rejects_is_said_not_to_be_checked(monkeypatch:
     certificate = certify(*NETS["rnn"])
     assert (certificate.level, certificate.independently_checked) == ("proved", False)
     assert dict(certificate_lines(certificate))["independently checked"].startswith("no: only the method")
+    path = tmp_path / "proof.safetensors"
+    with pytest.raises(ValueError, match=r"proof: no, by the separate checker, .*; no proof is written"):
+        write_proof(certificate, *NETS["rnn"], path)
+    assert not path.exists()
 
 
 @pytest.mark.usefixtures("fewer_strings")
