@@ -166,21 +166,56 @@ def least_radius(direction: checker.Array, num_steps: int) -> float:
 
 @pytest.mark.parametrize("direction", [(1.0, 0.0, 0.0, 0.0), (0.5, -0.5, 0.5, -0.5)])
 @pytest.mark.parametrize("num_steps", [1, 1_000, 400_000])
-def test_balls_have_slack_for_the_worst_rounding_of_reflections(direction: tuple[float, ...], num_steps: int) -> None:
+@pytest.mark.parametrize("norm", [1.0, 4.0])
+def test_balls_have_slack_for_the_worst_rounding_of_reflections(
+    direction: tuple[float, ...], num_steps: int, norm: float
+) -> None:
     proof, along = prove(*NETS["reflections"]), np.array(direction)
     embedding = proof.arrays["weights.embedding.weight"].copy()
     embedding[1, :4] = along
     points = proof.arrays["sets.points"]
     arrays = proof.arrays | {
         "weights.embedding.weight": embedding,
-        "weights.layers.0.first_state": along.astype(np.float32).reshape(1, 4),
-        "sets.points": np.sign(points[:, :1]) * along,
+        "weights.layers.0.first_state": norm * along.astype(np.float32).reshape(1, 4),
+        "sets.points": np.sign(points[:, :1]) * norm * along,
     }
-    least = least_radius(along, num_steps)
+    least = norm * least_radius(along, num_steps)
     with pytest.raises(Rejected, match="leave their balls"):
         proof.verdict(arrays | {"sets.radius": np.array(0.999 * least)}, max_length=num_steps)
     if num_steps <= 1_000:  # larger balls contain states of both answers
         assert proof.verdict(arrays | {"sets.radius": np.array(1.2 * least)}, max_length=num_steps)
+
+
+def test_every_step_counts_for_the_radius_of_balls() -> None:
+    """A third class repeats another one at a point that no step reaches."""
+    proof = prove(*NETS["reflections"])
+    table, outputs, points = (proof.arrays[f"sets.{name}"] for name in ("table", "outputs", "points"))
+    for shift, is_accepted in ((0.0, True), (0.3, False)):
+        arrays = proof.arrays | {
+            "sets.table": np.concatenate([table, table[1:]]),
+            "sets.outputs": np.concatenate([outputs, outputs[1:]]),
+            "sets.points": np.concatenate([points, points[1:] + shift]),
+        }
+        with contextlib.nullcontext() if is_accepted else pytest.raises(Rejected, match="leave their balls"):
+            proof.verdict(arrays)
+
+
+def test_each_row_of_shares_is_a_distribution_of_its_own() -> None:
+    logits = np.array([[0.0, 1.0, 5.0], [2.0, 2.0, 2.0], [-1.0, 0.0, 9.0]])
+    exact = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    low, high = checker.softmax_shares(between(logits)).ends
+    assert ((low <= exact) & (exact <= high) & (high - low < 1e-4)).all()
+
+
+def test_every_head_has_to_look_at_one_part_alone() -> None:
+    proof = prove(*NETS["compiled tree"])
+    name = "weights.layers.0.bias"
+    assert len(proof.arrays[name]) > 1
+    for head in range(len(proof.arrays[name])):
+        bias = proof.arrays[name].copy()
+        bias[head] = 0
+        with pytest.raises(Rejected, match="a head does not look at one part alone"):
+            proof.verdict(proof.arrays | {name: bias})
 
 
 @pytest.mark.parametrize(("count", "spread"), [(2, 0.0), (2, 40.0), (100, 5.0)])

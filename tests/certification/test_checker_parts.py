@@ -76,7 +76,7 @@ def test_steps_of_wrapped_nets_stay_within_their_bounds(name: str, radius: float
 
 READ = {
     **WRAPPED,
-    "own gru": make_model("gru", LastSymbol(), d_model=6, num_layers=2),
+    "own gru": make_model("gru", LastSymbol(), d_model=12, num_layers=2),
     "own lstm": make_model("lstm", LastSymbol(), d_model=6),
     "own rnn": make_model("rnn", LastSymbol(), d_model=6),
 }
@@ -143,3 +143,22 @@ def test_arrays_of_bounds_stay_within_the_memory_that_parts_are_made_for(
     monkeypatch.setattr(Form, "rounded", record)
     assert proof.verdict()
     assert max(largest) <= max(expected) <= 16 * max(largest)
+
+
+@pytest.mark.parametrize("name", READ)
+@np.errstate(all="ignore")
+def test_arrays_of_a_step_stay_within_the_memory_that_it_is_computed_for(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, rounded, largest = READ[name], Form.rounded, [0]
+    assert isinstance(model, RecurrentModel)
+    _, boxes = boxes_around(model, 0.0)
+    net = net_of(model, model.readout(torch.tensor(boxes.center[:1], dtype=torch.float32)).shape[-1])
+
+    def record(form: Form, size: checker.Array, units: int, digits: float = np.inf) -> Form:
+        largest.append(max(form.center.size, form.slope.size))
+        return rounded(form, size, units, digits)
+
+    monkeypatch.setattr(Form, "rounded", record)
+    checker.step(net, boxes.each(lambda a: a[..., :1, :]), 0)
+    assert max(largest) <= checker.step_numbers(net) <= 32 * max(largest)
