@@ -327,6 +327,8 @@ EDITS = [
     ("extracted", set_to([], "tested"), "requires answers to strings of 40 symbols, got none"),
     ("extracted", left_out("tested", 1), "requires answers to strings of 500 symbols, got none"),
     ("extracted", set_to(0, "trace_agreement", 0, "num_nodes"), "requires 1,000 strings of 40 symbols"),
+    ("extracted", set_to(42, "trace_agreement", 0, "length"), "requires 1,000 strings of 40 symbols"),
+    ("extracted", set_to(42, "tested", 0, "length"), "requires answers to strings of 40 symbols, got none"),
     ("extracted", set_to(1_000_000, "trace_agreement", 2, "num_nodes"), "requires 1,000 strings of 10,000 symbols"),
     ("extracted", set_to([4], "model", "lower_chunk_sizes"), "machine at every level, got [4] at the lowest"),
     ("extracted", set_to(3, "model", "chunk_size"), "expected a machine with chunks of 3, as its model has, got 2"),
@@ -468,6 +470,17 @@ def test_a_transducer_as_the_machine_is_compared_too(contents, tmp_path: Path, c
     code, text = verdict(path, capsys)
     assert code == 1
     assert "answer 'a' (1 symbols) differently" in text
+
+
+def test_strings_of_one_symbol_more_or_fewer_count(contents) -> None:
+    """A task may have no strings of some lengths."""
+    content = copy.deepcopy(contents["extracted"])
+    for part in ("tested", "trace_agreement"):
+        for entry, length in zip(content[part], (41, 499, 10_001), strict=False):
+            entry["length"] = length
+    for entry in content["trace_agreement"]:
+        entry["num_nodes"] *= 2
+    assert check(Certificate.from_text(text_of(content)))
 
 
 def test_a_transducer_may_give_each_answer_and_to_some_strings_none(contents) -> None:

@@ -52,6 +52,18 @@ def test_a_net_that_is_the_rule_is_proved_verified_and_confirmed(name: str) -> N
         machine_model(certificate)
 
 
+def test_every_cell_of_a_grid_is_traced() -> None:
+    """A grid of n rows and n columns has n^2 states."""
+    task = task_of(TASKS[0])
+    certificate = certify(rule_net(task.reference, task), task)
+    assert check(certificate)
+    for index, agreement in enumerate(certificate.trace_agreement):
+        agreements = list(certificate.trace_agreement)
+        agreements[index] = agreement.model_copy(update={"num_nodes": agreement.num_nodes - 1})
+        with pytest.raises(ValueError, match="with every state in its class, got fewer"):
+            check(certificate.model_copy(update={"trace_agreement": tuple(agreements)}))
+
+
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TASKS)
 def test_no_net_with_a_wrong_cell_that_matters_is_certified(name: str, every: int) -> None:
