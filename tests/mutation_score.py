@@ -10,7 +10,7 @@ the list by hand.
 
 The checkout is copied to a temporary folder. Tests are collected once, and run once to record which of them execute the
 statement of each change. To try a change inside a function, a fork of that process replaces the function's code, and
-runs these tests, then the other tests of their files. Changes outside functions, and changes that no test executes,
+runs these tests. Changes outside functions, and changes that no test executes,
 are written to the copy, and all tests run in a process that has only imported third-party libraries.
 """
 
@@ -271,6 +271,7 @@ class Trial:
         self.left: list[Change] = []
         self.failed: list[str] = []
         self.is_traced = False
+        self.in_fixtures: set[int] = set()
         self.trees = {change.module: change.module.read_text(encoding="utf-8") for change in drawn}
         self.spots = {module: spots(ast.parse(text)) for module, text in self.trees.items()}
 
@@ -291,16 +292,11 @@ class Trial:
             sys.exit(f"the tests fail without any change: {failed[:3]}")
         for number, change in enumerate(self.drawn):
             chosen = {index for index, seen in enumerate(reached) if number in seen}
-            files = {items[index].path for index in chosen}
-            others = {index for index, item in enumerate(items) if item.path in files} - chosen
-            batches = [self.in_order(items, part, cost) for part in (chosen, others) if part]
-            outcomes = [self.attempt(functions, change, batch) for batch in batches[:1]]
-            if outcomes == [False]:
-                outcomes += [self.attempt(functions, change, batch) for batch in batches[1:]]
-            if not outcomes or None in outcomes:
+            outcome = self.attempt(functions, change, self.in_order(items, chosen, cost)) if chosen else None
+            if outcome is None:
                 self.left.append(change)
             else:
-                self.report(change, any(outcomes))
+                self.report(change, outcome)
         return True
 
     def in_order(self, items: list[pytest.Item], chosen: set[int], cost: list[float]) -> list[pytest.Item]:
@@ -314,6 +310,7 @@ class Trial:
     def trace(self, functions: Functions, items: list[pytest.Item]) -> tuple[list[str], list[set[int]], list[float]]:
         """Run every test; return the failing ones, and for each test the changes that it executes, and its seconds."""
         silence()
+        items[0].config.pluginmanager.unregister(name="terminalreporter")
         self.is_traced = True
         for module in self.trees:
             tree = ast.parse(self.trees[module])
@@ -324,20 +321,30 @@ class Trial:
                 insert(tree, spot.statement, marker)
             for spot in inside.values():
                 functions.replace(module.absolute(), tree, {spot.name})
-        reached, cost = [], []
+        reached, cost = list[set[int]](), list[float]()
+        in_fixtures: dict[Path, set[int]] = {}
         for item, following in zip(items, [*items[1:], None], strict=True):
             builtins._executed_ = set[int]()  # type: ignore[attr-defined]
             began = time.process_time()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             reached.append(builtins._executed_)  # type: ignore[attr-defined]
             cost.append(time.process_time() - began)
+            in_fixtures.setdefault(item.path, set()).update(self.in_fixtures)
+        # The tests of a file share fixtures, which only the first of them makes.
+        reached = [seen | in_fixtures[item.path] for seen, item in zip(reached, items, strict=True)]
         return self.failed, reached, cost
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self) -> None:
+        if self.is_traced:
+            self.in_fixtures = set(builtins._executed_)  # type: ignore[attr-defined]
 
     def attempt(self, functions: Functions, change: Change, items: list[pytest.Item]) -> bool | None:
         """Return whether a test notices a change; None if the function's code cannot be replaced."""
 
         def run() -> bool:
             silence()
+            items[0].config.pluginmanager.unregister(name="terminalreporter")
             resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds))
             name = self.spots[change.module][change.node].name
             if not functions.replace(change.module.absolute(), changed(self.trees[change.module], change), {name}):
@@ -372,6 +379,7 @@ def main() -> None:
     parser.add_argument("modules", nargs="+", type=Path, help="files, or folders of them")
     parser.add_argument("--tests", nargs="+", required=True, help="files or folders of tests")
     parser.add_argument("--sample", type=int, help="changes that are drawn; all of them if it is left out")
+    parser.add_argument("--inside", action="store_true", help="only changes inside functions, which take less time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=int, default=600, help="time for the tests of one change")
     parser.add_argument("--load", nargs="*", default=["torch", "scipy", "sympy", "pydantic", "altair"])
@@ -382,6 +390,9 @@ def main() -> None:
         path for given in options.modules for path in ([given] if given.is_file() else sorted(given.rglob("*.py")))
     ]
     every = [change for module in modules for change in changes(module)]
+    trees = {module: spots(ast.parse(module.read_text(encoding="utf-8"))) for module in modules}
+    if options.inside:
+        every = [change for change in every if change.node in trees[change.module]]
     drawn = every if options.sample is None else random.Random(options.seed).sample(every, options.sample)
     output = os.fdopen(os.dup(1), "w")
     survivors: list[str] = []
@@ -401,7 +412,6 @@ def main() -> None:
         shutil.copytree(".", copy, ignore=shutil.ignore_patterns(".git", ".venv*", "site", "__pycache__"))
         os.chdir(copy)
         sys.path[0] = str(copy)
-        trees = {module: spots(ast.parse(module.read_text(encoding="utf-8"))) for module in modules}
         inside = [change for change in sorted(drawn) if change.node in trees[change.module]]
 
         def try_inside() -> tuple[list[Change], list[str], int]:
