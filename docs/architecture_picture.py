@@ -1,9 +1,9 @@
-"""Draw the two pictures of architecture.md from the code; run it after a change of the rooms or of the pipeline.
+"""Draw the two pictures of architecture.md from the code; run it after a change of the parts or of the pipeline.
 
     python docs/architecture_picture.py
 
-A room is a package or a module at the top level of `lengthwise`. Its floor follows from the imports: one floor above
-the highest room that it imports. A test compares the drawn files with what this script makes of the code.
+A part is a folder of `lengthwise`, or its module `experiment`. Its floor follows from the imports: one floor above the
+highest part that it imports. A test compares the drawn files with what this script makes of the code.
 """
 
 import ast
@@ -18,7 +18,7 @@ DOCS = Path(__file__).parent
 PACKAGE = DOCS.parent / "lengthwise"
 
 BASE = "base"
-"""The name under which single modules without rooms of their own are drawn."""
+"""The name under which the small modules at the top level are drawn."""
 
 BASE_NOTE = "registry, validation, files, threads, randomness: small modules that every room may import"
 
@@ -49,16 +49,16 @@ FLOW = (
 )
 
 
-def rooms() -> dict[str, Path]:
+def packages() -> dict[str, Path]:
     """Return the folders of the package, and the module `experiment`, which is a floor of its own."""
     folders = {path.parent.name: path.parent for path in PACKAGE.glob("*/__init__.py")}
     return folders | {"experiment": PACKAGE / "experiment.py"}
 
 
 @cache
-def imports(room: str) -> frozenset[str]:
-    """Return the other rooms that a room imports, inside functions or for annotations as well."""
-    path = rooms()[room]
+def imports(package: str) -> frozenset[str]:
+    """Return the other parts that a part imports, inside functions or for annotations as well."""
+    path = packages()[package]
     imported = set()
     for file in [path] if path.suffix else path.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -67,41 +67,41 @@ def imports(room: str) -> frozenset[str]:
             elif isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
     names = {name.split(".")[1] for name in imported if name.startswith("lengthwise.")}
-    return frozenset(names & rooms().keys() - {room})
+    return frozenset(names & packages().keys() - {package})
 
 
 @cache
-def floor(room: str) -> int:
-    """Return one more than the highest floor that a room imports from; a circle of rooms is a RecursionError."""
-    return 1 + max((floor(other) for other in imports(room)), default=0)
+def floor(package: str) -> int:
+    """Return one more than the highest floor that a part imports from; a circle of parts is a RecursionError."""
+    return 1 + max((floor(other) for other in imports(package)), default=0)
 
 
-def note(room: str) -> str:
-    """Return the first sentence of a room's docstring, without the room's own name in front."""
-    path = rooms()[room]
+def note(package: str) -> str:
+    """Return the first sentence of a part's docstring, without its own name in front."""
+    path = packages()[package]
     file = path if path.suffix else path / "__init__.py"
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     first = text.split("\n\n")[0].replace("\n", " ").split(". ")[0].rstrip(".")
     name, _, rest = first.partition(": ")
-    return rest if name.lower() == room else first
+    return rest if name.lower() == package else first
 
 
 def floors() -> list[list[str]]:
-    """Return the rooms by floor, the top one first."""
-    highest = max(map(floor, rooms()))
-    return [sorted(room for room in rooms() if floor(room) == level) for level in range(highest, 0, -1)]
+    """Return the parts by floor, the top one first."""
+    highest = max(map(floor, packages()))
+    return [sorted(package for package in packages() if floor(package) == level) for level in range(highest, 0, -1)]
 
 
-def rooms_picture() -> str:
-    """Draw each floor as a row of rooms; imports point downwards only."""
+def packages_picture() -> str:
+    """Draw each floor as a row of parts; imports point downwards only."""
     boxes = []
     top = float(MARGIN)
     for row in [*floors(), [BASE]]:
         width = (WIDTH - 2 * MARGIN - (len(row) - 1) * GAP) / len(row)
-        notes = {room: _wrapped(BASE_NOTE if room == BASE else note(room), width) for room in row}
+        notes = {package: _wrapped(BASE_NOTE if package == BASE else note(package), width) for package in row}
         height = TITLE_HEIGHT + LINE_HEIGHT * max(map(len, notes.values()))
-        for column, (room, lines) in enumerate(notes.items()):
-            boxes.append(_box(MARGIN + column * (width + GAP), top, width, height, room, lines))
+        for column, (package, lines) in enumerate(notes.items()):
+            boxes.append(_box(MARGIN + column * (width + GAP), top, width, height, package, lines))
         top += height + GAP
     return _svg(WIDTH, top - GAP + MARGIN, "Rooms of the package; each imports from lower floors only", boxes)
 
@@ -127,7 +127,7 @@ def flow_picture() -> str:
 
 def pictures() -> Mapping[str, str]:
     """Return the text of each picture by the name of its file."""
-    return {"architecture-rooms.svg": rooms_picture(), "architecture-flow.svg": flow_picture()}
+    return {"architecture-rooms.svg": packages_picture(), "architecture-flow.svg": flow_picture()}
 
 
 def _check_defined(function: str) -> None:

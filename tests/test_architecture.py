@@ -17,10 +17,10 @@ def test_pictures_are_up_to_date() -> None:
 
 
 def test_floors_of_the_picture_agree_with_the_layering() -> None:
-    for room in architecture_picture.rooms():
-        for other in architecture_picture.imports(room):
-            assert LEVEL[other] > LEVEL[room]
-            assert architecture_picture.floor(other) < architecture_picture.floor(room)
+    for package in architecture_picture.packages():
+        for other in architecture_picture.imports(package):
+            assert LEVEL[other] > LEVEL[package]
+            assert architecture_picture.floor(other) < architecture_picture.floor(package)
 
 
 def test_a_step_without_a_function_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

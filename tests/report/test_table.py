@@ -133,7 +133,7 @@ def test_variations_name_the_settings_that_differ() -> None:
 def repeated(spec: RunSpec) -> RunSpec:
     """What the file of a page trains, over its preset."""
     content = spec.to_json()
-    goal = {} if spec.goal is None else {"until": spec.goal.level, "budget": spec.goal.budget}
+    goal = {} if spec.goal is None else {"goal": spec.goal.level, "budget": spec.goal.budget}
     names, settings = (content[section]["name"] for section in ("task", "model")), tomllib.loads(as_toml(content))
     return make_spec(*names, settings, preset=preset_below(content), seed=spec.seed, **goal)
 
