@@ -1,9 +1,9 @@
-"""Names of answers that say whether a string is accepted."""
+"""Pairs of answer names that mean "rejected" and "accepted"."""
 
 from collections.abc import Sequence
 
 REJECT_ACCEPT = ("reject", "accept")
-"""The answers of an automaton."""
+"""The answers of an automaton, in the order of their class ids."""
 
 REJECT_ACCEPT_PAIRS = frozenset(
     {
@@ -18,7 +18,7 @@ REJECT_ACCEPT_PAIRS = frozenset(
         ("negative", "positive"),
     }
 )
-"""Names of two answers that say whether a string is accepted, in any case and order."""
+"""Pairs of lower-case names that mean rejected and accepted, whichever of the two answers comes first."""
 
 COMMON_PAIRS = frozenset(
     {
@@ -37,11 +37,11 @@ COMMON_PAIRS = frozenset(
         ("wrong", "right"),
     }
 )
-"""Labels of logs that are taken for reject and accept only where a machine must be an automaton."""
+"""Pairs of labels in logs. They mean reject and accept only if the machine must be an automaton."""
 
 
 def accepting_index(classes: Sequence[str]) -> int | None:
-    """Which of the names says "accepted"; None where they are others than those of `REJECT_ACCEPT_PAIRS`."""
+    """Return the index of the name that means "accepted", or None unless the names are in `REJECT_ACCEPT_PAIRS`."""
     lower = tuple(name.lower() for name in classes)
     if lower in REJECT_ACCEPT_PAIRS:
         return 1
@@ -49,7 +49,9 @@ def accepting_index(classes: Sequence[str]) -> int | None:
 
 
 def acceptor_index(classes: Sequence[str]) -> int | None:
-    """Return which of the names says "accepted" in a machine that must be an automaton; None if neither does.
+    """Return the index of the name that means "accepted" in a machine that must be an automaton, or None.
+
+    In addition to `accepting_index`, labels of logs count (`COMMON_PAIRS`).
 
     Example:
         >>> acceptor_index(("OK", "FAIL")), accepting_index(("OK", "FAIL")), acceptor_index(("even", "odd"))

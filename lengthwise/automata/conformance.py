@@ -1,4 +1,4 @@
-"""Strings that tell a machine from others: what a model has to answer that is to be this machine."""
+"""Test strings that distinguish a machine from all other machines of at most as many states."""
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, takewhile
@@ -12,13 +12,15 @@ String = tuple[int, ...]
 
 
 def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
-    """To every state, by every transition from there, and on by what separates states: symbol ids, the shortest first.
+    """Return strings of symbol ids that a model must answer correctly to be this machine, shortest first.
 
-    They are a shortest string to a state, one symbol or none, and a suffix of a set by which any two states differ in
-    some answer; none is empty. Any machine that answers all of them as this one does, and has no more states after
-    strings of one symbol or more, answers every such string as it does, if this one is minimal and has an answer in
-    every state. Where they have more than `max_symbols` together this is not said: the shortest of those without a
-    suffix are kept, and where these fit, the shortest of the others.
+    Each string is a shortest string to a state, at most one symbol more, and a separating suffix. The suffixes form a
+    set by which any two states differ in some answer. The empty string is left out.
+
+    Let the machine be minimal, with an answer in every state. Let another machine answer all these strings alike, and
+    have at most as many states that strings of one symbol or more reach. Then it answers every such string alike.
+    This guarantee is lost if the strings have more than `max_symbols` symbols together. In that case the shortest
+    strings without a suffix are kept, then the shortest of the others, up to that limit.
 
     Example:
         >>> from lengthwise.automata.semiautomaton import Semiautomaton
@@ -31,6 +33,7 @@ def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
     access = _access_strings(machine, max_symbols)
     symbols = [(symbol,) for symbol in range(len(machine.symbols))]
     cover = {*symbols, *access.values(), *(string + symbol for string in access.values() for symbol in symbols)}
+    # Chow's theorem needs every transition (cover) followed by every suffix that separates states.
     num_symbols, others = sum(map(len, cover)), set[String]()
     for suffix in _separating_suffixes(machine, list(access)):
         if num_symbols > max_symbols:
@@ -47,19 +50,22 @@ def _by_length(string: String) -> tuple[int, String]:
 
 
 def _shortest(strings: Iterable[String], max_symbols: int) -> list[String]:
-    """As many as have no more symbols together."""
+    """Return the shortest strings that have at most `max_symbols` symbols together."""
     ordered = sorted(strings, key=_by_length)
     totals = accumulate(map(len, ordered))
     return [string for string, _ in takewhile(lambda one: one[1] <= max_symbols, zip(ordered, totals, strict=True))]
 
 
 def _access_strings(machine: Transducer, max_symbols: int) -> dict[int, String]:
-    """A shortest string to each state that one of a symbol or more leads to, until they have more symbols together."""
+    """Return a shortest string of at least one symbol to each state, until the strings exceed `max_symbols` together.
+
+    The start counts only if a string of one symbol or more returns to it, since nets do not answer the empty string.
+    """
     table: list[list[int]] = machine.semiautomaton.table.tolist()
     access: dict[int, String] = {}
     num_symbols = 0
     origins: list[tuple[int, String]] = [(machine.start, ())]
-    for state, string in origins:  # which grows
+    for state, string in origins:  # the list grows inside the loop: breadth-first search, so strings are shortest
         for symbol, after in enumerate(table[state]):
             if after not in access and num_symbols <= max_symbols:
                 access[after] = (*string, symbol)
@@ -69,14 +75,15 @@ def _access_strings(machine: Transducer, max_symbols: int) -> dict[int, String]:
 
 
 def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[String]:
-    """Suffixes, the empty one first and none before a shorter one, by which any two of the states differ in an answer.
+    """Yield suffixes, shortest first and beginning with the empty one, by which any two of the states differ.
 
-    Where none of those with one symbol before them tells more states apart, no suffix does.
+    Only suffixes that continue a known one on the left are tried. If no symbol before a known suffix splits a block,
+    the partition is stable, and by Moore's theorem no longer suffix splits it.
     """
     table, outputs = machine.semiautomaton.table, _numbered(machine.outputs)
     suffixes: list[String] = [()]
     answers, blocks = [outputs], _numbered(outputs[states])
-    for index, suffix in enumerate(suffixes):  # which grows
+    for index, suffix in enumerate(suffixes):  # the list grows inside the loop
         yield suffix
         for symbol in range(len(machine.symbols)):
             after = answers[index][table[:, symbol]]
@@ -88,6 +95,6 @@ def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[Str
 
 
 def _numbered(labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
-    """The labels as numbers from 0 on."""
+    """Return the labels renumbered from 0."""
     numbered: np.ndarray = np.unique(labels, return_inverse=True)[1]
     return numbered

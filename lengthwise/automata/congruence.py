@@ -1,4 +1,4 @@
-"""Congruences of tables with gaps: which classes can be one class without changing what any window is."""
+"""Congruences of partial tables: classes that can be united without a change of any known label."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,19 +6,21 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 GAP = -1
-"""Entry of a table that is not known, and label of a class that has none."""
+"""Table entry that is unknown, and label of a class without a label."""
 
 
 def coarse_congruence(
     table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"], likely: Iterable[Sequence[int]] = ()
 ) -> Int64[np.ndarray, " K"]:
-    """The block of each class in a congruence that cannot be made coarser; blocks are numbered by their first classes.
+    """Return the block of each class in a congruence that cannot be made coarser.
 
-    ``table[k_1, ..., k_C]`` is the class of a window of C classes and ``labels[k] >= 0`` what is read off class k;
-    either may be `GAP`. In a congruence no block has two labels, and known windows whose parts lie in the same blocks
-    have their classes in one block. Of a table without gaps there is one coarsest congruence, that of Moore's
-    refinement, and this is it. With gaps there may be several that cannot be made coarser; pairs of classes are united
-    where they can be, the `likely` ones first, then all others in order.
+    ``table[k_1, ..., k_C]`` is the class of a window of C classes, and ``labels[k] >= 0`` the label of class k. Either
+    may be `GAP`. In a congruence, no block has two labels. Two known windows whose parts are in the same blocks have
+    their classes in one block. Blocks are numbered by their first classes.
+
+    A table without gaps has a unique coarsest congruence, which Moore's refinement also finds, and it is returned. A
+    table with gaps may have several maximal ones. Then pairs of classes are united greedily if they can be: first the
+    `likely` pairs, then all others in order.
 
     Example:
         >>> coarse_congruence(np.array([[0, 1, 2], [1, 2, 1], [2, 1, 2]]), np.array([0, 1, 0])).tolist()
@@ -26,7 +28,9 @@ def coarse_congruence(
     """
     known = labels >= 0
     blocks = _united(table, known[:, None] & known & (labels[:, None] != labels), likely)
+    # The likely pairs go first, on the full table: with gaps, an early union can forbid a later one.
     smaller, their_labels = quotient(table, labels, blocks)
+    # Pairs that known contexts separate cannot be united, so that they are not tried one by one.
     apart = _differ_apart(smaller, their_labels)
     joined: np.ndarray = _united(smaller, apart, np.argwhere(np.triu(~apart, 1)).tolist())[blocks]
     return joined
@@ -35,7 +39,7 @@ def coarse_congruence(
 def quotient(
     table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"], blocks: Int64[np.ndarray, " K"]
 ) -> tuple[Int64[np.ndarray, "*N"], Int64[np.ndarray, " N"]]:
-    """Table and labels of the blocks of a congruence; `GAP` where no member knows."""
+    """Return table and labels of the blocks of a congruence, `GAP` if they are unknown for all members."""
     count = int(blocks.max()) + 1
     windows = np.argwhere(table >= 0)
     smaller = np.full((count,) * table.ndim, GAP)
@@ -48,10 +52,10 @@ def quotient(
 def _united(
     table: Int64[np.ndarray, "*K"], apart: Bool[np.ndarray, "K K"], pairs: Iterable[Sequence[int]]
 ) -> Int64[np.ndarray, " K"]:
-    """The blocks after every pair, in turn, was united with all that follows from it, where no two are `apart`.
+    """Return the blocks after uniting each pair in turn with all that follows from it, unless two parts are `apart`.
 
-    What is known of a block is kept at its first class. A pair that cannot be united stays apart: later blocks are
-    coarser, so that no more pairs can be.
+    The known entries of a block are kept at its first class. A pair that cannot be united now is marked as apart for
+    good: later blocks are coarser, and a coarser congruence unites more, never less.
     """
     table = table.copy()
     apart = apart.copy()
@@ -76,9 +80,10 @@ def _closed(
     low: int,
     high: int,
 ) -> Int64[np.ndarray, " K"] | None:
-    """The finest congruence in which these blocks of another are one; None where two that are apart would be.
+    """Return the finest congruence that unites two blocks of a congruence, or None if it would unite two apart blocks.
 
-    Windows of blocks that stay as they were agree already: only those with a part in a block that grew are looked at.
+    Windows of unchanged blocks agree already, since the blocks were a congruence. So only windows with a part in a
+    block that grew are compared.
     """
     blocks = np.where(blocks == high, low, blocks)
     grown = np.array([low, high])  # first classes of the blocks that are no longer alone
@@ -109,19 +114,22 @@ def _move_to_first(
     blocks: Int64[np.ndarray, " K"],
     united: Int64[np.ndarray, " K"],
 ) -> None:
-    """Move what is known of blocks that are now parts of others to the first classes of those, in place."""
+    """Move the known entries of each united block to the first class of its new block, in place."""
     for one in np.unique(blocks[united != blocks]):
         first = united[one]
         for index in range(table.ndim):
             around = np.moveaxis(table, index, 0)
-            around[first] = np.maximum(around[first], around[one])  # those that know agree
+            around[first] = np.maximum(around[first], around[one])  # known entries agree, and a GAP is smaller
             around[one] = GAP
         apart[first] |= apart[one]
         apart[:, first] |= apart[:, one]
 
 
 def _differ_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"]) -> Bool[np.ndarray, "K K"]:
-    """Pairs that can lie in one block of no congruence: known windows around them lead to different labels."""
+    """Return the pairs that no congruence unites, since known windows around them lead to different labels.
+
+    The fixed point of Moore's refinement, restricted to entries that are known on both sides.
+    """
     known = labels >= 0
     apart: np.ndarray = known[:, None] & known & (labels[:, None] != labels)
     num_before = -1
@@ -131,7 +139,7 @@ def _differ_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"
             around = np.moveaxis(table, index, 0).reshape(len(labels), -1)
             for one in range(len(labels)):
                 contexts = np.flatnonzero(around[one] >= 0)
-                others = one + np.flatnonzero(~apart[one, one:])  # those before it were compared with it
+                others = one + np.flatnonzero(~apart[one, one:])  # earlier classes were compared with this one
                 successors = around[np.ix_(others, contexts)]
                 differ = ((successors >= 0) & apart[around[one, contexts], successors]).any(1)
                 apart[one, others[differ]] = apart[others[differ], one] = True

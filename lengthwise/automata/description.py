@@ -1,4 +1,4 @@
-"""What there is to say of a machine: its size, its symbols and answers, and what its transition monoid tells of it."""
+"""Facts about a machine: its size, symbols and answers, and properties of its transition monoid."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from lengthwise.automata.monoid import MAX_ELEMENTS, TransitionMonoid, max_eleme
 from lengthwise.display import counted
 
 COUNTED_LENGTH = 10
-"""The length of the strings of which those accepted are counted."""
+"""The length, in symbols, at which accepted strings are counted."""
 
 
 def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENTS) -> str:
-    """How many elements a monoid has, and whether it is a group, aperiodic or commutative; None has more than that."""
+    """Return the size of a monoid and whether it is a group, aperiodic or commutative; None has over `maximum`."""
     if monoid is None:
         return f"more than {maximum:,} elements"
     traits = {"a group": monoid.is_group, "aperiodic": monoid.is_aperiodic, "commutative": monoid.is_commutative}
@@ -20,11 +20,10 @@ def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENT
 
 
 class Description:
-    """A machine, its smallest one, and the transition monoid of that: for a language the syntactic one.
+    """A machine, its smallest equivalent and the transition monoid of the latter (for a language, the syntactic one).
 
-    Where it does not answer the empty string, as no net does, the smallest one answers all others alike, and the
-    shortest strings have one symbol or more.
-
+    If `answers_empty` is False, the empty string is ignored, since nets do not answer it. Then the smallest machine
+    answers all other strings alike, and shortest strings have at least one symbol.
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
         >>> from lengthwise.automata.regex import dfa_from_regex
@@ -53,11 +52,12 @@ class Description:
 
     @property
     def is_star_free(self) -> bool | None:
-        """Whether the language is; None of a machine with other answers, and where the monoid is too large to say."""
+        """True if the language is star-free; None if answers are not reject and accept, or the monoid is too large."""
+        # Schützenberger's theorem: a regular language is star-free if and only if its syntactic monoid is aperiodic.
         return self.monoid.is_aperiodic if self.labeled.is_automaton and self.monoid is not None else None
 
     def lines(self) -> list[str]:
-        """In words."""
+        """Return the facts as lines of text."""
         labeled, num_states = self.labeled, self.labeled.machine.num_states
         num_fewest = self.smallest.num_states
         fewest = "the fewest" if num_fewest == num_states else f"{num_fewest} in the smallest machine"
@@ -79,7 +79,7 @@ class Description:
         return lines
 
     def facts(self) -> dict[str, Any]:
-        """As values that JSON holds; None where nothing is known, or it means nothing."""
+        """Return the facts as values for JSON, None if a fact is unknown or does not apply."""
         names = ("is_group", "is_aperiodic", "is_commutative")
         traits = {} if self.monoid is None else {name.removeprefix("is_"): getattr(self.monoid, name) for name in names}
         return {
@@ -101,7 +101,7 @@ class Description:
         return self.labeled.dfa().count(COUNTED_LENGTH)
 
     def _shortest(self) -> dict[str, list[str]]:
-        """A shortest string to each answer that there is one to."""
+        """Return a shortest string for each answer that some string has."""
         answering = self.labeled if self.answers_empty else self.labeled.without_empty_string()
         machine, strings = answering.machine, {}
         for index, name in enumerate(self.labeled.classes):

@@ -18,10 +18,10 @@ from lengthwise.validation import check_kind
 
 @dataclass(frozen=True, eq=False)
 class DFA:
-    """A complete deterministic automaton: a string is accepted when ``accepting[q]``, q the state reached from `start`.
+    """A complete deterministic automaton; a string is accepted if ``accepting[q]`` for the state q that it leads to.
 
     Raises:
-        ValueError: `start` is no state, or `accepting` is not one Boolean per state.
+        ValueError: `start` is not a state, or `accepting` is not one Boolean per state.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -50,7 +50,7 @@ class DFA:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Symbols it reads, in the order of their ids."""
+        """The symbols, in the order of their ids."""
         return self.semiautomaton.symbols
 
     @property
@@ -64,11 +64,11 @@ class DFA:
         return Transducer(self.semiautomaton, self.start, self.accepting.astype(np.int64))
 
     def _repr_svg_(self) -> str | None:
-        """A drawing, for notebooks; None where there are too many states for one."""
+        """Return a drawing for notebooks, or None if there are too many states."""
         return machine_svg(self.transducer, REJECT_ACCEPT) if self.num_states <= MAX_DRAWN else None
 
     def accepts(self, strings: Int64[np.ndarray, "B T"]) -> Bool[np.ndarray, " B"]:
-        """Whether each string is in the language.
+        """Return whether each string is in the language.
 
         Raises:
             ValueError: a symbol id lies outside the alphabet.
@@ -77,11 +77,11 @@ class DFA:
         return accepted
 
     def complement(self) -> "DFA":
-        """The automaton of all other strings."""
+        """Return the automaton of all other strings."""
         return DFA(self.semiautomaton, self.start, ~self.accepting)
 
     def product(self, other: "DFA", op: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "DFA":
-        """The automaton that accepts where `op` of the two answers holds: `np.logical_and` for the intersection.
+        """Return the automaton that accepts if `op` of the two answers holds: `np.logical_and` for the intersection.
 
         Raises:
             ValueError: the automata read different symbols.
@@ -93,12 +93,16 @@ class DFA:
         )
 
     def minimize(self) -> "DFA":
-        """The smallest automaton of the language; automata of one language are minimized to equal tables."""
+        """Return the smallest automaton of the language; automata of the same language have equal results."""
+        # Myhill-Nerode: the smallest automaton is unique up to the names of its states, and breadth-first numbers
+        # leave no choice of names.
         smallest = self.transducer.minimize()
         return DFA(smallest.semiautomaton, smallest.start, smallest.outputs == 1)
 
     def difference_string(self, other: "DFA") -> tuple[str, ...] | None:
-        """Shortest string that exactly one of the two accepts (of several, the first in symbol order), or None.
+        """Return the shortest string that exactly one of the two accepts, or None.
+
+        If several are as short, the first in symbol order is returned.
 
         Raises:
             ValueError: the automata read different symbols.
@@ -106,11 +110,11 @@ class DFA:
         return self.transducer.difference_string(other.transducer)
 
     def equivalent(self, other: "DFA") -> bool:
-        """Whether the two accept the same strings; errors as in `difference_string`."""
+        """Return whether the two accept the same strings; errors as in `difference_string`."""
         return self.transducer.equivalent(other.transducer)
 
     def count(self, length: int) -> int:
-        """Exact number of accepted strings of this length.
+        """Return the exact number of accepted strings of this length.
 
         Raises:
             ValueError: the length is negative.
@@ -119,7 +123,7 @@ class DFA:
             raise ValueError(
                 f"length: expected a number of symbols, 0 or more, got {length}; give one that is not negative"
             )
-        counts = self.accepting.astype(object) * 1
+        counts = self.accepting.astype(object) * 1  # Python integers: counts of long strings exceed 64 bits
         for _ in range(length):
             counts = counts[self.semiautomaton.table].sum(axis=1)
         return int(counts[self.start])
@@ -129,9 +133,9 @@ class DFA:
         return joint_sampler([self])
 
     def sample(self, uniforms: Float64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
-        """One uniformly drawn accepted string of length T per row; rejected ones are ``complement().sample(...)``.
+        """Draw one accepted string of length T per row, uniformly; use ``complement().sample(...)`` for rejected ones.
 
-        `uniforms` in [0, 1) are the only randomness, so the caller's generator decides.
+        The uniform numbers in [0, 1) are the only randomness, so the caller's generator decides.
 
         Raises:
             ValueError: no string of length T is accepted.
@@ -146,7 +150,7 @@ class DFA:
         return self._sampler.sample(uniforms, np.zeros(len(uniforms), dtype=np.int64))
 
     def to_json(self) -> dict[str, Any]:
-        """The symbols, the next states of each state in their order, the accepting states and the start.
+        """Return the symbols, the next states of each state, the accepting states and the start.
 
         Example:
             >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -162,11 +166,11 @@ class DFA:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "DFA":
-        """The inverse of `to_json`.
+        """Build an automaton from the content that `to_json` returns.
 
         Raises:
-            ValueError: an entry is missing or unknown; a state has not one next state for every symbol; a state that
-                is named does not exist; symbols are not distinct.
+            ValueError: an entry is missing or unknown; a state does not have one next state for every symbol; a state
+                does not exist; symbols are not distinct.
         """
         entries = ("alphabet", "transitions", "accepting", "start")
         if set(content) != set(entries):
@@ -182,20 +186,20 @@ class DFA:
 
 
 def dfa_from_automata_lib(machine: Any) -> DFA:
-    """The language of a DFA object of automata-lib, over its symbols, sorted.
+    """Return the automaton of a DFA object of automata-lib, with sorted symbols.
 
-    States are numbered breadth first from the start; those that no string reaches are left out, and a transition that
-    is missing leads to a sink, as in automata-lib.
+    States are numbered breadth first from the start, and unreachable ones are left out. A missing transition leads to
+    a rejecting sink, as in automata-lib.
 
     Raises:
-        ValueError: the object is no DFA.
+        ValueError: the object is not a DFA.
 
     Example:
         >>> from automata.fa import dfa as automata_lib
         >>> dfa_from_automata_lib(automata_lib.DFA.from_finite_language({"a", "b"}, {"ab"})).to_json()["transitions"]
         [[1, 2], [2, 3], [2, 2], [2, 2]]
     """
-    from automata.fa import dfa as automata_lib  # only those who have such an object need the package
+    from automata.fa import dfa as automata_lib  # imported here, as only users with such an object need the package
 
     if not isinstance(machine, automata_lib.DFA):
         raise ValueError(
@@ -232,14 +236,14 @@ def _check_transitions(transitions: Sequence[Sequence[int]], num_symbols: int) -
 
 
 def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1.0,)) -> StringSampler:
-    """Sampler of several languages over one alphabet, with as many ways to draw from each as there are weights.
+    """Return a sampler of several languages over one alphabet, with one start for each language and weight.
 
-    Start ``w * len(languages) + i`` draws from ``languages[i]``, a string with odds ``repeat_weights[w]`` to the power
-    of the number of its symbols that repeat the one before: uniformly for 1, in long runs for more. The automata are
-    laid side by side in one table, so rows of different languages and weights are drawn in one pass.
+    Start ``w * len(languages) + i`` draws from ``languages[i]``. The odds of a string are ``repeat_weights[w]`` to the
+    power n, if n of its symbols repeat the symbol before. Weight 1 draws uniformly, a larger one prefers long runs.
+    The automata are joined in one table, so that one pass draws rows of different languages and weights.
 
     Raises:
-        ValueError: there is no language, or the automata read different symbols.
+        ValueError: the list of languages is empty, or the automata read different symbols.
     """
     if not languages:
         raise ValueError("languages: expected at least one automaton, got none; give the languages to draw from")
@@ -257,7 +261,7 @@ def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1
 
 
 def _with_repeats_weighted(language: DFA, weight: float) -> tuple[DFA, Float64[np.ndarray, "Q V"]]:
-    """An automaton of the language, and the weights of its transitions: `weight` for a repeated symbol, 1 for others.
+    """Return an automaton of the language and its transitions' weights: `weight` for a repeated symbol, 1 for others.
 
     Unless the weight is 1, its states remember the last symbol.
     """

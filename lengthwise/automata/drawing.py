@@ -14,21 +14,21 @@ from lengthwise.conventions import IGNORE
 from lengthwise.display import printable
 
 MAX_DRAWN = 40
-"""Machines with more states are not drawn: their transitions cannot be distinguished."""
+"""The largest number of states in a drawing: with more, transitions cannot be distinguished."""
 
 LABEL_WIDTH, MAX_LINES = 18, 3
-"""Characters in a line of a label, and its lines; what does not fit is counted."""
+"""The largest number of characters in a label's line and of lines in a label; symbols that do not fit are counted."""
 
 MARGIN = 14
 NOTE_LINE_HEIGHT, NOTE_LETTER_WIDTH, MIN_NOTE_WIDTH = 14.0, 6.2, 30
-"""Height of a line of the note below a drawing, width of its letters, and the fewest letters in a line."""
+"""Height of a line of the note below a drawing, width of its letters, and the smallest width in letters."""
 TINTS = ("#f2f2f2", "#cfe3fa", "#fbdfc3", "#cdeadc", "#f3d3e4", "#e3daf6")
-"""Fill of states by answer, repeated where there are more answers."""
+"""Colors of states by answer, repeated if there are more answers."""
 
 
 @runtime_checkable
 class Drawable(Protocol):
-    """What is drawn of a machine: transducers have all of it, and draw themselves in notebooks."""
+    """The part of a transducer that a drawing needs."""
 
     @property
     def semiautomaton(self) -> Semiautomaton: ...
@@ -45,14 +45,16 @@ class Drawable(Protocol):
 def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool = False) -> str:
     """Draw a machine as an SVG: circles are states with their answers and names (q0, q1, ...), arrows are transitions.
 
-    States that accept, where answers are to accept and to reject, have two circles. An arrow without a state behind it
-    points at the start. Symbols that lead from one state to the same other one stand at one arrow; where they are too
-    many, all of them are in its title, which appears under the pointer. States are groups of class `state` with their
-    number as `data-state`, transitions of class `transition` with `data-from` and `data-to`, so that pages can light
-    them; colors are attributes, which any style sheet replaces.
+    If the answers are accept and reject, accepting states have two circles. An arrow without a source points at the
+    start. All symbols that lead from one state to another share one arrow. If they do not fit, the arrow's title,
+    which appears under the pointer, lists all of them.
+
+    Each state is a group of class `state` with its number as `data-state`. Each transition is a group of class
+    `transition` with `data-from` and `data-to`, so that pages can highlight them. Colors are attributes, which any
+    style sheet overrides.
 
     Raises:
-        ValueError: more than 40 states, or an answer that has no name in `classes`.
+        ValueError: the machine has more than 40 states, or an answer without a name in `classes`.
 
     Example:
         >>> import numpy as np
@@ -103,16 +105,16 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
 
 
 def why_not_drawn(machine: Drawable) -> str | None:
-    """A sentence where a machine has too many states for a drawing, None where it has not."""
+    """Return a sentence if a machine has too many states for a drawing, else None."""
     if machine.num_states <= MAX_DRAWN:
         return None
     return f"expected at most {MAX_DRAWN} states to draw, got {machine.num_states}; write it as DOT for Graphviz (.gv)"
 
 
 def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
-    """Find the states that a drawing may leave out: no string leads out of them, and they reject or have no answer.
+    """Return the states that a drawing may omit: rejecting or unanswered states that no string leaves.
 
-    The list is empty if a symbol leads nowhere else, as the drawing would not show that symbol.
+    The list is empty if some symbol leads only to such states, as the drawing would not show that symbol.
 
     Example:
         >>> from lengthwise.automata.regex import dfa_from_regex
@@ -131,7 +133,7 @@ def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
 
 
 def note_on_sinks(sinks: Sequence[int], answers: Sequence[str]) -> str:
-    """Return a sentence on the states that are left out; empty if all are drawn."""
+    """Return a sentence about the states that are not drawn, or an empty text."""
     if not sinks:
         return ""
     names = ", ".join(f"q{sink} ({answers[sink] or 'no answer'})" for sink in sinks)
@@ -139,7 +141,7 @@ def note_on_sinks(sinks: Sequence[int], answers: Sequence[str]) -> str:
 
 
 def transitions(machine: Drawable, left_out: Collection[int] = ()) -> Mapping[tuple[int, int], list[str]]:
-    """The symbols that lead from one state to another, for every pair that has some; some states may be left out."""
+    """Return the symbols that lead from one state to another, for every connected pair, without some states."""
     symbols: dict[tuple[int, int], list[str]] = {}
     for start, row in enumerate(machine.semiautomaton.table.tolist()):
         for symbol, end in zip(machine.symbols, row, strict=True):
@@ -149,7 +151,7 @@ def transitions(machine: Drawable, left_out: Collection[int] = ()) -> Mapping[tu
 
 
 def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int, int], Sequence[str]]) -> Layout:
-    """Lay out some of the states; the others have the center of the start."""
+    """Lay out the given states; the others are assigned the center of the start, so that indices stay the same."""
     index = {state: number for number, state in enumerate(states)}
     layout = lay_out(len(states), index[start], {(index[p], index[q]): label for (p, q), label in lines.items()})
     routes = {(states[p], states[q]): route for (p, q), route in layout.routes.items()}
@@ -158,7 +160,7 @@ def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int,
 
 
 def label_lines(symbols: Sequence[str]) -> list[str]:
-    """The symbols of an arrow in lines, and how many others there are where they do not fit.
+    """Return the symbols of an arrow as lines, and the number of symbols that do not fit.
 
     Example:
         >>> label_lines("ab"), label_lines([str(number) for number in range(30)])
@@ -172,10 +174,10 @@ def label_lines(symbols: Sequence[str]) -> list[str]:
 
 
 def label_rows(symbols: Sequence[str]) -> list[list[str]]:
-    """Return the symbols of an arrow, in as many lines as they take."""
+    """Return the symbols of an arrow in lines of limited width, as many as they need."""
     lines: list[list[str]] = [[]]
     for symbol in symbols:
-        if lines[-1] and len(", ".join([*lines[-1], symbol])) > LABEL_WIDTH - 1:  # a comma ends a line
+        if lines[-1] and len(", ".join([*lines[-1], symbol])) > LABEL_WIDTH - 1:  # the line also ends in a comma
             lines.append([])
         lines[-1].append(symbol)
     return lines
@@ -202,7 +204,7 @@ def _transition_svg(pair: tuple[int, int], route: Route, symbols: str) -> str:
 
 
 def _arrow_svg(kind: str, path: str, direction: Point, tip: Point) -> str:
-    """A line and its head, which is a shape of its own: a style sheet colors both alike."""
+    """Return a line and its head. The head is a separate shape, so that a style sheet can color both alike."""
     x, y = (direction / np.linalg.norm(direction)).tolist()
     corners = [(tip[0] + 2 * x, tip[1] + 2 * y)]
     corners += [(tip[0] - 6 * x - side * y, tip[1] - 6 * y + side * x) for side in (3.6, -3.6)]
@@ -212,7 +214,7 @@ def _arrow_svg(kind: str, path: str, direction: Point, tip: Point) -> str:
 
 
 def _label_svg(pair: tuple[int, int], route: Route, lines: Sequence[str]) -> str:
-    """Lines of text on a patch of paper, which interrupts whatever passes below."""
+    """Return lines of text on a white patch, which hides the curves below it."""
     (x, y), (width, height) = route.label_at, route.label_size
     first = y + 4.5 - (len(lines) - 1) * LINE_HEIGHT / 2
     spans = "".join(

@@ -1,4 +1,4 @@
-"""Finite machines over the grid of two strings: one rule at every cell, and a number for the whole."""
+"""Finite machines over the grid of two strings: one rule for every cell, and an integer for the whole grid."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,24 +12,25 @@ from lengthwise.automata.semiautomaton import whole_numbers
 Ids = Int64[np.ndarray, "B _"]
 
 MAX_CELLS = 1 << 22
-"""Entries of a table at most."""
+"""The largest number of entries in a table."""
 
 
 @dataclass(frozen=True, eq=False)
 class GridMachine:
-    """A rule that passes classes over the grid of two strings, and reads a number off its last row.
+    """A rule that passes classes over the grid of two strings, and reads an integer from its last row.
 
-    The cell at row i and column j gives ``table[p, q, a, b] = (p', q')`` for the class p from above, the class q from
-    the left, the i-th letter a of the first string and the j-th letter b of the second; p' goes down, q' to the right.
-    The class above the first row is `top`, that left of the first column `left`. Two strings of n and m letters get
+    The cell at row i and column j computes ``table[p, q, a, b] = (p', q')``. Here p is the class from above, q the
+    class from the left, a letter i of the first string and b letter j of the second. The cell passes p' down and q' to
+    the right. The class above the first row is `top`, the class left of the first column `left`. Two strings of n and m
+    letters have the answer
 
-        per_row n + sum over the last row of numbers[p'],
+        per_row n + sum over the last row of numbers[p'].
 
-    an integer. So does dynamic programming whose entries differ from their neighbors by a few values only: the classes
-    are these differences, and the sum goes down the border and along the last row.
+    Dynamic programming has this form if neighboring entries differ by few values: the classes are these differences.
+    The sum then follows the left border down and the last row to the right.
 
     Raises:
-        ValueError: an array has the wrong shape, or names a class that does not exist.
+        ValueError: an array has the wrong shape, or contains a class that does not exist.
 
     Example:
         >>> table = np.zeros((1, 1, 2, 2, 2), dtype=np.int64)
@@ -72,16 +73,16 @@ class GridMachine:
 
     @property
     def num_classes(self) -> int:
-        """Classes that go down or to the right."""
+        """Number of classes that are passed down or to the right."""
         return sum(self.table.shape[:2])
 
     @property
     def num_cells(self) -> int:
-        """Cells that differ in what they are given."""
+        """Number of different inputs of a cell."""
         return self.table.size // 2
 
     def messages(self, first: Ids, second: Ids) -> tuple[Int64[np.ndarray, "B n m"], Int64[np.ndarray, "B n m"]]:
-        """The classes that go down and to the right from every cell, for pairs of strings of letters 0, 1, ...
+        """Return the classes that every cell passes down and to the right, for pairs of strings of letter ids.
 
         Raises:
             ValueError: a letter lies outside the alphabet.
@@ -94,7 +95,7 @@ class GridMachine:
         rows, columns = first.T.copy(), second.T.copy()
         num_left, num_letters = self.table.shape[1:3]
         to_below, to_right = (self.table[..., axis].ravel() for axis in (0, 1))
-        shape = (len(rows), len(columns), len(first))  # strings last, so that those of a cell lie next to one another
+        shape = (len(rows), len(columns), len(first))  # strings last, so that one cell of all strings is contiguous
         down, right = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
         for i in range(shape[0]):
             for j in range(shape[1]):
@@ -105,13 +106,13 @@ class GridMachine:
         return np.moveaxis(down, 2, 0), np.moveaxis(right, 2, 0)
 
     def run(self, first: Ids, second: Ids) -> Int64[np.ndarray, " B"]:
-        """The number of each pair of strings, none of which is empty; errors as in `messages`."""
+        """Return the number of each pair of non-empty strings; errors as in `messages`."""
         down, _ = self.messages(first, second)
         answers: np.ndarray = self.per_row * first.shape[1] + self.numbers[down[:, -1]].sum(1)
         return answers
 
     def to_json(self) -> dict[str, Any]:
-        """Letters, table, borders and numbers, as plain lists."""
+        """Return letters, table, borders and numbers, as plain lists."""
         return {
             "letters": list(self.symbols),
             "cells": self.table.tolist(),
@@ -123,7 +124,7 @@ class GridMachine:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "GridMachine":
-        """The inverse of `to_json`; a ragged table is a ValueError."""
+        """Build a machine from the content that `to_json` returns; a ragged table is a ValueError."""
         try:
             table = np.array(content["cells"], dtype=np.int64)
         except ValueError:

@@ -1,20 +1,22 @@
-"""Whether two machines over the grid of two strings answer all pairs alike.
+"""Proofs that two machines over the grid of two strings answer all pairs of strings alike.
 
-Both machines pass a class over every edge of the grid; an edge has a pair of classes, and the letter of its column or
-row. A path from the lower left corner of a grid to the upper right one, by edges upwards and to the right, is a word of
-such edges. At first it goes up the left border and along the upper one; a cell replaces an edge upwards that is
-followed by one to the right by its own two other edges, the one to the right first. So all paths are reached. What is
-collected is which edges can follow one another in a path, two or, where that does not suffice, three in a row: those at
-the borders, and those that a replacement makes of others, until there are no more. There may be some among them that no
-strings bring about, so that what holds of all of them holds of all strings.
+Both machines pass a class over every edge of the grid. An edge is labeled with the two classes and with the letter of
+its row or column. A path leads from the lower left corner of a grid to the upper right corner, by edges upwards and to
+the right, and is a word of such labels. The first path follows the left border up and the upper border to the right.
+Each cell replaces an edge upwards and the edge to the right after it by its two other edges, the one to the right
+first. Every path of the grid arises this way, one cell at a time.
 
-If on every edge to the right that a cell makes both machines have the same number, and for a row, too, they answer all
-pairs of strings alike: their answers are sums of the same numbers. This is necessary, too, for the edges that strings
-bring about: as all prefixes are strings, two sums that are equal, and equal again with one more column, have an equal
-number more. (No other choice of differences is left, such as one that adds to the numbers along a row what it takes
-from those along a column.)
+The proof collects which edges can follow one another in a path: pairs of them or, if pairs do not suffice, triples. It
+starts with the borders and closes the set under the replacements. Some collected edges may occur for no strings, so
+what holds for all collected edges holds for all strings.
 
-Source: ours; the induction is that of Masek and Paterson, "A faster algorithm computing string edit distances" (JCSS
+The machines answer all pairs of strings alike if, on every edge to the right that a cell makes, both have the same
+number, and also the same number per row. Then their answers are sums of the same numbers. For edges that occur, this is
+also necessary. All prefixes are strings, so two sums that are equal before and after one more column have gained the
+same number. (No other choice of differences remains, such as adding to the numbers along a row and subtracting from
+the numbers along a column.)
+
+Source: ours; the induction follows Masek and Paterson, "A faster algorithm computing string edit distances" (JCSS
 20, 1980), on differences of neighbors in the table.
 """
 
@@ -28,29 +30,30 @@ from jaxtyping import Bool, Int64
 from lengthwise.automata.grid_machine import MAX_CELLS, GridMachine, Ids
 
 MAX_ENUMERATED = 1 << 16
-"""The number of pairs of strings of given lengths up to which all are tried."""
+"""The largest number of pairs of strings of given lengths of which all are compared."""
 
 MAX_LETTERS = 32
-"""The number of their letters up to which they are: of one letter there is one pair for each two lengths."""
+"""The largest number of letters of two strings that are enumerated, which bounds alphabets of one letter."""
 
 MAX_COLUMNS = 1 << 14
-"""The number of columns of a narrow grid that are kept."""
+"""The largest number of columns that the search of a narrow grid keeps."""
 
 MAX_EDGES_OF_TRIPLES = 1 << 8
-"""The number of edges up to which it is told which three follow one another."""
+"""The largest number of edges of which triples are collected."""
 
 LENGTHS = (10, 16, 20, 24, 28)
-"""Of the strings that are tried where all are too many."""
+"""Lengths, in letters, of the random strings that are compared if there are too many to enumerate."""
 
 STRINGS_OF_A_LENGTH = 8_000
+"""The number of random pairs of strings of each length."""
 
 
 class Edges(NamedTuple):
-    """Edges of grids of two machines: letter, class in the one, class in the other; and how cells go on with them.
+    """Labels of edges (letter, class of the first machine, class of the second), and the edges that cells make.
 
-    Messages downwards go over the edges `below` (to the right in a path), those to the right over the edges `upward`
-    (upwards in a path). `made_below`, `made_upward` [M, N]: the edges that a cell makes of its left one, of M, and its
-    upper one, of N. `top`, `left`: which ones stand at the borders.
+    Classes go down over the edges `below`, which a path follows to the right, and to the right over the edges `upward`.
+    A cell with left edge m and upper edge n makes ``made_below[m, n]`` and ``made_upward[m, n]``. `top` and `left` mark
+    the edges of the borders.
     """
 
     below: Int64[np.ndarray, "N 3"]
@@ -61,7 +64,7 @@ class Edges(NamedTuple):
     left: Bool[np.ndarray, " M"]
 
     def select(self, below: Bool[np.ndarray, " N"], upward: Bool[np.ndarray, " M"]) -> "Edges":
-        """Some of them, whose cells make no others."""
+        """Return some of the edges, which must be closed under cells."""
         cells = np.ix_(upward, below)
         return Edges(
             self.below[below],
@@ -74,20 +77,20 @@ class Edges(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The edges that paths can have, and which of those below a cell makes: edges at the border are no answer's."""
+    """The edges that paths can have; `made` marks the edges that cells make, as borders do not count for answers."""
 
     edges: Edges
     made: Bool[np.ndarray, " N"]
 
     @property
     def num_pairs(self) -> tuple[int, int]:
-        """How many pairs of classes there are downwards and to the right, whatever the letter."""
+        """The number of different pairs of classes that are passed down and to the right, whatever the letter."""
         below, upward = (len(np.unique(part[:, 1:], axis=0)) for part in self.edges[:2])
         return below, upward
 
 
 class Difference(NamedTuple):
-    """Two strings that two machines answer differently; `is_shortest`: no pair with fewer letters together is."""
+    """Two strings that two machines answer differently; `is_shortest` if no pair with fewer letters in total does."""
 
     first: Int64[np.ndarray, " n"]
     second: Int64[np.ndarray, " m"]
@@ -95,7 +98,7 @@ class Difference(NamedTuple):
 
 
 def paths(one: GridMachine, other: GridMachine) -> Paths:
-    """All edges that paths can have; of fewer where it takes threes in a row to see that the machines are alike.
+    """Return the edges that paths can have, by pairs or, if pairs prove nothing and triples are affordable, by triples.
 
     Raises:
         ValueError: the machines read different letters, or have too many classes.
@@ -103,13 +106,15 @@ def paths(one: GridMachine, other: GridMachine) -> Paths:
     if one.symbols != other.symbols:
         raise ValueError(f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}")
     reached = _pairs(_reached(_all_edges(one, other)))
+    # Triples exclude more edges than pairs, but their number grows with the cube: only small machines get them.
     if not proves_alike(one, other, reached) and sum(map(len, reached.edges[:2])) <= MAX_EDGES_OF_TRIPLES:
         return _triples(reached.edges)
     return reached
 
 
 def proves_alike(one: GridMachine, other: GridMachine, reached: Paths) -> bool:
-    """Whether the edges show that both machines answer all strings alike."""
+    """Return whether the edges prove that both machines answer all strings alike."""
+    # By induction on the cells of a path: answers are the same sums if the numbers agree on all edges that cells make.
     _, of_one, of_other = reached.edges.below[reached.made].T
     return one.per_row == other.per_row and bool((one.numbers[of_one] == other.numbers[of_other]).all())
 
@@ -131,7 +136,7 @@ def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
 
 
 def _reached(edges: Edges) -> Edges:
-    """Those that cells can make if any two edges can meet at one."""
+    """Return the edges that cells can make if any two edges can meet in a cell."""
     below, upward = edges.top.copy(), edges.left.copy()
     count = 0
     while count < (count := int(below.sum() + upward.sum())):
@@ -142,10 +147,10 @@ def _reached(edges: Edges) -> Edges:
 
 
 def _pairs(edges: Edges) -> Paths:
-    """The edges in paths, by which ones, to the right and upwards, can follow each of them, upwards ones first.
+    """Return the edges in paths, closed under the pairs of edges that can follow one another.
 
-    What precedes the two edges that a cell replaces precedes its lower edge afterwards, and what follows them follows
-    its right one.
+    Arrays have a row for each first edge, upward ones first. After a replacement, all edges that came before the two
+    replaced ones come before the new lower edge, and all edges that came after them come after the new right edge.
     """
     num_upward, num_below = edges.made_below.shape
     below = np.vstack([np.ones((num_upward, 1)) * edges.left[:, None] * edges.top, np.outer(edges.top, edges.top)]) > 0
@@ -153,6 +158,7 @@ def _pairs(edges: Edges) -> Paths:
     made = np.zeros(num_below, dtype=np.bool_)
     count = -1
     while count < (count := int(below.sum() + upward.sum())):
+        # By monotonicity the closure ends: entries only turn true, and all counts are bounded.
         left, upper = below[:num_upward].nonzero()
         lower, right = edges.made_below[left, upper], edges.made_upward[left, upper]
         made[lower] = True
@@ -166,10 +172,10 @@ def _pairs(edges: Edges) -> Paths:
 
 
 def _triples(edges: Edges) -> Paths:
-    """The same by which three edges, upwards ones first, can follow one another.
+    """Return the edges in paths, closed under triples of edges that can follow one another, upward ones first.
 
-    With an edge before the two that a cell replaces, or one after them, three edges become three; what precedes these,
-    or follows them, is that of all threes which go on with two of their edges.
+    A replacement of two edges, with one edge before or after, turns a triple into another triple. The edges before or
+    after the new triple come from all triples that share two of its edges.
     """
     num_upward, num_below = edges.made_below.shape
     size = num_upward + num_below
@@ -201,11 +207,11 @@ def _triples(edges: Edges) -> Paths:
 
 
 def difference(one: GridMachine, other: GridMachine) -> Difference | None:
-    """Two strings that the machines answer differently, of all of them the shortest where they are few; None: none are.
+    """Return two strings that the machines answer differently, shortest among few enough strings, or None if alike.
 
     Raises:
-        ValueError: the machines read different letters, or could not be shown to be alike, and no such strings were
-            found.
+        ValueError: the machines read different letters, or no proof exists that they are alike and no two such strings
+            were found.
     """
     if proves_alike(one, other, paths(one, other)):
         return None
@@ -216,13 +222,13 @@ def difference(one: GridMachine, other: GridMachine) -> Difference | None:
         if longer := _first_difference(one, other, *strings):
             return Difference(*_shrunk(one, other, *longer), is_shortest=False)
     raise ValueError(
-        "machine: it is not shown to answer as the task does: of classes that can stand on an edge some have other "
-        "numbers, but no strings were found that bring them about"
+        "machine: no proof that it answers as the task does: some classes that may meet on an edge have different "
+        "numbers, but no strings were found that lead to them; use a machine with fewer classes"
     )
 
 
 def _all_strings(num_letters: int) -> Iterator[tuple[Ids, Ids]]:
-    """All pairs of strings, by the number of their letters."""
+    """Yield all pairs of strings, by their total number of letters."""
     total = 2
     while num_letters**total <= MAX_ENUMERATED and total <= MAX_LETTERS:
         letters = np.indices((num_letters,) * total).reshape(total, -1).T
@@ -232,7 +238,7 @@ def _all_strings(num_letters: int) -> Iterator[tuple[Ids, Ids]]:
 
 
 def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, Ids]]:
-    """Those that narrow grids need, then random ones of growing lengths and of several kinds."""
+    """Yield the strings that narrow grids require, then random ones of growing lengths and of several kinds."""
     size = len(one.symbols)
     for narrow in (1, 2):
         for letters in np.indices((size,) * narrow).reshape(narrow, -1).T:
@@ -246,21 +252,24 @@ def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, I
 
 
 def _related_strings(num_letters: int, length: int, random: np.random.Generator) -> tuple[Ids, Ids]:
-    """Random strings, half of the first ones periodic, and second ones that copy a share of a first one, moved."""
+    """Draw pairs of random strings: every other first string is periodic, second ones partly copy the first, shifted.
+
+    Independent random strings have few long matches, which many tasks on two strings, such as distances, depend on.
+    """
     shape = (STRINGS_OF_A_LENGTH, length)
     first, second = random.integers(num_letters, size=(2, *shape))
     indices, row = np.arange(length), np.arange(STRINGS_OF_A_LENGTH)[:, None]
     periodic = np.take_along_axis(first, indices % random.integers(1, 6, size=(len(row), 1)), 1)
     first = np.where(row % 2, periodic, first)
     moved = np.take_along_axis(first, (indices + random.integers(-4, 5, size=(len(row), 1))) % length, 1)
-    copied = random.random(shape) < 1.25 * random.random((len(row), 1))  # a fifth of the strings is copied whole
+    copied = random.random(shape) < 1.25 * random.random((len(row), 1))  # a fifth of the strings is copied completely
     return first, np.where(copied, moved, second)
 
 
 def _first_difference(
     one: GridMachine, other: GridMachine, first: Ids, second: Ids
 ) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " m"]] | None:
-    """Of the prefixes of these strings two that are answered differently, with the fewest letters together."""
+    """Return two prefixes of these strings with different answers and the fewest letters in total, or None."""
     sums = []
     for machine in (one, other):
         down, _ = machine.messages(first, second)
@@ -275,10 +284,11 @@ def _first_difference(
 def _narrow_difference(
     one: GridMachine, other: GridMachine, letters: Int64[np.ndarray, " n"], *, is_first: bool
 ) -> Int64[np.ndarray, " m"] | None:
-    """The shortest string that is answered differently along with a short one, which is the first of both or not.
+    """Return a shortest string that, with a short one, is answered differently, or None if the search ends without one.
 
-    A search, breadth first, over the pairs of classes that a grid of few rows passes from column to column, or one of
-    few columns from row to row; given up where there are too many of them.
+    The search is breadth first over the pairs of classes that a grid of few rows passes from column to column, or a
+    grid of few columns from row to row. It gives up after `MAX_COLUMNS` of them. `is_first` tells whether the short
+    string is the first of the two.
     """
     size, borders = len(one.symbols), [(one.left, other.left), (one.top, other.top)]
     before, entering = borders if is_first else borders[::-1]
@@ -314,7 +324,7 @@ def _narrow_difference(
 def _shrunk(
     one: GridMachine, other: GridMachine, first: Int64[np.ndarray, " n"], second: Int64[np.ndarray, " m"]
 ) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " m"]]:
-    """The same with letters left out for as long as what remains is answered differently."""
+    """Leave out letters one by one as long as the remaining strings are answered differently."""
     shorter: tuple[np.ndarray, np.ndarray] | None = (first, second)
     while shorter is not None:
         first, second = shorter

@@ -6,19 +6,19 @@ from jaxtyping import Bool, Int64
 from lengthwise.automata.monoid import TransitionMonoid
 
 MAX_SUBGROUPS = 200
-"""The maximal number of subgroups that a search for small actions extends."""
+"""The largest number of subgroups that a search for small actions extends."""
 
 
 def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M N"]:
-    """A faithful transitive action on fewest points: ``action[g, p]`` is the point that element g takes p to.
+    """Return a faithful transitive action on as few points as possible: element g takes p to ``action[g, p]``.
 
-    The points are the cosets H x of a largest subgroup H without a normal subgroup inside but the trivial one; point 0
-    is H itself. Such core-free subgroups are found from the trivial one by adding one element at a time, which misses
-    none, since what a core-free subgroup contains is core-free; of conjugate ones, which act alike, one is followed,
-    and of all at most `MAX_SUBGROUPS`.
+    The points are the cosets H x of a largest core-free subgroup H, which contains no normal subgroup but the trivial
+    one. Point 0 is H itself. The search starts at the trivial subgroup and adds one element at a time. It reaches every
+    core-free subgroup, as subgroups of a core-free subgroup are core-free. Of conjugate subgroups, which act alike, one
+    is extended, and at most `MAX_SUBGROUPS` are extended in total.
 
     Raises:
-        ValueError: the monoid is no group.
+        ValueError: the monoid is not a group.
 
     Example:
         >>> from lengthwise.automata.monoid import transition_monoid
@@ -31,6 +31,8 @@ def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M 
     if not group.is_group:
         raise ValueError("group: expected a monoid whose symbols all permute the states, got another; it has no action")
     subgroup = _largest_core_free(group.table)
+    # Every transitive action is the action on the cosets of a point stabilizer H, and it has |G| / |H| points. It is
+    # faithful if and only if the core of H is trivial. So the largest core-free subgroup has the fewest points.
     # coset[x] is the first element of H x.
     coset = group.table[np.flatnonzero(subgroup)].min(0)
     points, number = np.unique(coset, return_inverse=True)
@@ -40,7 +42,7 @@ def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M 
 
 def _largest_core_free(table: Int64[np.ndarray, "M M"]) -> Bool[np.ndarray, " M"]:
     inverse = (table == 0).argmax(1)
-    conjugates = table[table[inverse], np.arange(len(table))[:, None]]  # of h by g, at [g, h]: g^-1 h g
+    conjugates = table[table[inverse], np.arange(len(table))[:, None]]  # at [g, h]: g^-1 h g
     largest = _generated(table, [])
     subgroups: list[tuple[Bool[np.ndarray, " M"], list[int]]] = [(largest, [])]
     seen: set[bytes] = set()
@@ -55,6 +57,7 @@ def _largest_core_free(table: Int64[np.ndarray, "M M"]) -> Bool[np.ndarray, " M"
             if larger.tobytes() in seen:
                 continue
             with_conjugates = np.zeros_like(table, dtype=np.bool_)
+            # The core is the intersection of all conjugates; it is trivial if only the identity is in each of them.
             np.put_along_axis(with_conjugates, conjugates[:, larger], True, axis=1)
             seen.update(row.tobytes() for row in with_conjugates)
             if with_conjugates.all(0).sum() == 1:
@@ -63,7 +66,7 @@ def _largest_core_free(table: Int64[np.ndarray, "M M"]) -> Bool[np.ndarray, " M"
 
 
 def _generated(table: Int64[np.ndarray, "M M"], generators: list[int]) -> Bool[np.ndarray, " M"]:
-    """The elements of the subgroup."""
+    """Return the mask of the elements of the subgroup; in a finite group, products alone give the inverses."""
     inside = np.zeros(len(table), dtype=np.bool_)
     new = np.array([0])
     while len(new):

@@ -13,7 +13,10 @@ from lengthwise.automata.semiautomaton import Semiautomaton, explore
 from lengthwise.automata.transducer import Transducer
 
 MAX_ELEMENTS = 1_000
+"""The largest number of elements of a group."""
+
 MAX_POINTS = 100
+"""The largest number of points that a group permutes."""
 
 Permutation = tuple[int, ...]
 """The images of the points 0, 1, ..., n-1, in this order."""
@@ -21,14 +24,14 @@ Permutation = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class PermutationGroup:
-    """The group that permutations of the points 0 ... n-1 generate; a product is "first this one, then that one".
+    """The group that permutations of the points 0 ... n-1 generate; in a product, the first factor acts first.
 
-    Elements are numbered in lexicographic order of their images, so that the identity is element 0 and the numbers do
-    not depend on the generators. They are named in cycle notation, as in ``"(0 1)(2 3 4)"``; the identity is ``"()"``.
+    Elements are numbered in lexicographic order of their images. So the identity is element 0, and the numbers do not
+    depend on the generators. Names are cycles, as in ``"(0 1)(2 3 4)"``; the identity is ``"()"``.
 
     Raises:
-        ValueError: there is no generator, or there are more than 52; one is no permutation of 0 ... n-1; they have
-            different numbers of points; there are more than 100 points, or more than 1,000 elements.
+        ValueError: the list of generators is empty or has more than 52 entries; an entry is not a permutation of
+            0 ... n-1; numbers of points differ; the group has more than 100 points or 1,000 elements.
 
     Example:
         >>> group = PermutationGroup(((1, 0, 2), (1, 2, 0)))
@@ -44,7 +47,7 @@ class PermutationGroup:
     elements: Int64[np.ndarray, "M N"] = field(init=False)
     """The images of the points under every element."""
     transducer: Transducer = field(init=False)
-    """The word problem: the answer is the element that the product of the generators read so far is."""
+    """The word problem: the answer is the product of the generators read so far, as an element."""
 
     def __post_init__(self) -> None:
         _check_generators(self.generators)
@@ -71,25 +74,26 @@ class PermutationGroup:
 
     @property
     def generator_elements(self) -> Int64[np.ndarray, " V"]:
-        """The element that each generator is."""
+        """The element of each generator."""
         same = (self.elements == np.array(self.generators)[:, None]).all(axis=2)
         return np.asarray(same.argmax(axis=1))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Every element in cycle notation."""
+        """The name of every element in cycle notation."""
         return tuple(map(cycle_notation, self.elements.tolist()))
 
     @property
     def meanings(self) -> dict[str, str]:
-        """For every symbol its generator in cycle notation."""
+        """The generator of every symbol in cycle notation."""
         return dict(zip(self.symbols, map(cycle_notation, self.generators), strict=True))
 
     @cached_property
     def table(self) -> Int64[np.ndarray, "M M"]:
         """``table[a, b]`` is element a, then element b: ``elements[table[a, b], x] = elements[b, elements[a, x]]``.
 
-        Elements and products are ranked side by side by the images of ever more points, until all elements differ.
+        Elements and products are ranked together by the images of more and more points, until all elements differ.
+        This needs no table of images for all M^2 products at once.
         """
         elements = self.elements
         rank = np.zeros(self.order, dtype=np.int64)
@@ -102,7 +106,8 @@ class PermutationGroup:
         return product
 
     def _close(self) -> tuple[Semiautomaton, list[Permutation]]:
-        """All products, breadth first from the identity: in a finite group these include the inverses."""
+        """Return the machine and the elements, breadth first from the identity."""
+        # Products of generators are the whole group: in a finite group, every inverse is a power of its element.
         by_symbol = dict(zip(self.symbols, self.generators, strict=True))
         seen = set()
 
@@ -112,8 +117,8 @@ class PermutationGroup:
             seen.add(permutation)
             if len(seen) > MAX_ELEMENTS:
                 raise ValueError(
-                    f"generators: expected those of a group of at most {MAX_ELEMENTS:,} elements, got more; take a "
-                    "smaller group"
+                    f"generators: expected permutations whose group has at most {MAX_ELEMENTS:,} elements, got more; "
+                    "take a smaller group"
                 )
             return permutation
 
@@ -122,17 +127,17 @@ class PermutationGroup:
 
 @cache
 def permutation_group(name: str) -> PermutationGroup:
-    """The group of this name on the points 0 ... n-1, with two generators.
+    """Return the group of this name on the points 0 ... n-1, with two generators.
 
     - ``"S2"`` to ``"S6"``, the symmetric group: a = (0 1), b = (0 1 ... n-1), or (1 2 ... n-1) where n is even.
     - ``"A3"`` to ``"A6"``, the alternating group: a = (0 1 2), b as in the symmetric group.
     - ``"Z2"`` to ``"Z100"``, also ``"C2"`` to ``"C100"``, the cyclic group: a = (), b = (0 1 ... n-1).
 
-    S2 is Z2 and A3 is Z3, with those generators. From some length on every element is a product of that number of
-    generators, so that the length says nothing of the product.
+    S2 is Z2 and A3 is Z3, with the same generators. From some length on, every element is a product of exactly that
+    many generators, so that the length gives no information about the product.
 
     Raises:
-        ValueError: the name is none of these.
+        ValueError: the name is not one of these.
 
     Example:
         >>> permutation_group("A5").order, permutation_group("A5").meanings
@@ -149,7 +154,7 @@ def permutation_group(name: str) -> PermutationGroup:
 
 
 def cycle_notation(permutation: Sequence[int]) -> str:
-    """The cycles of two or more points, each from its least point on; ``"()"`` for the identity.
+    """Return the cycles of two or more points, each from its smallest point on; ``"()"`` for the identity.
 
     Example:
         >>> cycle_notation((1, 0, 3, 4, 2)), cycle_notation((0, 1))
@@ -168,7 +173,7 @@ def cycle_notation(permutation: Sequence[int]) -> str:
 
 
 def _rotation(first: int, size: int) -> Permutation:
-    """The cycle (first, first + 1, ..., size - 1)."""
+    """Return the cycle (first, first + 1, ..., size - 1)."""
     return (*range(first), *range(first + 1, size), first)
 
 
@@ -190,7 +195,7 @@ _FAMILIES = {
     "Z": (2, MAX_POINTS, _cyclic),
     "C": (2, MAX_POINTS, _cyclic),
 }
-"""By the letter: the least and the largest number of points, and the generators for a number of points."""
+"""The smallest and the largest number of points of each family, and its generators for a number of points."""
 
 
 def _check_generators(generators: tuple[Permutation, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Machines whose answers have names, and the shortest string on which two of them differ."""
+"""Machines whose answers have names, and the shortest string on which two machines differ."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from lengthwise.conventions import IGNORE
 
 @dataclass(frozen=True, eq=False)
 class LabeledMachine:
-    """A Moore machine and the names of its answers: what a file about a machine holds.
+    """A Moore machine and the names of its answers: the content of a machine file.
 
-    Where `outputs` is `IGNORE` there is no answer.
+    A state whose output is `IGNORE` has no answer.
 
     Raises:
-        ValueError: names are empty or there twice; an answer has no name.
+        ValueError: names are empty or repeated, or an answer has no name.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -45,42 +45,42 @@ class LabeledMachine:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Symbols it reads, in the order of their ids."""
+        """The symbols, in the order of their ids."""
         return self.machine.symbols
 
     @property
     def separator(self) -> str:
-        """What stands between the symbols of a string in a text: nothing where each is one character."""
+        """The text between the symbols of a string: empty if each symbol is one character, else a blank."""
         return "" if all(len(symbol) == 1 for symbol in self.symbols) else " "
 
     def text(self, string: Sequence[str]) -> str:
-        """A string as one line; characters that are not printed are escaped."""
+        """Return a string as one line; unprintable characters are escaped."""
         text = self.separator.join(string)
         return text if text.isprintable() else repr(text)[1:-1]
 
     @property
     def accepting_class(self) -> int | None:
-        """The answer that says "accepted"; None where the answers are others than accepted and rejected."""
+        """The id of the answer that means "accepted", or None if the answers are not accept and reject."""
         return accepting_index(self.classes)
 
     @property
     def is_automaton(self) -> bool:
-        """Whether every state accepts or rejects."""
+        """True if every state accepts or rejects."""
         return self.accepting_class is not None and IGNORE not in self.machine.outputs
 
     @property
     def num_unanswered(self) -> int:
-        """Number of states without an answer that some string leads to."""
+        """The number of reachable states without an answer."""
         reached = self.machine.semiautomaton.reachable(self.machine.start)
         return int((self.machine.outputs[reached] == IGNORE).sum())
 
     def dfa(self) -> DFA:
         """Return the automaton of the accepted strings; a state without an answer rejects.
 
-        Common labels such as OK and FAIL are taken for accept and reject (`acceptor_index`).
+        Common labels such as OK and FAIL mean accept and reject (`acceptor_index`).
 
         Raises:
-            ValueError: the answers are others than accepted and rejected.
+            ValueError: the answers do not mean accept and reject.
         """
         if (accepting := acceptor_index(self.classes)) is None:
             raise ValueError(
@@ -90,10 +90,10 @@ class LabeledMachine:
         return DFA(self.machine.semiautomaton, self.machine.start, self.machine.outputs == accepting)
 
     def accepting(self, answer: str) -> "LabeledMachine":
-        """Return the machine that accepts where this one gives an answer, and rejects where it gives another.
+        """Return the machine that accepts strings with one answer, and rejects strings with another.
 
         Raises:
-            ValueError: it does not have this answer.
+            ValueError: the machine does not have this answer.
 
         Example:
             >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -104,12 +104,12 @@ class LabeledMachine:
         return self.renamed({name: REJECT_ACCEPT[name == answer] for name in self.classes}, REJECT_ACCEPT)
 
     def renamed(self, names: Mapping[str, str], order: Sequence[str] = ()) -> "LabeledMachine":
-        """Return the machine with other names of answers; answers of one new name become one.
+        """Return the machine with new names of answers; answers with the same new name are united.
 
-        The answers keep their order, unless another one is given.
+        The answers keep their order, unless an order is given.
 
         Raises:
-            ValueError: it does not have an answer that is to be renamed.
+            ValueError: the machine does not have an answer that is to be renamed.
 
         Example:
             >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -130,24 +130,24 @@ class LabeledMachine:
             raise ValueError(f"answer: expected one of {', '.join(self.classes)}, got {answer!r}; choose one of these")
 
     def answer_names(self) -> list[str]:
-        """The name of the answer in each state; empty where there is none."""
+        """Return the name of the answer in each state, empty for states without an answer."""
         return ["" if output == IGNORE else self.classes[output] for output in self.machine.outputs.tolist()]
 
     def answer_to(self, string: Sequence[str]) -> str:
-        """The name of the answer to a string; empty where there is none."""
+        """Return the name of the answer to a string, or an empty text if the string has no answer."""
         ids = np.array([[self.symbols.index(symbol) for symbol in string]], dtype=np.int64)
         state = int(self.machine.semiautomaton.final_states(ids, self.machine.start)[0])
         return self.answer_names()[state]
 
     def _repr_svg_(self) -> str | None:
-        """A drawing, for notebooks; None where there are too many states for one."""
+        """Return a drawing for notebooks, or None if there are too many states."""
         return machine_svg(self.machine, self.classes) if self.machine.num_states <= MAX_DRAWN else None
 
     def with_symbols(self, symbols: Sequence[str]) -> "LabeledMachine":
-        """The automaton that reads these symbols, too, and rejects every string with one that it did not know.
+        """Return the automaton over more symbols, which rejects every string that contains a new one.
 
         Raises:
-            ValueError: a symbol is new, and there are answers other than accepted and rejected.
+            ValueError: a symbol is new, and the answers are not accept and reject.
         """
         if not (new := [symbol for symbol in dict.fromkeys(symbols) if symbol not in self.symbols]):
             return self
@@ -164,10 +164,12 @@ class LabeledMachine:
         return LabeledMachine(Transducer(machine, self.machine.start, outputs), self.classes)
 
     def mealy(self) -> tuple[Semiautomaton, list[list[str]]]:
-        """The smallest Mealy machine that answers all strings but the empty one alike: its start is state 0.
+        """Return the smallest Mealy machine that answers all strings but the empty one alike; its start is state 0.
 
-        The names of the outputs stand in a row for each state, by symbol; they are empty where there is no answer.
+        The second value lists the names of the outputs by state and symbol, empty for outputs without an answer.
         """
+        # A Moore machine is a Mealy machine whose output on an edge is the output of the edge's end. States with equal
+        # rows of outputs get one label, so that partition refinement gives the smallest Mealy machine.
         outputs = self.machine.outputs[self.machine.semiautomaton.table]
         rows = np.unique(outputs, axis=0, return_inverse=True)[1].reshape(-1)
         smallest, chosen = self.machine.semiautomaton.quotient(self.machine.start, rows)
@@ -178,14 +180,14 @@ class LabeledMachine:
         return smallest, [names[int(row)] for row in chosen]
 
     def without_empty_string(self) -> "LabeledMachine":
-        """The machine that leaves the empty string unanswered and answers all others as this one does."""
+        """Return the machine that leaves the empty string unanswered and answers all others as this one does."""
         return LabeledMachine(self.machine.with_empty_answer(IGNORE), self.classes)
 
     def aligned(self, symbols: Sequence[str], classes: Sequence[str]) -> "LabeledMachine":
-        """The machine with these symbols and answers, in this order; both are matched as `difference` does.
+        """Return the machine with these symbols and answers, in this order, matched as in `difference`.
 
         Raises:
-            ValueError: the symbols are others; an answer is none of the classes.
+            ValueError: the symbols differ, or an answer is not one of the classes.
         """
         columns = _columns(symbols, self.symbols)
         numbers, given = common_numbers(self.classes, classes)
@@ -198,7 +200,7 @@ class LabeledMachine:
 
 
 def labeled_dfa(dfa: DFA) -> LabeledMachine:
-    """An automaton as a machine with the answers "reject" and "accept"."""
+    """Return an automaton as a machine with the answers "reject" and "accept"."""
     return LabeledMachine(dfa.transducer, REJECT_ACCEPT)
 
 
@@ -210,14 +212,15 @@ class Difference(NamedTuple):
 
 
 def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | None:
-    """The shortest string (of several, the first in the symbol order of `first`) answered differently, or None.
+    """Return the shortest string that two machines answer differently, or None.
 
-    The search covers all pairs of states that strings lead to, so that None is a proof. Symbols are matched by name,
-    and so are answers, unless those of both machines mean accept and reject (`acceptor_index`). Strings that a
-    machine leaves without an answer are not compared.
+    The search covers all pairs of states that strings lead to, so the result None is a proof. If several strings are as
+    short, the first in the symbol order of `first` is returned. Symbols are matched by name. Answers are matched by
+    name, unless both machines have answers that mean accept and reject (`acceptor_index`). Strings that one machine
+    does not answer are not compared.
 
     Raises:
-        ValueError: the symbols differ; the machines have no answer in common; none answers what the other does.
+        ValueError: the symbols differ; the machines have no common answer; no string has an answer of both.
 
     Example:
         >>> from lengthwise.automata.regex import dfa_from_regex
@@ -236,7 +239,8 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
     string = semiautomaton.first_difference(renamed, starts, (labels[0], labels[1]), ignored=IGNORE)
     if string is not None:
         return Difference(string, (first.answer_to(string), second.answer_to(string)))
-    # Labeled 0 in one machine and 1 in the other, answered states differ after the first string that both answer.
+    # None without any comparison would prove nothing. With one label 0 and the other 1 at all answered states, the
+    # first difference is the first string that both answer.
     marks = tuple([IGNORE if label == IGNORE else mark for label in own] for mark, own in enumerate(labels))
     if semiautomaton.first_difference(renamed, starts, (marks[0], marks[1]), ignored=IGNORE) is None:
         raise ValueError("machine: expected a string that both answer, got none; there is nothing to compare")
@@ -244,7 +248,7 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
 
 
 def _columns(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Where the symbols of the first machine stand in the table of the second."""
+    """Return the column of each symbol of the first machine in the table of the second."""
     for known, other, which in ((first, second, "first"), (second, first, "second")):
         if lacking := [symbol for symbol in known if symbol not in other]:
             raise ValueError(
@@ -256,10 +260,10 @@ def _columns(first: Sequence[str], second: Sequence[str]) -> list[int]:
 
 
 def common_numbers(first: Sequence[str], second: Sequence[str]) -> tuple[list[int], list[int]]:
-    """A number for each answer of two machines, the same for answers that are alike.
+    """Return a number for each answer of two machines, equal for answers that mean the same.
 
     Raises:
-        ValueError: none are alike.
+        ValueError: the two machines have no answer in common.
     """
     accepting = (acceptor_index(first), acceptor_index(second))
     if None not in accepting:
@@ -268,6 +272,6 @@ def common_numbers(first: Sequence[str], second: Sequence[str]) -> tuple[list[in
     if len(names) == len(first) + len(second):
         raise ValueError(
             f"machine: expected answers of the same names, got {', '.join(first)} and {', '.join(second)}; rename "
-            "those of one machine (rename), or name the answer that accepts (accept)"
+            "the answers of one machine (rename), or name the answer that accepts (accept)"
         )
     return [names.index(name) for name in first], [names.index(name) for name in second]

@@ -1,12 +1,12 @@
 """Positions of a machine's states in a drawing, and the curves of its transitions.
 
-States stand in layers by their distance from the start, which is on the left; the order within a layer is that of few
-crossings (barycenters of neighbors). A state that is never left stands below the others, in the middle of those that
-lead there. Then each transition takes, of some curves, the one that stays clear of other states, curves and labels,
-and once all are there each chooses again.
+States are placed in layers by their distance from the start, which is on the left. The order within a layer reduces
+crossings (barycenters of neighbors). A state without exits is placed below the others, near the middle of its
+predecessors. Then each transition chooses, among several curves, the one farthest from other states, curves and labels.
+Once all curves exist, each transition chooses again.
 
 Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures" (1981), for
-layers and barycenters. Differs from the source: layers are breadth first, and edges over several layers are curves
+layers and barycenters. Differs from the source: layers are breadth first, and edges across several layers are curves
 around states instead of chains of dummy states.
 """
 
@@ -17,30 +17,36 @@ import numpy as np
 from jaxtyping import Float
 
 RADIUS = 24
+"""Radius of a state's circle, in pixels, the unit of all lengths below."""
 LAYER_GAP, ROW_GAP = 132, 104
-"""Distances between centers of neighboring states."""
+"""The smallest distances between centers of neighboring states."""
 
 LETTER_WIDTH, CAPITAL_WIDTH, LINE_HEIGHT = 7.2, 9.0, 15.0
 """Width of a small letter and of a capital in a label's text, and height of its lines."""
 
 CLEARANCE = 9
-"""Between a state's circle and what passes by."""
+"""The distance that curves keep from a state's circle."""
 
 BENDS = (0, 14, -14, 24, -24, 38, -38, 56, -56, 80, -80, 110, -110, 150, -150, 200, -200)
-"""How far the middle of a curve may be off the straight line."""
+"""Distances of the middle of a curve from the straight line, in order of preference."""
 
 LOOP_ANGLES = (-90, 90, -55, -125, 55, 125, 0, 180)
-"""Where a loop may stand on its state, in degrees clockwise from the right."""
+"""Directions of a loop from its state, in degrees clockwise from the right, in order of preference."""
 
 CROWDED = 45
-"""Degrees that a loop keeps from curves that begin or end at its state, if it can."""
+"""The angle in degrees that a loop keeps, if possible, from curves that begin or end at its state."""
 
 ALONG = (0.5, 0.4, 0.6, 0.3, 0.7)
-"""Where on its curve a label may stand."""
+"""Positions of a label on its curve, as fractions of the curve, in order of preference."""
 
 SWEEPS = 12
+"""The number of passes over the layers that reduce crossings."""
+
 ROUNDS = 3
+"""The number of times that each transition chooses its curve."""
+
 SAMPLES = 13
+"""The number of points along a curve at which distances and crossings are computed."""
 
 Point = Float[np.ndarray, " 2"]
 Points = Float[np.ndarray, "_ 2"]
@@ -57,7 +63,7 @@ class Route(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Centers of states, the curve of each pair of states that has transitions, and the arrow at the start."""
+    """The centers of states, the curve of each connected pair of states, and the arrow at the start."""
 
     centers: Points
     routes: Mapping[tuple[int, int], Route]
@@ -65,7 +71,7 @@ class Layout(NamedTuple):
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
-        """Least x and y, greatest x and y of all that is drawn."""
+        """The smallest x and y and the largest x and y of all drawn elements."""
         corners = [self.centers - RADIUS, self.centers + RADIUS, self.start]
         for route in self.routes.values():
             half = np.array(route.label_size) / 2
@@ -76,7 +82,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(num_states: int, start: int, labels: Mapping[tuple[int, int], Sequence[str]]) -> Layout:
-    """A drawing's geometry, for the lines of the label of each pair of states that has transitions.
+    """Return a drawing's geometry, given the label's lines of each pair of states with transitions.
 
     Example:
         >>> layout = lay_out(2, 0, {(0, 0): ["a"], (0, 1): ["b"], (1, 1): ["a, b"]})
@@ -102,15 +108,15 @@ def lay_out(num_states: int, start: int, labels: Mapping[tuple[int, int], Sequen
 
 
 def label_size(lines: Sequence[str]) -> tuple[float, float]:
-    """Width and height of a label."""
+    """Return width and height of a label."""
     widths = (sum(CAPITAL_WIDTH if letter.isupper() else LETTER_WIDTH for letter in line) for line in lines)
     return max(widths) + 4, len(lines) * LINE_HEIGHT
 
 
 def layers(num_states: int, start: int, pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """States by their distance from the start, each layer in an order of few crossings, from the top down.
+    """Return the states by their distance from the start, each layer ordered from the top down for few crossings.
 
-    What the start does not lead to begins a layer of its own kind: the first such state counts as a start.
+    States that the start does not reach follow from an additional start: the first of them.
 
     Example:
         >>> layers(4, 0, [(0, 1), (1, 2), (2, 0), (1, 3), (3, 3)])
@@ -142,7 +148,10 @@ def layers(num_states: int, start: int, pairs: Sequence[tuple[int, int]]) -> lis
 
 
 def _ordered(columns: list[list[int]], neighbors: Mapping[int, list[int]], last: set[int]) -> list[list[int]]:
-    """Each state near the middle of its neighbors' rows; of all sweeps, the order with the shortest edges."""
+    """Return the layers with each state near the middle of its neighbors' rows.
+
+    Sweeps may worsen an order. So the order with the shortest edges is kept, not the last one.
+    """
 
     def rows(candidate: list[list[int]]) -> dict[int, float]:
         return {state: row - (len(column) - 1) / 2 for column in candidate for row, state in enumerate(column)}
@@ -171,7 +180,7 @@ def _ordered(columns: list[list[int]], neighbors: Mapping[int, list[int]], last:
 
 
 class _Router:
-    """Chooses the curve of each transition, one after another, then again in the presence of all others."""
+    """Chooses the curve of each transition in turn, then again in the presence of all others."""
 
     def __init__(self, centers: Points, start: int, labels: Mapping[tuple[int, int], Sequence[str]]) -> None:
         self.centers, self.labels = centers, labels
@@ -184,6 +193,7 @@ class _Router:
             return float(np.linalg.norm(self.centers[pair[0]] - self.centers[pair[1]]))
 
         for _ in range(ROUNDS):
+            # Short transitions choose first, since they have the fewest curves that fit.
             for pair in sorted(self.labels, key=distance):
                 self.routes.pop(pair, None)
                 self.routes[pair] = self._cheapest(pair)
@@ -201,6 +211,7 @@ class _Router:
             near = np.maximum(0, RADIUS + CLEARANCE - _distances(samples, others)).sum(initial=0)
             priced.append((cost + 40 * float(near), control, samples))
         best, least = None, np.inf
+        # Candidates are sorted by the cheap part of their cost, a lower bound, so that the search can end early.
         for cost, control, samples in sorted(priced, key=lambda candidate: candidate[0]):
             if cost >= least:
                 break
@@ -215,7 +226,7 @@ class _Router:
         return best
 
     def _curves(self, one: int, other: int) -> list[tuple[float, Points]]:
-        """Quadratic curves of all bends, from circle to circle, with what each costs by itself."""
+        """Return quadratic curves of all bends between two circles, each with its cost regardless of other curves."""
         begin, end = self.centers[one], self.centers[other]
         along = end - begin
         normal = np.array([along[1], -along[0]]) / np.linalg.norm(along)
@@ -224,13 +235,13 @@ class _Router:
         for bend in BENDS:
             middle = (begin + end) / 2 + 2 * bend * normal
             control = np.array([_on_circle(begin, middle, 1.0), middle, _on_circle(end, middle, 4.0)])
-            # Two ways between the same states bend away from one another.
+            # Transitions in both directions bend away from each other, so that their labels stay apart.
             crowded = 400.0 if has_opposite and bend < 14 else 0.0
             candidates.append((0.9 * abs(bend) + crowded, control))
         return candidates
 
     def _loops(self, state: int) -> list[tuple[float, Points]]:
-        """Cubic curves that leave a state and come back, on all sides; dear where other curves begin or end."""
+        """Return cubic curves that leave a state and come back, more expensive near ends of other curves."""
         center, candidates = self.centers[state], []
         ends = [
             route.samples[i] for pair, route in self.routes.items() for i, at in ((2, 0), (-3, 1)) if pair[at] == state
@@ -249,7 +260,7 @@ class _Router:
     def _label_centers(
         self, control: Points, size: tuple[float, float], pair: tuple[int, int]
     ) -> list[tuple[float, Point]]:
-        """Where a label may stand: on its curve, or, of a loop, outside of its top."""
+        """Return the positions of a label: on its curve, or outside of a loop's top."""
         if pair[0] != pair[1]:
             return [(12.0 * index, _bezier(control, np.array([t]))[0]) for index, t in enumerate(ALONG)]
         (top,) = _bezier(control, np.array([0.5]))
@@ -257,7 +268,7 @@ class _Router:
         return [(0.0, top + outward * (np.abs(outward) @ np.array(size) / 2 + 1))]
 
     def _label_cost(self, center: Point, size: tuple[float, float], dense: Curves) -> float:
-        """What a label covers: states, other labels, other curves."""
+        """Return the cost of what a label covers: states, other labels and other curves."""
         half = np.array(size) / 2
         beyond = np.maximum(np.abs(self.centers - center) - half, 0)
         cost = 60 * float(np.maximum(0, RADIUS + 4 - np.hypot(*beyond.T)).sum())
@@ -271,13 +282,13 @@ class _Router:
 
 
 def _on_circle(center: Point, toward: Point, gap: float) -> Point:
-    """The point at `gap` outside of a state's circle in the direction of another one."""
+    """Return the point at distance `gap` outside of a state's circle in the direction of another point."""
     step: Point = (toward - center) / np.linalg.norm(toward - center)
     return center + (RADIUS + gap) * step
 
 
 def _bezier(control: Points, at: Float[np.ndarray, " N"]) -> Points:
-    """Points of the curve with three or four control points."""
+    """Return points of the curve with three or four control points, by de Casteljau's algorithm."""
     points = np.repeat(control[None], len(at), 0)
     while points.shape[1] > 1:
         points = points[:, :-1] + at[:, None, None] * (points[:, 1:] - points[:, :-1])
@@ -285,7 +296,7 @@ def _bezier(control: Points, at: Float[np.ndarray, " N"]) -> Points:
 
 
 def _dense(curves: Curves) -> Curves:
-    """The points of curves and those between them."""
+    """Return the points of curves and two points between each two of them."""
     begin, step = curves[:, :-1], curves[:, 1:] - curves[:, :-1]
     return np.concatenate([*(begin + share * step for share in (0, 1 / 3, 2 / 3)), curves[:, -1:]], 1)
 
@@ -295,7 +306,7 @@ def _distances(points: Points, centers: Points) -> Float[np.ndarray, "_ _"]:
 
 
 def _crossings(one: Points, others: Curves) -> int:
-    """How often a polyline crosses others."""
+    """Return the number of times that a polyline crosses others."""
     near = ((one.min(0) <= others.max(1)) & (others.min(1) <= one.max(0))).all(1)
     p, r = one[:-1, None], (one[1:] - one[:-1])[:, None]
     q, s = others[near, None, :-1], (others[near, 1:] - others[near, :-1])[:, None]

@@ -1,4 +1,4 @@
-"""The named machines: what each state means, and how each symbol changes it."""
+"""The named machines: the meaning of each state, and its change by each symbol."""
 
 from functools import cache
 
@@ -14,13 +14,16 @@ BINARY = ("0", "1")
 
 @cache
 def parity() -> Transducer:
-    """Number of `b` modulo 2, over the symbols a and b; the state is the answer."""
+    """Return the machine for the number of `b` modulo 2, over the symbols a and b; the state is the answer."""
     return Transducer(Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b")), 0, np.array([0, 1]))
 
 
 @cache
 def even_pairs() -> Transducer:
-    """Number of factors `ab` and `ba` modulo 2; the state is the last symbol read and the answer so far."""
+    """Return the machine for the number of factors `ab` and `ba` modulo 2.
+
+    The state is the last symbol and the answer so far.
+    """
 
     def step(state: tuple[str, int], symbol: str) -> tuple[str, int]:
         last, answer = state
@@ -32,7 +35,7 @@ def even_pairs() -> Transducer:
 
 @cache
 def cycle(size: int) -> Transducer:
-    """Position on a cycle of length `size`, from 0; symbol 0 stays, 1 moves up, 2 moves down.
+    """Return the machine of a position on a cycle of length `size`, from 0; 0 stays, 1 moves up, 2 moves down.
 
     Raises:
         ValueError: `size` is below 1.
@@ -46,7 +49,9 @@ def cycle(size: int) -> Transducer:
 
 @cache
 def digit_sum(modulus: int) -> Transducer:
-    """The sum of the digits read so far, modulo `modulus`, over the digits below it; the state is the answer.
+    """Return the machine for the sum modulo `modulus` of the digits read so far, which are below `modulus`.
+
+    The state is the answer.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
@@ -59,7 +64,9 @@ def digit_sum(modulus: int) -> Transducer:
 
 @cache
 def equal_ends(num_digits: int) -> Transducer:
-    """1 if the last digit read is the first one, else 0: the first digit and the answer, and a state before it.
+    """Return the machine that answers 1 if the last digit is the first one, else 0.
+
+    The state is the first digit and the answer; the start has no digit.
 
     Raises:
         ValueError: `num_digits` is not in 1 ... 10 (digits are single symbols).
@@ -81,13 +88,16 @@ def _check_digits(name: str, count: int) -> None:
 
 @cache
 def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
-    """Value modulo `modulus` of an expression of digits below it and the operators + - *, with * before + and -.
+    """Return the machine for the value modulo `modulus` of an expression, with * before + and -.
 
-    After an operand the state is (total of the finished terms, signed product that may still grow), and the answer is
-    their sum; after an operator it is what the next operand needs, and there is no answer. An operand after an operand,
-    or an operator where an operand is due, leads to a sink. There are modulus**2 states after an operand and as many
-    after *, `modulus` after each of + and - (the start is the state after "0+"), and the sink. With `leading_plus`
-    every expression begins with a +, for which there is one more state.
+    Expressions consist of digits below `modulus` and the operators + - *. After an operand, the state is the total of
+    the finished terms and the signed product that may still grow; the answer is their sum. After an operator, the
+    state is what the next operand needs, and the answer is `IGNORE`. An operand after an operand, or an operator where
+    an operand is due, leads to a sink.
+
+    After an operand and after * the machine has modulus**2 states each, after + and - `modulus` states each (the
+    start is the state after "0+"), and one sink. With `leading_plus`, expressions begin with a +, which needs one more
+    state.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
@@ -117,9 +127,9 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
 
 @cache
 def modular_arithmetic_equals(modulus: int, leading_plus: bool = False) -> Transducer:
-    """`modular_arithmetic` whose expressions may end with an =, which has the answer of the operand before it.
+    """Return `modular_arithmetic` for expressions that may end with an =, whose answer is the value before it.
 
-    There is a state for each answer after an =; all that follows leads to the sink, as an = does anywhere else.
+    Each answer has a state after its =. Every symbol after an =, or an = anywhere else, leads to the sink.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
@@ -136,10 +146,10 @@ def modular_arithmetic_equals(modulus: int, leading_plus: bool = False) -> Trans
 
 @cache
 def left_to_right_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
-    """Value modulo `modulus` of an expression of digits and the operators + - *, each applied to the value so far.
+    """Return the machine for the value modulo `modulus` of an expression, operators applied from left to right.
 
-    After an operand the state is the value, which is the answer; after an operator it is the value and the operator.
-    What is malformed leads to a sink, as in `modular_arithmetic`.
+    After an operand, the state is the value, which is the answer. After an operator, the state is the value and the
+    operator. Malformed expressions lead to a sink, as in `modular_arithmetic`.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
@@ -164,7 +174,7 @@ def left_to_right_arithmetic(modulus: int, leading_plus: bool = False) -> Transd
 
 @cache
 def bounded_dyck(depth: int) -> DFA:
-    """D_n, balanced strings of one kind of bracket nested at most n = `depth` deep.
+    """Return the automaton of D_n, balanced strings of one kind of bracket nested at most n = `depth` deep.
 
     The state is the number of open brackets; -1 is the sink of strings that no continuation balances within the depth.
 
@@ -184,29 +194,30 @@ def bounded_dyck(depth: int) -> DFA:
 
 @cache
 def exact_depth_dyck(depth: int) -> DFA:
-    """Balanced strings of one kind of bracket whose deepest nesting is exactly `depth`, which must be 1 or more."""
+    """Return the automaton of balanced strings whose deepest nesting is exactly `depth`, which must be 1 or more."""
+    # D_n contains D_(n-1), so the difference of the two languages is the strings of depth exactly n.
     return bounded_dyck(depth).product(bounded_dyck(depth - 1), np.greater).minimize()
 
 
 _TOMITA: dict[int, tuple[list[list[int]], list[int]]] = {
     1: ([[1, 0], [1, 1]], [0]),
     2: ([[2, 1], [0, 2], [2, 2]], [0]),
-    # Even run of 1s (or none), odd run of 1s, then odd and even runs of 0s after an odd run of 1s, sink.
+    # States: even number of 1s in the last run (or no 1), odd number, then an odd and an even run of 0s after it, sink.
     3: ([[0, 1], [2, 0], [3, 4], [2, 1], [4, 4]], [0, 1, 3]),
     4: ([[1, 0], [2, 0], [3, 0], [3, 3]], [0, 1, 2]),
     5: ([[2, 1], [3, 0], [0, 3], [1, 2]], [0]),
     6: ([[1, 2], [2, 0], [0, 1]], [0]),
     7: ([[0, 1], [2, 1], [2, 3], [4, 3], [4, 4]], [0, 1, 2, 3]),
 }
-"""Next states on 0 and 1, and the accepting states, of each language; state 0 is the start."""
+"""The next states on 0 and 1, and the accepting states, of each language; state 0 is the start."""
 
 
 @cache
 def tomita(index: int) -> DFA:
-    """Tomita's language of this index, 1 to 7, over 0 and 1; `lengthwise.tasks.regular.tomita` defines them.
+    """Return Tomita's language of this index, 1 to 7, over 0 and 1, as `lengthwise.tasks.regular.tomita` defines it.
 
     Raises:
-        ValueError: there is no language of this index.
+        ValueError: the index is not in 1 ... 7.
     """
     if index not in _TOMITA:
         raise ValueError(f"index: expected one of Tomita's languages 1 to 7, got {index}; choose one of them")

@@ -1,6 +1,6 @@
-"""Finite machines at the speed of memory: small tables, several symbols a look-up, all strings of a slab at a time.
+"""Fast look-ups of finite machines: small tables, several symbols per look-up, strings in slabs that fit into a cache.
 
-What each look-up computes is defined by the machine it is made from, in a method of the same name.
+Each look-up equals the method of the same name of its machine, which is the definition.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,26 +15,27 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import PAD
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 18
-"""The number of symbols of a slab, about: strings are read in slabs, which fit into a cache."""
+"""The approximate number of symbols in a slab of strings, small enough for a processor's cache."""
 
 MAX_ENTRIES = 1 << 14
-"""The maximal number of entries of a table of windows of symbols."""
+"""The largest number of entries of a table of windows of symbols."""
 
 MAX_ROWS_PER_CHUNK = 4096
-"""Strings that a machine reads side by side."""
+"""The largest number of strings that a machine reads at the same time."""
 
 FEW_STRINGS = 256
-"""So many strings, or more, are worth a look-up at one position of all of them."""
+"""From this number of strings on, one look-up per position for all strings is faster than composition."""
 
 MAX_ELEMENTS = 255
-"""Monoids up to this size are composed instead: an element is a byte, and their table fits into a cache."""
+"""The largest monoid whose elements are composed: an element is a byte, and the table fits into a cache."""
 
 
 class TreeLookup:
-    """`TreeMachine.final_classes` and `prefix_classes`, fast.
+    """Fast versions of `TreeMachine.final_classes` and `prefix_classes`.
 
-    Windows of C^m leaves are looked up at once, C classes at once above, and the nodes of all strings in a slab
-    together. In the tables, the class after the last stands for whatever the machine does not know.
+    One look-up reads a window of C^m leaves, and above them C classes, for the nodes of all strings in a slab
+    together. In the tables, one more class stands for every entry that the machine does not know, so that unknown
+    entries need no test until the end.
 
     Example:
         >>> from lengthwise.automata import library
@@ -51,17 +52,17 @@ class TreeLookup:
         table = np.full((self.base,) * self.chunk, self.unknown, dtype=kind)
         table[(slice(self.unknown),) * self.chunk] = np.where(machine.table < 0, self.unknown, machine.table)
         self.table = table.ravel()
-        # windows[m] has the class of every window of C^m leaves, the oldest leaf counting most
+        # windows[m] contains the class of every window of C^m leaves; the oldest leaf is the highest digit
         self.windows = [machine.leaves.astype(kind)]
         while (count := len(self.windows[-1])) ** self.chunk <= MAX_ENTRIES and count > 1:
             parts = np.indices((count,) * self.chunk).reshape(self.chunk, -1)
             self.windows.append(self._merged(self.windows[-1][parts]))
 
     def final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
-        """The class of every whole string.
+        """Return the class of every whole string.
 
         Raises:
-            ValueError: strings are empty or hold foreign symbols; the table lacks an entry that they need.
+            ValueError: strings are empty or contain foreign symbols; the table lacks an entry that they need.
         """
         batch, length = strings.shape
         levels = self._num_levels(strings)
@@ -83,10 +84,10 @@ class TreeLookup:
         return self._known(nodes[:, 0])
 
     def prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
-        """The class of every prefix of every string; errors as in `final_classes`.
+        """Return the class of every prefix of every string; errors as in `final_classes`.
 
-        At level l the node that ends at position t stands for the C^l positions up to t; prefix t is read at its own
-        depth. T log_C T look-ups a string.
+        At level l, the node that ends at position t covers the C^l positions up to t, and prefix t is read at its own
+        depth. This takes T log_C T look-ups per string, instead of T trees with T nodes each.
         """
         batch, length = strings.shape
         levels = self._num_levels(strings)
@@ -107,7 +108,7 @@ class TreeLookup:
         return self.machine.num_levels(strings.shape[1])
 
     def _classes_of_leaves(self, symbols: Int64[np.ndarray, "B N"], levels: int) -> Integer[np.ndarray, " B"]:
-        """The classes of windows of C^levels leaves, of which the last are these symbols and the others pads."""
+        """Return the classes of windows of C^levels leaves: pads, then these symbols."""
         base, width = len(self.windows[0]), self.chunk**levels
         leaves = np.zeros((len(symbols), width), dtype=np.min_scalar_type(base - 1))
         np.subtract(symbols, PAD, out=leaves[:, width - symbols.shape[1] :], casting="unsafe")
@@ -134,10 +135,10 @@ class TreeLookup:
 
 
 class StateLookup:
-    """`Semiautomaton.run` and `final_states` from one start, fast.
+    """Fast versions of `Semiautomaton.run` and `final_states` from one start.
 
-    Several symbols are looked up at once, at one position of all strings of a slab; of a few long strings, elements of
-    the transition monoid are composed as a tree does, in log T rounds, where it is small.
+    One look-up reads several symbols, at one position of all strings of a slab. For a few long strings and a small
+    monoid, elements of the transition monoid are composed like a tree, in log T rounds.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -154,7 +155,7 @@ class StateLookup:
         self._visited = {width: self._states_visited(width) for width in {1, self.width}}
 
     def run(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
-        """State after every symbol of every string.
+        """Return the state after every symbol of every string.
 
         Raises:
             ValueError: a symbol id lies outside 0 ... V-1.
@@ -167,7 +168,8 @@ class StateLookup:
         return states
 
     def final_states(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
-        """State at the end of every string; errors as in `run`."""
+        """Return the state at the end of every string; errors as in `run`."""
+        # Composition is associative, so a tree computes what a loop over the symbols does, with log T steps in NumPy.
         self.machine.check_strings(strings)
         if strings.shape[1] and len(strings) < FEW_STRINGS and self._composition is not None:
             states: np.ndarray = self._composition.machine.outputs[self._composition.final_classes(strings)]
@@ -179,7 +181,7 @@ class StateLookup:
 
     @cached_property
     def _composition(self) -> TreeLookup | None:
-        """The tree machine of the transition monoid, whose answers are states; None where the monoid is large."""
+        """The tree machine of the transition monoid, whose answers are states, or None if the monoid is large."""
         monoid = monoid_up_to(self.machine, MAX_ELEMENTS)
         if monoid is None:
             return None
@@ -187,7 +189,7 @@ class StateLookup:
         return TreeLookup(TreeMachine(self.machine.symbols, leaves, monoid.table, monoid.maps[:, self.start]))
 
     def _states_visited(self, width: int) -> Integer[np.ndarray, "N K"]:
-        """The states after each number of symbols, from state q on a window of code c at entry ``q V^width + c``."""
+        """Return the states after each symbol of a window; the entry of state q and code c is ``q V^width + c``."""
         states, symbols = self.machine.num_states, self.machine.num_symbols
         state = np.repeat(np.arange(states), symbols**width)
         visited = []
@@ -200,9 +202,9 @@ class StateLookup:
     def _entries(
         self, strings: Int64[np.ndarray, "B T"]
     ) -> Iterator[tuple[slice, slice, int, Int64[np.ndarray, "N R"]]]:
-        """Slab by slab: its rows and columns, the width of its windows, and which entry each of them has in each row.
+        """Yield, for each slab, its rows and columns, the width of its windows, and each window's entry in each row.
 
-        The slabs of some rows follow one another from left to right, a narrow one first.
+        The slabs of the same rows follow one another from left to right, the one with narrow windows first.
         """
         batch, length = strings.shape
         symbols, max_rows = self.machine.num_symbols, min(max(batch, 1), MAX_ROWS_PER_CHUNK)
@@ -232,7 +234,7 @@ class StateLookup:
 def _codes(
     parts: Integer[np.ndarray, "C *N"] | Sequence[Integer[np.ndarray, "*N"]], base: int
 ) -> Integer[np.ndarray, "*N"]:
-    """The numbers whose digits these are, the first counting most."""
+    """Return the numbers with these digits, the highest digit first."""
     codes: np.ndarray = parts[0].astype(np.min_scalar_type(base ** len(parts) - 1))
     for part in parts[1:]:
         codes *= base
@@ -243,7 +245,7 @@ def _codes(
 def _delayed(
     nodes: Integer[np.ndarray, "B T"], distance: int, pad: Integer[np.ndarray, " _"]
 ) -> Integer[np.ndarray, "B T"]:
-    """What stands at this distance to the left of each position; pads before the start."""
+    """Return the nodes at this distance to the left of each position, or pads before the start."""
     distance = min(distance, nodes.shape[1])
     delayed = np.empty_like(nodes)
     delayed[:, :distance] = pad

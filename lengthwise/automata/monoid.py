@@ -1,4 +1,4 @@
-"""Transition monoids: the finitely many things that strings do to the states of a machine."""
+"""Transition monoids: the finitely many maps of states that strings make."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,29 +10,30 @@ from jaxtyping import Int64
 from lengthwise.automata.semiautomaton import Semiautomaton
 
 MAX_ELEMENTS = 20_000
+"""The largest number of elements of a monoid that is computed."""
 
 MAX_ENTRIES = 50_000_000
-"""The maximal numbers in the maps of all elements: 0.4 GB, and as much for looking them up."""
+"""The largest number of entries in the maps of all elements: 0.4 GB, and as much for looking them up."""
 
 MAX_TABLED = 4_000
-"""The maximal number of elements whose products are kept in a table: 0.13 GB."""
+"""The largest number of elements whose products are kept in a table: 0.13 GB."""
 
 
 def max_elements(machine: Semiautomaton) -> int:
-    """How many elements are counted of a machine's transition monoid, if nothing else is said."""
+    """Return the default limit on the number of elements of a machine's transition monoid."""
     return min(MAX_ELEMENTS, max(1, MAX_ENTRIES // machine.num_states))
 
 
 @dataclass(frozen=True, eq=False)
 class TransitionMonoid:
-    """The maps of states to states that strings make, under "first this string, then that one".
+    """The maps of states to states that strings make; in a product, the first string acts first.
 
-    ``maps[m, q]`` is the state that element m leads to from state q; element 0 is the identity, that of the empty
-    string, and elements are numbered in order of their shortest string. ``graph[m, v]`` is the element of a string of
-    element m followed by symbol v. Made by `transition_monoid`.
+    ``maps[m, q]`` is the state to which element m leads from state q. Element 0 is the identity, which belongs to the
+    empty string. Elements are numbered in order of their shortest strings. ``graph[m, v]`` is the element of a string
+    of element m followed by symbol v. Made by `transition_monoid`.
 
-    Of the machine of a minimal DFA this is the syntactic monoid: two strings are the same element when no context tells
-    them apart.
+    For a minimal DFA this is the syntactic monoid: two strings have the same element if and only if no context
+    distinguishes them.
     """
 
     symbols: tuple[str, ...]
@@ -52,12 +53,12 @@ class TransitionMonoid:
 
     @cached_property
     def semiautomaton(self) -> Semiautomaton:
-        """The machine whose state is the element of what was read; its start is state 0."""
+        """The machine whose state is the element of the symbols read so far; its start is state 0."""
         return Semiautomaton(self.graph, self.symbols)
 
     @cached_property
     def words(self) -> tuple[tuple[str, ...], ...]:
-        """The shortest string of each element (of several, the first in symbol order)."""
+        """The shortest string of each element; if several are as short, the first in symbol order."""
         words: list[tuple[str, ...]] = [()]
         for parent, symbol in self._parents[1:]:
             words.append((*words[parent], self.symbols[symbol]))
@@ -67,8 +68,8 @@ class TransitionMonoid:
     def table(self) -> Int64[np.ndarray, "M M"]:
         """``table[a, b]`` is the element of a string of element a followed by one of element b.
 
-        Column b follows from that of its shortest string without the last symbol: M^2 look-ups, no maps compared, and
-        8 M^2 bytes.
+        Column b follows from the column of b's shortest string without its last symbol. So M^2 look-ups suffice and no
+        maps are compared. The table takes 8 M^2 bytes.
         """
         columns = np.empty((self.size, self.size), dtype=np.int64)
         columns[0] = np.arange(self.size)
@@ -77,7 +78,7 @@ class TransitionMonoid:
         return columns.T
 
     def products(self, first: Int64[np.ndarray, "*N"], then: Int64[np.ndarray, "*N"]) -> Int64[np.ndarray, "*N"]:
-        """``table[first, then]``; of many elements, whose table would be large, by the shortest strings of `then`."""
+        """Return ``table[first, then]``; a large monoid follows the shortest strings of `then` instead of a table."""
         if self.size <= MAX_TABLED:
             return np.asarray(self.table[first, then])
         product = first
@@ -87,7 +88,7 @@ class TransitionMonoid:
 
     @cached_property
     def _strings(self) -> Int64[np.ndarray, "M L"]:
-        """The shortest string of each element, -1 behind its last symbol."""
+        """The shortest string of each element as symbol ids, filled up with -1."""
         lengths = np.zeros(self.size, dtype=np.int64)
         for element, (parent, _) in enumerate(self._parents[1:], start=1):
             lengths[element] = lengths[parent] + 1
@@ -99,42 +100,46 @@ class TransitionMonoid:
 
     @cached_property
     def _parents(self) -> list[tuple[int, int]]:
-        """For each element, one with a shorter string and the symbol that leads from there."""
+        """For each element, an element with a shorter string and the symbol that leads from there."""
+        # Elements are numbered breadth first, so the first entry of an element in the graph comes from the parent
+        # with the shortest string.
         _, first = np.unique(self.graph, return_index=True)
         first_entries = dict(zip(self.graph.ravel()[first].tolist(), first.tolist(), strict=True))
         return [(-1, -1), *(divmod(first_entries[m], len(self.symbols)) for m in range(1, self.size))]
 
     def element(self, string: Sequence[int]) -> int:
-        """The element of a string of symbol ids."""
+        """Return the element of a string of symbol ids."""
         return int(self.semiautomaton.final_states(np.array([string], dtype=np.int64).reshape(1, -1))[0])
 
     @property
     def zero(self) -> int | None:
         """The element z with z a = a z = z for every a, or None."""
-        # All z with z a = z for every a form a left ideal: a sole one is the zero, and next to a zero there is no
-        # other.
+        # If z a = z for all a, then (a z) b = a z, so all such z form a left ideal. If z is the only one, a z = z for
+        # all a, and z is the zero. A zero excludes others: another y has y z = y, but y z = z.
         left_zeros = np.flatnonzero((self.graph == np.arange(self.size)[:, None]).all(1))
         return int(left_zeros[0]) if len(left_zeros) == 1 else None
 
     @property
     def is_group(self) -> bool:
-        """Whether every element has an inverse: whether every symbol permutes the states."""
+        """True if every element has an inverse, that is, if every symbol permutes the states."""
+        # A finite monoid of permutations is a group, as the inverse of a permutation is a power of it.
         maps = np.sort(self.maps[self.generators], axis=1)
         return bool((maps == np.arange(self.maps.shape[1])).all())
 
     @property
     def is_commutative(self) -> bool:
-        """Whether the order of the symbols never matters."""
+        """True if the order of the symbols never matters: it suffices that generators commute."""
         pairs = self.graph[self.generators]
         return bool((pairs == pairs.T).all())
 
     @property
     def is_aperiodic(self) -> bool:
-        """Whether repeating a string often enough changes nothing more (x^n = x^(n+1)): no group but of one element.
+        """True if x^n = x^(n+1) for every x and some n, that is, if the monoid contains no group of two or more.
 
-        For the minimal DFA of a language: whether the language is star-free (Schützenberger). A map of Q states that
-        has no longer cycles settles within Q - 1 repetitions.
+        A minimal DFA has an aperiodic monoid if and only if its language is star-free (Schützenberger's theorem).
         """
+        # A map of Q states without longer cycles is constant along each path after at most Q - 1 steps. So one power
+        # n >= Q - 1, by repeated squaring, decides whether any n exists.
         power = self.maps
         for _ in range((self.maps.shape[1] - 1).bit_length()):
             power = np.take_along_axis(power, power, axis=1)
@@ -142,10 +147,10 @@ class TransitionMonoid:
 
 
 def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> TransitionMonoid:
-    """Close the symbols' maps under composition, breadth first.
+    """Return the closure of the symbols' maps under composition, breadth first.
 
     Raises:
-        ValueError: there are more than `maximum` elements, by default `max_elements`; Q states can have as many as Q^Q.
+        ValueError: the monoid has over `maximum` elements, by default `max_elements`; Q states can have as many as Q^Q.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -176,7 +181,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
 
 
 def monoid_up_to(machine: Semiautomaton, maximum: int | None = None) -> TransitionMonoid | None:
-    """The `transition_monoid`, or None where there are more than `maximum` elements."""
+    """Return the `transition_monoid`, or None if it has more than `maximum` elements."""
     try:
         return transition_monoid(machine, maximum)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Whether the merges of a tree machine are the products of a monoid."""
+"""Check whether the merges of a tree machine are the products of a monoid."""
 
 from typing import NamedTuple
 
@@ -9,12 +9,12 @@ from lengthwise.automata.tree_machine import TreeMachine
 
 
 class MonoidLaws(NamedTuple):
-    """How far a table is that of a monoid whose identity is the pad, as far as its entries decide it.
+    """Counts of how far a table is a monoid's, with the pad as identity, among the entries that are known.
 
-    `pad_is_identity`: no known window of pads around one class is another class. With ``a b`` for the window of pads, a
-    and b, `num_decided` counts the triples for which both ``(a b) c`` and ``a (b c)`` are known, and for C > 2 also the
-    windows ``k_1 ... k_C`` for which both their class and ``((k_1 k_2) ...) k_C`` are; in `num_violations` of these the
-    two differ.
+    `pad_is_identity`: no known window of pads around one class has another class. Let ``a b`` be the class of the
+    window of pads, a and b. `num_decided` counts the triples for which ``(a b) c`` and ``a (b c)`` are both known. For
+    C > 2 it also counts the windows ``k_1 ... k_C`` whose class and ``((k_1 k_2) ...) k_C`` are both known.
+    `num_violations` counts those for which the two differ.
     """
 
     pad_is_identity: bool
@@ -23,7 +23,7 @@ class MonoidLaws(NamedTuple):
 
 
 def monoid_laws(machine: TreeMachine) -> MonoidLaws:
-    """Try the laws on all classes; of use for a reduced machine, in which one class stands for one behavior.
+    """Check the laws on all classes; meant for a reduced machine, in which each class is a separate behavior.
 
     Example:
         >>> from lengthwise.automata import library
@@ -56,11 +56,11 @@ def monoid_laws(machine: TreeMachine) -> MonoidLaws:
 def _products(
     product: Int64[np.ndarray, "K K"], first: Int64[np.ndarray, "*#N"] | np.int64, second: Int64[np.ndarray, "*#N"]
 ) -> Int64[np.ndarray, "*N"]:
-    """Products of classes; -1 where one of the two, or their product, is unknown."""
+    """Return products of classes, -1 if a factor or the product is unknown."""
     return np.where((first >= 0) & (second >= 0), product[first, second], -1)
 
 
 def _compared(one: Int64[np.ndarray, "*N"], other: Int64[np.ndarray, "*N"]) -> tuple[int, int]:
-    """At how many entries both are known, and at how many of these they differ."""
+    """Return the number of entries that are known in both, and the number of these that differ."""
     decided = (one >= 0) & (other >= 0)
     return int(decided.sum()), int((decided & (one != other)).sum())

@@ -1,4 +1,4 @@
-"""Random regular languages: minimal automata drawn by number of states and of symbols, the same on every machine."""
+"""Random regular languages: minimal automata of given numbers of states and symbols, the same on every machine."""
 
 from functools import lru_cache
 from hashlib import shake_256
@@ -10,29 +10,29 @@ from lengthwise.automata.dfa import DFA
 from lengthwise.automata.semiautomaton import Semiautomaton
 
 MEMORY_LENGTH = 40
-"""Random symbols after which states have to be apart."""
+"""The number of random symbols after which states must still be apart."""
 
 MAX_ATTEMPTS = 20_000
-"""Automata drawn before a family is said to have no more; a few dozen are usual."""
+"""The largest number of automata that are drawn for one language; a few dozen are usual."""
 
 
 @lru_cache(maxsize=256)
 def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
-    """A random minimal automaton of exactly this many states, over the first letters of the alphabet.
+    """Return a random minimal automaton of exactly this many states, over the first letters of the alphabet.
 
-    The next states are independent and uniform, accepting states are fair coins, and the start is state 0. It is drawn
-    again, attempt after attempt, until
+    Next states are independent and uniform, accepting states are fair coins, and the start is state 0. Automata are
+    drawn until one meets three conditions:
 
-    - all states can be reached and no two of them behave alike, so that it is minimal as it was drawn;
-    - from length Q on every length has strings inside and outside (`is_always_mixed`);
-    - of all pairs of states at least half are still apart after 40 random symbols (`num_apart`). Most random automata
-      forget: what they answer is settled by the last dozen symbols, and a window of these solves the language.
+    - All states are reachable and no two behave alike, so the drawn automaton is minimal.
+    - Every length from Q on has strings inside and outside (`is_always_mixed`).
+    - At least half of all pairs of states are still apart after 40 random symbols (`num_apart`). Most random automata
+      forget: the last dozen symbols decide the answer, so that a model with a short window solves the language.
 
-    All decisions are made in integers, and the draws are the digest SHAKE-256 of the sizes, the seed and the attempt:
-    no generator of a library takes part, so the language is the same on every machine and with every version.
+    All decisions use integers, and all draws come from the digest SHAKE-256 of the sizes, the seed and the attempt. No
+    library's generator takes part, so the language is the same on every machine and with every version.
 
     Raises:
-        ValueError: of 20,000 automata none is taken; the family has hardly any of that size.
+        ValueError: none of 20,000 automata meets the conditions; the family has hardly any automaton of this size.
 
     Example:
         >>> language = random_language(4, 2, seed=0)
@@ -52,7 +52,7 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
 
 
 def is_worth_learning(language: DFA) -> bool:
-    """Whether an automaton is minimal, mixed at every length from Q on, and remembers (`random_language`)."""
+    """Return whether an automaton is minimal, mixed at every length from Q on, and remembers (`random_language`)."""
     num_states, num_symbols = language.semiautomaton.table.shape
     pairs = num_states * (num_states - 1)
     return (
@@ -63,10 +63,10 @@ def is_worth_learning(language: DFA) -> bool:
 
 
 def is_always_mixed(language: DFA) -> bool:
-    """Whether every length from Q on, however long, has strings inside and strings outside.
+    """Return whether every length from Q on, however long, has strings inside and strings outside.
 
-    The set of states that strings of length T lead to decides that of length T + 1, so the sets repeat sooner or later.
-
+    The set of states that strings of length T lead to determines the set of length T + 1. There are finitely many such
+    sets, so the sequence repeats, and a repeated set decides all greater lengths.
     Example:
         >>> from lengthwise.automata import library
         >>> is_always_mixed(library.tomita(6)), is_always_mixed(library.tomita(2))
@@ -86,7 +86,9 @@ def is_always_mixed(language: DFA) -> bool:
 
 
 def num_apart(machine: Semiautomaton, length: int) -> int:
-    """How many combinations of a string and of two states, in order, lead to different states: an exact integer.
+    """Return the number of combinations of a string and two states, in order, that lead to different states.
+
+    The result is an exact integer.
 
     Divided by V^T Q (Q - 1), it is the probability that two random states are still apart after a random string.
 
@@ -104,7 +106,7 @@ def num_apart(machine: Semiautomaton, length: int) -> int:
 
 
 def _draw(num_states: int, num_symbols: int, seed: int, attempt: int) -> DFA:
-    """Next states are remainders of 64 bits of the digest, uniform but for 2^-59; accepting states are their parity."""
+    """Draw next states as remainders of 64 bits of the digest (uniform up to 2^-59) and acceptance as their parity."""
     size = num_states * num_symbols
     text = f"random regular language: {num_states} states, {num_symbols} symbols, seed {seed}, attempt {attempt}"
     words = np.frombuffer(shake_256(text.encode()).digest(8 * (size + num_states)), dtype="<u8")

@@ -1,4 +1,4 @@
-"""Partition refinement and comparison of machines, each with a slow form that defines it."""
+"""Partition refinement and comparison of machines, each with a slow version that defines it."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ Pair = tuple[int, int]
 
 
 def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
-    """Return the block of each state in the coarsest partition that the symbols respect and that tells labels apart.
+    """Return the block of each state in the coarsest partition that separates labels and that symbols respect.
 
-    Takes of the order of Q V log Q steps. Most machines are done after a few of Moore's rounds, which NumPy runs at
-    once on all states. Machines with long shortest distinguishing strings are left to Hopcroft's algorithm.
+    This takes in the order of Q V log Q steps. Most machines need only a few of Moore's rounds, which NumPy runs on all
+    states at once. Machines with long shortest distinguishing strings are left to Hopcroft's algorithm.
 
     Example:
         >>> coarsest_partition(np.array([[1], [2], [3], [0]]), np.array([0, 1, 0, 1])).tolist()
@@ -22,8 +22,10 @@ def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray
     Source: Hopcroft, "An n log n algorithm for minimizing states in a finite automaton" (1971).
     Differs from the source: begins with rounds of Moore's refinement; symbols that act alike count as one.
     """
-    table = np.unique(table, axis=1)
+    table = np.unique(table, axis=1)  # symbols that act alike split alike
     blocks, num_blocks = _numbered(labels), 0
+    # Moore's theorem: after k rounds, two states share a block if and only if no string of up to k symbols separates
+    # them. Each round sorts once per symbol, so a logarithm of rounds costs little more than Hopcroft's algorithm.
     for _ in range(len(table).bit_length()):
         num_blocks = int(blocks.max()) + 1
         blocks = _moore_round(table, blocks)
@@ -35,7 +37,7 @@ def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray
 def coarsest_partition_by_rounds(
     table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]
 ) -> Int64[np.ndarray, " Q"]:
-    """Return the same partition by Moore's rounds alone: the definition of `coarsest_partition`, quadratic in Q."""
+    """Return the same partition by Moore's rounds alone, in time quadratic in Q; defines `coarsest_partition`."""
     blocks, num_blocks = _numbered(labels), 0
     while num_blocks < blocks.max() + 1:
         num_blocks = int(blocks.max()) + 1
@@ -49,9 +51,9 @@ def _numbered(labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
 
 
 def _moore_round(table: Int64[np.ndarray, "Q V"], blocks: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
-    """Split blocks by the blocks that each symbol leads to."""
+    """Split blocks by the blocks to which each symbol leads."""
     before, num_before = blocks, int(blocks.max()) + 1
-    for column in table.T:  # one number for each pair of blocks: many times as fast as rows of them
+    for column in table.T:  # one number for each pair of blocks: many times as fast as unique rows
         blocks = _numbered(blocks * num_before + before[column])
     return blocks
 
@@ -61,7 +63,7 @@ def _split_by_smaller_halves(
 ) -> Int64[np.ndarray, " Q"]:
     """Refine a partition by Hopcroft's algorithm.
 
-    `states` lists the states block by block, and `at` is where each state is in that list.
+    `states` lists the states block by block, and `at` contains the index of each state in that list.
     """
     num_states, num_symbols = table.shape
     by_target = np.argsort(table, axis=None, kind="stable")
@@ -97,9 +99,10 @@ def _split_by_smaller_halves(
                 stop = end[block]
                 if middle == stop:
                     continue
-                # The smaller half becomes the new block. Only it has to wait: if the old block still waits, both do
-                # now, and if it was used before, one half and the whole split as both halves do. So a state waits at
-                # most log Q times.
+                # Hopcroft: the smaller half becomes the new block, and only it has to wait. If the old block still
+                # waits, both halves do now. If it was used before, the split by the whole block and by one half implies
+                # the split by the other half. The block of a waiting state at least halves, so each state waits at
+                # most log2 Q times.
                 new = len(first)
                 is_front_smaller = 2 * count <= stop - begin
                 halves = [(begin, middle), (middle, stop)]
@@ -122,9 +125,9 @@ def first_difference(
 ) -> list[int] | None:
     """Return the shortest string after which two machines have different labels, or None.
 
-    The first string in symbol order is returned if several are as short. A state with the `ignored` label counts as
-    unlabeled and differs from no state. The search looks at fewer pairs than the machines have states, plus pairs from
-    which a string leads to an unlabeled state.
+    If several strings are as short, the first in symbol order is returned. A state with the `ignored` label is
+    unlabeled and differs from no state. The search visits fewer pairs than the machines have states together, plus the
+    pairs from which a string leads to an unlabeled state.
 
     Example:
         >>> ring = lambda size: [[(state + 1) % size] for state in range(size)]
@@ -134,11 +137,10 @@ def first_difference(
     Source: Hopcroft and Karp, "A linear algorithm for testing equivalence of finite automata" (1971).
     Differs from the source: pairs are met in the order of their shortest strings; unlabeled states are allowed.
     """
-    # Pairs that were met are known to differ after no string or to lead to a string that is found. Equality of labels
-    # is transitive, so a pair whose states are linked by a chain of such pairs adds nothing: a string w that tells it
-    # apart tells a pair of the chain apart, and that pair was met after an earlier string. The first string that
-    # tells the starts apart therefore never leads to a pair that is skipped. An unlabeled state breaks such a chain,
-    # so only states after which all strings have labels are linked.
+    # Hopcroft and Karp: equality of labels is transitive, so a pair whose states are linked by a chain of visited
+    # pairs adds nothing. A string that separates such a pair also separates a pair of the chain, which an earlier
+    # string reached. So the first string that separates the starts never passes through a skipped pair. An unlabeled
+    # state breaks transitivity, so only states after which all strings have labels are linked.
     always_labeled = [_always_labeled(table, own, ignored) for table, own in zip(tables, labels, strict=True)]
     offset = len(tables[0])
     parent = list(range(offset + len(tables[1])))
@@ -151,7 +153,7 @@ def first_difference(
 
     came_from: dict[Pair, tuple[Pair, int]] = {starts: (starts, -1)}
     order = [starts]
-    for pair in order:  # which grows
+    for pair in order:  # the list grows inside the loop
         p, q = pair
         if _differ(labels[0][p], labels[1][q], ignored):
             return _string_to(pair, came_from)
@@ -175,10 +177,10 @@ def first_difference_of_all_pairs(
     *,
     ignored: int | None = None,
 ) -> list[int] | None:
-    """Return the same string by a search of all pairs: the definition of `first_difference`."""
+    """Return the same string by a search of all pairs; defines `first_difference`."""
     came_from: dict[Pair, tuple[Pair, int]] = {starts: (starts, -1)}
     order = [starts]
-    for pair in order:  # which grows
+    for pair in order:  # the list grows inside the loop
         if _differ(labels[0][pair[0]], labels[1][pair[1]], ignored):
             return _string_to(pair, came_from)
         for symbol, after in enumerate(zip(tables[0][pair[0]], tables[1][pair[1]], strict=True)):
@@ -212,7 +214,7 @@ def _always_labeled(table: Sequence[Sequence[int]], labels: Sequence[int], ignor
             predecessors[target].append(source)
     for state in unlabeled:
         always[state] = False
-    for state in unlabeled:  # which grows
+    for state in unlabeled:  # the list grows inside the loop
         for source in predecessors[state]:
             if always[source]:
                 always[source] = False

@@ -20,26 +20,30 @@ from lengthwise.automata.regex_syntax import (
 from lengthwise.automata.semiautomaton import MAX_TRANSITIONS, Semiautomaton, check_characters, explore
 
 MAX_STATES = 50_000
-"""Sets of positions, half a kilobyte each; symbols that the pattern treats alike are enumerated as one."""
+"""The largest number of sets of positions, half a kilobyte each."""
 
 
 def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
-    r"""The smallest DFA that accepts exactly the strings that the whole pattern matches.
+    r"""Return the smallest DFA that accepts exactly the strings that match the whole pattern.
 
-    Symbols are single characters. A pattern is made of symbols, ``.`` (any symbol), ``[ab]``, ``[a-c]`` and ``[^ab]``
-    (one of these, one of the others), groups ``( )``, alternatives ``|``, and the repetitions ``*``, ``+``, ``?``,
-    ``{m}``, ``{m,}`` and ``{m,n}``, one at a time. Nothing at all matches the empty string. ``\`` before one of these
-    special characters, or before ``-``, makes it a symbol; blanks are symbols. The whole string is matched: there are
-    neither anchors ``^`` and ``$`` nor classes such as ``\d``. `alphabet` says which symbols there are, in the order of
-    their ids; by default those that the pattern names, sorted.
+    Symbols are single characters. A pattern consists of
 
-    Glushkov's position automaton, made deterministic by sets of positions (bits of an integer) and minimized.
+    - symbols, ``.`` (any symbol), ``[ab]`` and ``[a-c]`` (one of these), ``[^ab]`` (one of the others);
+    - groups ``( )`` and alternatives ``|``;
+    - the repetitions ``*``, ``+``, ``?``, ``{m}``, ``{m,}`` and ``{m,n}``, one at a time.
+
+    An empty pattern or part matches the empty string. ``\`` before one of these special characters, or before ``-``,
+    makes it a symbol; blanks are symbols. The whole string is matched, so anchors ``^`` and ``$`` do not exist, and
+    neither do classes such as ``\d``. `alphabet` lists the symbols in the order of their ids; by default it is the
+    symbols that the pattern names, sorted.
+
+    The construction is Glushkov's position automaton, determinized by sets of positions and minimized.
 
     Raises:
-        ValueError: the pattern has an error (the message says where); it has more than 100,000 characters, or 2,000
-            symbols once its bounds are written out; it needs more than 50,000 states before it is minimized, or
-            10,000,000 transitions; the alphabet is not made of distinct single characters, or lacks a symbol that the
-            pattern names.
+        ValueError: the pattern has an error, whose position the message gives; it has more than 100,000 characters, or
+            2,000 symbols once its bounds are written out; it needs more than 50,000 states before it is minimized, or
+            10,000,000 transitions; the alphabet does not consist of distinct single characters, or lacks a symbol of
+            the pattern.
 
     Example:
         >>> ends_in_abb = dfa_from_regex("(a|b)*abb")
@@ -57,7 +61,7 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     positions = _Positions(pattern)
     whole = positions.add(node)
     reads = positions.by_symbol(symbols)
-    # Symbols that are read at the same positions lead everywhere to the same states: the first of each kind suffices.
+    # Symbols that are read at the same positions lead to the same states everywhere, so one of each kind is explored.
     first_of_kind = {read_at: symbol for symbol, read_at in reversed(reads.items())}
     kinds = [symbol for symbol in symbols if first_of_kind[reads[symbol]] == symbol]
     smallest = _smallest(positions, whole, {symbol: reads[symbol] for symbol in kinds})
@@ -72,11 +76,11 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
 
 
 def _smallest(positions: "_Positions", whole: "_Fragment", reads: Mapping[str, int]) -> DFA:
-    """The smallest automaton over these symbols, by the sets of positions that strings lead to."""
-    start = 1 << len(positions.sets)
+    """Return the smallest automaton over these symbols: the subset construction on positions, then minimization."""
+    start = 1 << len(positions.sets)  # a set of positions is the bits of an integer; the start is one bit more
     seen = {start}
 
-    @lru_cache(maxsize=1)  # all symbols are read from one state in turn
+    @lru_cache(maxsize=1)  # `explore` reads all symbols from one state in turn
     def successors_of(state: int) -> int:
         return (
             whole.first
@@ -95,12 +99,12 @@ def _smallest(positions: "_Positions", whole: "_Fragment", reads: Mapping[str, i
         return new_positions
 
     machine, states = explore(tuple(reads), start, step)
-    ends = whole.last | (start if whole.nullable else 0)
+    ends = whole.last | (start if whole.nullable else 0)  # Glushkov: a string ends where the pattern can end
     return DFA(machine, 0, np.array([bool(state & ends) for state in states])).minimize()
 
 
 def named_symbols(pattern: str) -> tuple[str, ...]:
-    """The symbols that a pattern names, sorted; errors of the pattern as in `dfa_from_regex`.
+    """Return the symbols that a pattern names, sorted; errors of the pattern as in `dfa_from_regex`.
 
     Example:
         >>> named_symbols("(b|[^a])*")
@@ -112,7 +116,7 @@ def named_symbols(pattern: str) -> tuple[str, ...]:
 
 
 class _Fragment(NamedTuple):
-    """Of a part of a pattern: whether it matches nothing at all, and where its strings can begin and end."""
+    """Properties of a part of a pattern: whether it matches the empty string, and its first and last positions."""
 
     nullable: bool
     first: int
@@ -120,7 +124,7 @@ class _Fragment(NamedTuple):
 
 
 class _Positions:
-    """The symbols of a pattern, bounds written out, and which position can follow which; sets of them are integers."""
+    """The symbols of a pattern with bounds written out, and the positions that can follow each; sets are integers."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -128,7 +132,7 @@ class _Positions:
         self.successors: list[int] = []
 
     def by_symbol(self, symbols: Sequence[str]) -> dict[str, int]:
-        """The positions at which each symbol can be read."""
+        """Return the positions at which each symbol can be read."""
         others = sum(1 << p for p, known in enumerate(self.sets) if known.others)
         reads = dict.fromkeys(symbols, others)
         for p, known in enumerate(self.sets):
@@ -137,7 +141,7 @@ class _Positions:
         return reads
 
     def add(self, node: Node) -> _Fragment:
-        """Write out a node behind what is there."""
+        """Add the positions of a node after all positions so far."""
         if isinstance(node, SymbolSet):
             return self._add_position(node)
         if isinstance(node, Concatenation):
@@ -159,7 +163,7 @@ class _Positions:
         return _Fragment(False, 1 << (len(self.sets) - 1), 1 << (len(self.sets) - 1))
 
     def _add_repeated(self, node: Repeat) -> _Fragment:
-        """m copies, then n - m that may be left out; without an upper bound the last copy follows itself."""
+        """Add m copies, then n - m optional ones; without an upper bound, the last copy can follow itself."""
         whole = _Fragment(True, 0, 0)
         copies = max(node.minimum, 1) if node.maximum is None else node.maximum
         for copy in range(copies):

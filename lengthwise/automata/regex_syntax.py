@@ -1,14 +1,19 @@
-"""The syntax of regular expressions: parts of an expression, and the parser that finds them."""
+"""The syntax of regular expressions: the parts of an expression, and its parser."""
 
 from dataclasses import dataclass
 from typing import NoReturn
 
 MAX_CHARACTERS = 100_000
+"""The largest number of characters in a pattern."""
+
 MAX_POSITIONS = 2_000
+"""The largest number of symbols in a pattern once its bounds are written out."""
+
 MAX_GROUP_DEPTH = 50
+"""The largest number of groups inside one another; the parser is recursive, so it also protects Python's stack."""
 
 SPECIAL = "\\.[](){}|*+?^$"
-"""Characters that are symbols only after a backslash."""
+"""Characters that mean themselves only after a backslash."""
 
 
 _WAYS_OUT = {
@@ -23,12 +28,12 @@ _WAYS_OUT = {
     **dict.fromkeys("123456789kg", "write the group again: what it matched is not remembered"),
     **dict.fromkeys("pPhHRX", "write the characters themselves, between [ and ]"),
 }
-"""What to write for escapes of other dialects."""
+"""What to write instead of escapes of other dialects."""
 
 
 @dataclass(frozen=True)
 class SymbolSet:
-    """One symbol of these, or, for `others`, one of all others."""
+    """One symbol of a set, or with `others` one symbol outside of the set."""
 
     symbols: frozenset[str]
     others: bool = False
@@ -36,21 +41,21 @@ class SymbolSet:
 
 @dataclass(frozen=True)
 class Concatenation:
-    """One part after the other; no part matches the empty string."""
+    """Parts one after the other; without parts, the empty string."""
 
     parts: "tuple[Node, ...]"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the options."""
+    """One of several options."""
 
     options: "tuple[Node, ...]"
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """`minimum` to `maximum` times in a row; any number from `minimum` on where `maximum` is None."""
+    """Repetitions, `minimum` to `maximum` times in a row, without an upper bound if `maximum` is None."""
 
     inner: "Node"
     minimum: int
@@ -60,17 +65,17 @@ class Repeat:
 Node = SymbolSet | Concatenation | Choice | Repeat
 
 EMPTY = Concatenation(())
-"""Matches the empty string alone. The parser keeps it nowhere but as one option of a choice: else repeats of it would
-be written out as many times as there are repeats around them, without a symbol that counts."""
+"""Matches the empty string alone. The parser keeps it only as an option of a choice. Otherwise nested repeats of it
+would be written out without a symbol that counts towards the limit."""
 
 
 def quoted(pattern: str) -> str:
-    """A pattern, or its beginning, in quotes."""
+    """Return a pattern, or its beginning, in quotes."""
     return repr(pattern) if len(pattern) <= 40 else repr(pattern[:37] + "...")
 
 
 class Parser:
-    """Recursive descent: alternatives of sequences of repeated atoms; `named` collects the symbols that occur."""
+    """A recursive-descent parser: alternatives of sequences of repeated atoms; `named` collects the symbols."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -80,7 +85,7 @@ class Parser:
         self.named: set[str] = set()
 
     def parse(self) -> Node:
-        """Return the parts of the whole pattern; an error is a ValueError that says where."""
+        """Return the syntax tree of the whole pattern; an error is a ValueError that names its position."""
         if len(self.pattern) > MAX_CHARACTERS:
             raise ValueError(f"pattern: {quoted(self.pattern)} has more than {MAX_CHARACTERS:,} characters; shorten it")
         node = self._alternatives()
@@ -92,7 +97,7 @@ class Parser:
         return self.pattern[self.position : self.position + 1]
 
     def _take(self, characters: str) -> str:
-        """The next character if it is one of these, which is then read, else nothing."""
+        """Read and return the next character if it is one of these, else return an empty text."""
         character = self._next()
         if not character or character not in characters:
             return ""
@@ -189,7 +194,7 @@ class Parser:
         return SymbolSet(frozenset(symbols), others)
 
     def _range(self, expected: str) -> set[str]:
-        """A symbol, or those from one to another; where nothing is between, a ``-`` is a symbol."""
+        """Read a symbol or a range of symbols; a ``-`` at the end of the class is a symbol."""
         start, first = self.position, self._symbol(expected)
         if self._next() != "-" or self.pattern[self.position + 1 : self.position + 2] in ("", "]"):
             return {first}

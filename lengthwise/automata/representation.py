@@ -1,4 +1,4 @@
-"""What strings do to a finite machine, in zeros and ones: vectors whose products of entries join strings."""
+"""Representations of strings by vectors of zeros and ones, such that products of entries concatenate strings."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -11,11 +11,11 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 
 MAX_CORRECTIONS = 1_000
-"""Rounds of the perceptron rule before a linear read-out is given up."""
+"""The number of rounds of the perceptron rule after which the search for a linear read-out ends."""
 
 
 class Products(NamedTuple):
-    """How the vectors a_1 ... a_C of C strings give that of the strings in a row.
+    """The rule that computes the vector of C concatenated strings from their vectors a_1 ... a_C.
 
     Product p is ``a_1[reads[p, 0]] * ... * a_C[reads[p, C-1]]``, and entry i of the joined vector is the sum of the
     products p with ``writes[p] = i``, of which at most one is 1.
@@ -25,24 +25,24 @@ class Products(NamedTuple):
     writes: Int64[np.ndarray, " P"]
 
     def join(self, parts: Int64[np.ndarray, "C E"]) -> Int64[np.ndarray, " E"]:
-        """The vector of the strings in a row, by the definition."""
+        """Return the vector of the concatenated strings, by the definition."""
         joined = np.zeros(parts.shape[1], dtype=np.int64)
         np.add.at(joined, self.writes, parts[np.arange(len(parts)), self.reads].prod(1))
         return joined
 
 
 class ReadOut(NamedTuple):
-    """The answer for a vector a: the class whose ``weights @ a + offsets`` is largest, by at least 1."""
+    """The answer to a vector a: the class whose ``weights @ a + offsets`` is largest, by at least 1."""
 
     weights: Int64[np.ndarray, "Y E"]
     offsets: Int64[np.ndarray, " Y"]
 
 
 class Representation(NamedTuple):
-    """Vectors of E zeros and ones for all strings: those of the empty string (first) and of each symbol, and the rest.
+    """Vectors of E zeros and ones for all strings, and the answers that are read from them.
 
-    `leaves` and `products` give the vector of every string, `read_out` the machine's answer to it (states that answer
-    `IGNORE` apart).
+    `leaves` are the vectors of the empty string (first) and of each symbol. `products` gives the vector of every other
+    string, and `read_out` the machine's answer, except in states that answer `IGNORE`.
     """
 
     leaves: Int64[np.ndarray, "V1 E"]
@@ -51,7 +51,7 @@ class Representation(NamedTuple):
 
 
 def live_states(machine: Transducer) -> Int64[np.ndarray, " N"]:
-    """All states but one sink, where there is one that is not the start.
+    """Return all states but one sink, if there is a sink that is not the start.
 
     A string that leads to the sink needs no entry of its own: its row has no 1.
     """
@@ -62,9 +62,9 @@ def live_states(machine: Transducer) -> Int64[np.ndarray, " N"]:
 
 
 def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Representation:
-    """Which state leads to which: A[q, r] = 1 where the string leads from q to r, row by row; E = N^2.
+    """Represent a string by the matrix of its state map: A[q, r] = 1 if it leads from q to r, row by row; E = N^2.
 
-    Strings in a row multiply: A(st) = A(s) A(t). The N states are the `live_states`.
+    Concatenation is multiplication: A(st) = A(s) A(t). The N states are the `live_states`.
 
     Example:
         >>> from lengthwise.automata import library
@@ -81,6 +81,7 @@ def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Re
     weights = np.zeros((num_classes, len(live), len(live)), dtype=np.int64)
     answers = machine.outputs[live]
     supervised = np.flatnonzero(answers != IGNORE)
+    # Weight 2 exceeds the sink's offset of 1, which wins exactly when the row of the start has no 1.
     weights[answers[supervised], position[machine.start], supervised] = 2
     offsets = np.zeros(num_classes, dtype=np.int64)
     offsets[[answer for answer in machine.outputs[position < 0].tolist() if answer != IGNORE]] = 1
@@ -94,7 +95,10 @@ def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Re
 def point_matrices(
     monoid: TransitionMonoid, action: Int64[np.ndarray, "M N"], read_out: ReadOut, chunk_size: int
 ) -> Representation:
-    """The matrices of a faithful action of the monoid on N points; E = N^2. `linear_read_out` finds the read-out."""
+    """Represent a string by the matrix of its map in a faithful action on N points; E = N^2.
+
+    `linear_read_out` returns the read-out.
+    """
     leaves = _matrices(action[[0, *monoid.generators]])
     return Representation(leaves, matrix_products(action.shape[1], chunk_size), read_out)
 
@@ -102,7 +106,7 @@ def point_matrices(
 def linear_read_out(
     action: Int64[np.ndarray, "M N"], answers: Int64[np.ndarray, " M"], num_classes: int
 ) -> ReadOut | None:
-    """The answers of all elements from the matrices of their action on N points, or None if no way is found."""
+    """Return a linear read-out of all answers from the matrices of the action, or None if the search fails."""
     supervised = answers != IGNORE
     weights = separating_weights(_matrices(action[supervised]), answers[supervised], num_classes)
     return None if weights is None else ReadOut(weights, np.zeros(num_classes, dtype=np.int64))
@@ -111,7 +115,7 @@ def linear_read_out(
 def one_hot_elements(
     monoid: TransitionMonoid, answers: Int64[np.ndarray, " M"], num_classes: int, chunk_size: int
 ) -> Representation:
-    """The one-hot vector of a string's element; E = M, and products are looked up in the monoid's table."""
+    """Represent a string by the one-hot vector of its element; E = M, and the monoid's table gives the products."""
     reads = np.indices((monoid.size,) * chunk_size).reshape(chunk_size, -1)
     joined = reads[0]
     for element in reads[1:]:
@@ -125,9 +129,9 @@ def one_hot_elements(
 
 
 def matrix_products(num_points: int, chunk_size: int) -> Products:
-    """Products of C matrices of zeros and ones, each with a single 1 in a row or none; N^(C+1) paths over N points.
+    """Return the products of C matrices of zeros and ones with at most one 1 per row: N^(C+1) paths over N points.
 
-    The path from i over k, l, ... to j reads A_1[i, k], A_2[k, l], ... and writes (A_1 ... A_C)[i, j]; matrices are
+    The path from i over k, l, ... to j reads A_1[i, k], A_2[k, l], ... and writes (A_1 ... A_C)[i, j]. Matrices are
     flattened row by row, and paths are in the order of i, j, k, l, ...
 
     Example:
@@ -137,7 +141,7 @@ def matrix_products(num_points: int, chunk_size: int) -> Products:
         [0, 1, 0, 1]
 
     Source: Chi et al. (2023), Lemma 1 and its example (appendix D.2), for C = 2.
-    Differs from the source: in nothing for C = 2; it has no larger C.
+    Differs from the source: in nothing for C = 2; larger C is ours.
     """
     start, end, *between = np.indices((num_points,) * (chunk_size + 1)).reshape(chunk_size + 1, -1)
     stops = [start, *between, end]
@@ -148,11 +152,11 @@ def matrix_products(num_points: int, chunk_size: int) -> Products:
 def separating_weights(
     vectors: Int64[np.ndarray, "M E"], answers: Int64[np.ndarray, " M"], num_classes: int
 ) -> Int64[np.ndarray, "Y E"] | None:
-    """Whole numbers W such that the largest entry of ``W @ vector`` is the vector's answer, by at least 1, or None.
+    """Return integers W such that the largest entry of ``W @ vector`` is the vector's answer, by at least 1, or None.
 
-    Begins with the sum of each class's vectors, which suffices for distinct permutations, and then corrects all
-    mistakes at once: the right row gains the vector, the worst baseline's loses it. Ends where W exists; None after
-    `MAX_CORRECTIONS` rounds.
+    The search begins with the sum of each class's vectors, which suffices for distinct permutations. Each round then
+    corrects all mistakes at once: the row of the answer gains the vector, the largest other row loses it. The result is
+    None after `MAX_CORRECTIONS` rounds.
 
     Source: the perceptron rule for several classes (Duda and Hart, "Pattern Classification and Scene Analysis", 1973).
     """
@@ -160,6 +164,7 @@ def separating_weights(
     weights = np.zeros((num_classes, vectors.shape[1]), dtype=np.int64)
     np.add.at(weights, answers, vectors)
     for _ in range(MAX_CORRECTIONS):
+        # The perceptron convergence theorem: if weights exist that separate the classes, the corrections end.
         scores = vectors @ weights.T
         right = scores[rows, answers]
         scores[rows, answers] = np.iinfo(np.int64).min
@@ -172,7 +177,7 @@ def separating_weights(
 
 
 def _matrices(maps: Int64[np.ndarray, "*K N"]) -> Int64[np.ndarray, "*K E"]:
-    """0/1 matrices of maps of N points, row by row; -1 leads nowhere."""
+    """Return 0/1 matrices of maps of N points, row by row; -1 maps to no point."""
     num_points = maps.shape[-1]
     matrices: np.ndarray = maps[..., None] == np.arange(num_points)
     return matrices.astype(np.int64).reshape(*maps.shape[:-1], num_points**2)

@@ -1,4 +1,4 @@
-"""Sampling of the strings of one length that lead from a state into a set of states, uniformly or weighted."""
+"""Samplers of the strings of one length that lead from a state into a set of states, uniformly or weighted."""
 
 from dataclasses import dataclass, field
 
@@ -8,21 +8,22 @@ from jaxtyping import Bool, Float64, Int64
 from lengthwise.automata.semiautomaton import Semiautomaton
 
 MAX_ELEMENTS = 2 * 10**8
-"""Floats that a sampler keeps, at most: 1.6 GB."""
+"""The largest number of floats that a sampler keeps: 1.6 GB."""
 
 
 @dataclass(frozen=True, eq=False)
 class StringSampler:
-    """Draws among the strings of a given length that lead from one of several starts into `targets`.
+    """Draws strings of a given length that lead from one of several starts into `targets`.
 
-    The odds of a string are the product of the weights of its transitions; with all weights 1 it is drawn uniformly.
+    The odds of a string are the product of the weights of its transitions; if all weights are 1, draws are uniform.
     Let N_r(q) be the sum of these products over the strings of length r from state q into `targets`. With r symbols to
-    go, state q continues with symbol v with probability ``weights[q, v] N_(r-1)(table[q, v]) / N_r(q)``. The sums are
-    kept as mantissa and exponent, state by state: they neither overflow nor vanish at any length, and a string outside
-    `targets` is impossible, not only improbable. Probabilities are exact to double precision.
+    go, state q continues with symbol v with probability ``weights[q, v] N_(r-1)(table[q, v]) / N_r(q)``.
 
-    The probabilities for r symbols to go serve every longer string too; they are computed when first needed and kept:
-    one float per state and symbol but the last, for every r up to the longest length drawn.
+    The sums are kept as mantissa and exponent, state by state, so they neither overflow nor vanish at any length. A
+    string outside `targets` is impossible, not only improbable. Probabilities are exact to double precision.
+
+    The probabilities for r symbols to go also serve every longer string. They are computed when first needed and kept:
+    one float for each state and each symbol but the last, for every r up to the longest length drawn.
     """
 
     semiautomaton: Semiautomaton
@@ -43,10 +44,10 @@ class StringSampler:
         self._possible.append(self.targets[self.starts])
 
     def possible(self, length: int) -> Bool[np.ndarray, " S"]:
-        """For each start, whether any string of this length leads from it into the targets.
+        """Return, for each start, whether any string of this length leads from it into the targets.
 
         Raises:
-            ValueError: the length needs more than 200,000,000 numbers to be kept.
+            ValueError: the length needs more than 200,000,000 floats.
         """
         longest = MAX_ELEMENTS // max(1, self.weights[:, 1:].size)
         if length > longest:
@@ -72,7 +73,7 @@ class StringSampler:
         self._sums[:] = mantissas, np.where(alive, exponents + scale[:, 0], 0)
 
     def sample(self, uniforms: Float64[np.ndarray, "B T"], choice: Int64[np.ndarray, " B"]) -> Int64[np.ndarray, "B T"]:
-        """One string of length T per row, from ``starts[choice]``; `uniforms` in [0, 1) are its only randomness.
+        """Return one string of length T per row, from ``starts[choice]``; `uniforms` are its only randomness.
 
         Raises:
             ValueError: no string of length T leads from a chosen start into the targets.

@@ -1,4 +1,4 @@
-"""Semiautomata: states, symbols and a transition table, and the searches that every finite machine shares."""
+"""Semiautomata: states, symbols and a transition table, and the searches that all finite machines share."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,20 +14,28 @@ from lengthwise.validation import texts_of
 State = TypeVar("State", bound=Hashable)
 
 MAX_TRANSITIONS = 10_000_000
-"""The most entries of a table that is built state by state or read from a file: about 400 MB while it is built."""
+"""The largest number of entries of a table that is built state by state or read from a file: about 400 MB."""
 
 FEW_STRINGS = 32
-"""Of so few strings a loop over their symbols finds the ends sooner than one step of numpy for each position."""
+"""Up to this number of strings, a Python loop over their symbols is faster than one NumPy step per position."""
 
 
 @dataclass(frozen=True, eq=False)
 class Semiautomaton:
-    """A finite set of states that symbols act on: ``table[q, v]`` is the state that symbol v leads to from state q.
+    """A finite set of states that symbols act on: ``table[q, v]`` is the state to which symbol v leads from state q.
 
     States are 0 ... Q-1, and symbols are known by their ids 0 ... V-1. The table is copied and made read-only.
 
+    The machine of the example remembers whether the number of b is odd. Its symbols a and b have ids 0 and 1:
+
+        state      a  b
+        0 (even)   0  1
+        1 (odd)    1  0
+
+    On the string b a b b, which is 1 0 1 1, it goes from state 0 to the states 1, 1, 0, 1.
+
     Raises:
-        ValueError: the table is no [Q, V] array of states, or the symbols are not V distinct non-empty strings.
+        ValueError: the table is not a [Q, V] array of states, or the symbols are not V distinct non-empty strings.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -107,10 +115,10 @@ class Semiautomaton:
             )
 
     def run(self, strings: Int64[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, "B T"]:
-        """State reached after every symbol of every string; one step per position for the whole batch.
+        """Return the state after every symbol of every string; one step per position for the whole batch.
 
         Raises:
-            ValueError: a symbol id lies outside 0 ... V-1, or `start` is no state.
+            ValueError: a symbol id lies outside 0 ... V-1, or `start` is not a state.
         """
         rows, columns, row = self._prepare(strings, start)
         states = np.empty(columns.shape, dtype=np.int64)
@@ -120,7 +128,7 @@ class Semiautomaton:
         return (states // self.num_symbols).T
 
     def final_states(self, strings: Int64[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, " B"]:
-        """State reached at the end of every string (`start` itself where T is 0); errors as in `run`."""
+        """Return the state at the end of every string (`start` itself if T is 0); errors as in `run`."""
         if len(strings) <= FEW_STRINGS:
             return self._final_states_of_few(strings, start)
         rows, columns, row = self._prepare(strings, start)
@@ -129,7 +137,7 @@ class Semiautomaton:
         return row // self.num_symbols
 
     def _final_states_of_few(self, strings: Int64[np.ndarray, "B T"], start: int) -> Int64[np.ndarray, " B"]:
-        """What `final_states` gives, string by string."""
+        """Return the result of `final_states`, string by string."""
         self.check_state(start)
         self.check_strings(strings)
         rows, states = self._rows, []
@@ -142,7 +150,7 @@ class Semiautomaton:
 
     @cached_property
     def _rows(self) -> list[list[int]]:
-        """The table as numbers of Python."""
+        """The table as Python integers."""
         rows: list[list[int]] = self.table.tolist()
         return rows
 
@@ -151,7 +159,8 @@ class Semiautomaton:
     ) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, "T B"], Int64[np.ndarray, " B"]]:
         """Check the input; return the flattened table, the strings position by position, and the first states.
 
-        States are given by where their rows begin in the flattened table.
+        States are replaced by the start of their row in the flattened table, so that one step is one addition and one
+        look-up.
         """
         self.check_state(start)
         self.check_strings(strings)
@@ -159,13 +168,13 @@ class Semiautomaton:
         return self.table.ravel() * self.num_symbols, np.ascontiguousarray(strings.T), row
 
     def transition_matrix(self, probabilities: Float[np.ndarray, " V"]) -> Float[np.ndarray, "Q Q"]:
-        """Markov chain of the states when symbols are drawn independently: ``matrix[q, r] = P(q goes to r)``."""
+        """Return the Markov chain of the states for independent symbols: ``matrix[q, r] = P(q goes to r)``."""
         matrix = np.zeros((self.num_states, self.num_states))
         np.add.at(matrix, (np.arange(self.num_states)[:, None], self.table), probabilities)
         return matrix
 
     def product(self, other: "Semiautomaton") -> "Semiautomaton":
-        """Both machines side by side: states (p, q), numbered ``p * other.num_states + q``, on the same symbols.
+        """Return the machine that runs both on the same symbols: (p, q) is state ``p * other.num_states + q``.
 
         Raises:
             ValueError: the machines read different symbols.
@@ -175,7 +184,9 @@ class Semiautomaton:
         return Semiautomaton(table.reshape(-1, self.num_symbols), self.symbols)
 
     def shortest_string(self, start: int, targets: Bool[np.ndarray, " Q"]) -> tuple[str, ...] | None:
-        """Shortest string that leads from `start` into `targets` (of several, the first in symbol order), or None.
+        """Return the shortest string that leads from `start` into `targets`, or None.
+
+        If several are as short, the first in symbol order is returned.
 
         Example:
             >>> cycle = Semiautomaton(np.array([[1], [2], [0]]), ("x",))
@@ -202,10 +213,10 @@ class Semiautomaton:
         *,
         ignored: int | None = None,
     ) -> tuple[str, ...] | None:
-        """Shortest string after which the machines are in states with different labels, or None.
+        """Return the shortest string after which the machines are in states with different labels, or None.
 
-        The first string in symbol order is returned if several are as short. States with the `ignored` label differ
-        from no state.
+        If several are as short, the first in symbol order is returned. States with the `ignored` label differ from no
+        state.
 
         Raises:
             ValueError: the machines read different symbols.
@@ -215,12 +226,12 @@ class Semiautomaton:
         return None if string is None else tuple(self.symbols[symbol] for symbol in string)
 
     def reachable(self, start: int) -> Int64[np.ndarray, " R"]:
-        """States that some string leads to from `start`, in breadth-first order."""
+        """Return the states that some string leads to from `start`, in breadth-first order."""
         self.check_state(start)
         return np.array(list(self._breadth_first(start, {start: (start, -1)})), dtype=np.int64)
 
     def _breadth_first(self, start: int, came_from: dict[int, tuple[int, int]]) -> Iterator[int]:
-        """States in order of their shortest string; `came_from` collects the (state, symbol) that led to each."""
+        """Yield states in order of their shortest strings; `came_from` collects the (state, symbol) before each."""
         order = [start]
         for state in order:
             yield state
@@ -230,16 +241,19 @@ class Semiautomaton:
                     order.append(next_state)
 
     def quotient(self, start: int, labels: Int64[np.ndarray, " Q"]) -> tuple["Semiautomaton", Int64[np.ndarray, " R"]]:
-        """Smallest machine whose states carry the same labels after every string, and the labels of its states.
+        """Return the smallest machine with the same label after every string, and the labels of its states.
 
-        Partition refinement on the reachable states. The start becomes state 0 and the states are numbered breadth
-        first, so machines that behave alike have equal quotients.
+        The start becomes state 0, and states are numbered breadth first. So machines that behave alike have equal
+        quotients.
         """
         self.check_labels(labels, "labels")
-        kept = self.reachable(start)
+        kept = self.reachable(start)  # unreachable states must go first: refinement would keep them
         position = np.zeros(self.num_states, dtype=np.int64)
         position[kept] = np.arange(len(kept))
         table = position[self.table[kept]]
+        # Myhill-Nerode: among reachable states, the blocks of the coarsest partition are the classes of strings that no
+        # continuation separates, and no machine has fewer states. Reachable states are in breadth-first order, so
+        # ranking blocks by their first states gives the same numbers for every machine that behaves alike.
         blocks = coarsest_partition(table, labels[kept])
         _, first, blocks = np.unique(blocks, return_index=True, return_inverse=True)
         order = np.argsort(first)
@@ -248,7 +262,7 @@ class Semiautomaton:
 
 
 def whole_numbers(values: object) -> Int64[np.ndarray, "*N"]:
-    """The numbers of states, classes or answers as an array of one's own; a ValueError where they are no integers."""
+    """Return the numbers of states, classes or answers as a new array; a ValueError unless they are integers."""
     array = np.array(values)
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"table: expected whole numbers, got {array.dtype}; number classes and answers from 0 on")
@@ -256,7 +270,7 @@ def whole_numbers(values: object) -> Int64[np.ndarray, "*N"]:
 
 
 def check_characters(alphabet: Sequence[str]) -> None:
-    """Raise a ValueError unless the symbols are distinct single characters, so that a text is a string of symbols."""
+    """Raise a ValueError unless the symbols are distinct single characters, so that a text spells a string."""
     seen: set[str] = set()
     for symbol in alphabet:
         if not isinstance(symbol, str) or len(symbol) != 1 or symbol in seen:
@@ -270,12 +284,12 @@ def check_characters(alphabet: Sequence[str]) -> None:
 def explore(
     symbols: Sequence[str], start: State, step: Callable[[State, str], State]
 ) -> tuple[Semiautomaton, list[State]]:
-    """Machine that `step` describes, and what each of its states stands for; state 0 is `start`.
+    """Return the machine that `step` describes, and the meaning of each of its states; state 0 is `start`.
 
-    `step(state, symbol)` is the next state; states are any hashable values, numbered breadth first.
+    `step(state, symbol)` returns the next state. States are any hashable values, numbered breadth first.
 
     Raises:
-        ValueError: the table of the states that can be reached has more than `MAX_TRANSITIONS` entries.
+        ValueError: the table of the reachable states has more than `MAX_TRANSITIONS` entries.
 
     Example:
         >>> machine, meaning = explore(("0", "1"), 0, lambda total, digit: (total + int(digit)) % 3)

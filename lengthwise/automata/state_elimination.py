@@ -1,4 +1,4 @@
-"""From an automaton to a regular expression of its language."""
+"""Regular expressions of the languages of automata, by elimination of states."""
 
 import re
 from collections import Counter, defaultdict
@@ -23,29 +23,29 @@ from lengthwise.automata.regex_syntax import (
 from lengthwise.automata.semiautomaton import check_characters
 
 MAX_STATES = 200
-"""States of the smallest automaton, at most: a few seconds of work."""
+"""The largest number of states of the smallest automaton, which takes a few seconds."""
 
 Edges = dict[tuple[int, int], Node]
-"""What is read from one state to another."""
+"""The expression that is read from one state to another."""
 
 
 def regex_from_dfa(dfa: DFA) -> str:
-    """A regular expression of the strings that an automaton accepts, as `dfa_from_regex` reads it.
+    """Return a regular expression of the strings that an automaton accepts, in the syntax of `dfa_from_regex`.
 
-    States of the smallest automaton are left out one after another, the one that adds the fewest symbols first: what
-    was read through it is read on edges around it, ``R[p, q] | R[p, s] R[s, s]* R[s, q]``. Expressions are simplified
-    as they arise. The result is read again and compared with the automaton.
+    States of the smallest automaton are eliminated one after another; the state that adds the fewest symbols goes
+    first. Edges around a state s replace the paths through it, ``R[p, q] | R[p, s] R[s, s]* R[s, q]``. Expressions are
+    simplified on the way. The result is parsed again and compared with the automaton.
 
     Raises:
-        ValueError: symbols are not single characters; more than 200 states are needed; the expression gets more than
-            2,000 symbols or 50 groups in one another, or is larger than `dfa_from_regex` reads.
+        ValueError: symbols are not single characters; the language needs more than 200 states; the expression has more
+            than 2,000 symbols or 50 groups inside one another, or `dfa_from_regex` would reject its size.
 
     Example:
         >>> regex_from_dfa(dfa_from_regex("(a|b)*abb"))
         '(b*a)+bb'
 
     Source: Brzozowski and McCluskey, "Signal flow graph techniques for sequential circuit state diagrams" (1963); the
-        order is that of Delgado and Morais, "Approximation to the smallest regular expression for a given regular
+        order follows Delgado and Morais, "Approximation to the smallest regular expression for a given regular
         language" (2004).
     Differs from the source: simplifications are ours.
     """
@@ -58,13 +58,14 @@ def regex_from_dfa(dfa: DFA) -> str:
             f"machine: expected a language whose expression nests at most {MAX_GROUP_DEPTH} groups, got one that needs "
             "more; write the machine in another format"
         )
+    # Simplifications could have a bug that no reader of the expression would see: the comparison is a proof.
     if not dfa_from_regex(pattern, dfa.symbols).equivalent(dfa):
         raise AssertionError(f"{pattern!r} is not the language of the automaton")
     return pattern
 
 
 def _depth(pattern: str) -> int:
-    """How many groups are open at once."""
+    """Return the largest number of groups that are open at once."""
     marks = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern)
     return max(accumulate((mark == "(") - (mark == ")") for mark in marks), default=0)
 
@@ -83,13 +84,13 @@ def _pattern(dfa: DFA) -> str:
         state = _best(edges, states)
         states.remove(state)
         edges = _without(edges, state)
-    if (first, last) not in edges:
+    if (first, last) not in edges:  # the empty language, which the syntax expresses only as a class without symbols
         return f"[^{''.join(map(_in_class, dfa.symbols))}]"
     return pattern_text(edges[first, last])
 
 
 def _edges(dfa: DFA) -> Edges:
-    """The edges between states from which an accepting one is reached, and those from a first and to a last state."""
+    """Return the edges between states that reach an accepting one, and edges from a new first to a new last state."""
     first, last = dfa.num_states, dfa.num_states + 1
     table = dfa.semiautomaton.table
     is_useful = dfa.accepting.copy()
@@ -109,7 +110,7 @@ def _edges(dfa: DFA) -> Edges:
 
 
 def _best(edges: Edges, states: set[int]) -> int:
-    """The state without which all edges together get the fewest new symbols; of several the first."""
+    """Return the state whose elimination adds the fewest symbols to all edges together, the first of several."""
     incoming = defaultdict[int, list[int]](list)
     outgoing = defaultdict[int, list[int]](list)
     loops = Counter[int]()
@@ -123,6 +124,8 @@ def _best(edges: Edges, states: set[int]) -> int:
 
     def num_added(state: int) -> int:
         before, after = incoming[state], outgoing[state]
+        # Delgado and Morais: each incoming label is repeated for every outgoing edge and the reverse, and the loop for
+        # every pair of them.
         return (
             sum(before) * (len(after) - 1)
             + sum(after) * (len(before) - 1)
@@ -133,7 +136,7 @@ def _best(edges: Edges, states: set[int]) -> int:
 
 
 def _without(edges: Edges, state: int) -> Edges:
-    """The edges around a state instead of through it."""
+    """Return the edges around a state instead of through it."""
     loop = star(edges[state, state]) if (state, state) in edges else EMPTY
     incoming = [(p, node) for (p, q), node in edges.items() if q == state != p]
     outgoing = [(q, node) for (p, q), node in edges.items() if p == state != q]
@@ -151,7 +154,7 @@ def _without(edges: Edges, state: int) -> Edges:
 
 
 def concatenation(nodes: Iterable[Node]) -> Node:
-    """One after the other, simplified.
+    """Return the concatenation of several nodes, simplified.
 
     Example:
         >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
@@ -168,7 +171,7 @@ def concatenation(nodes: Iterable[Node]) -> Node:
 
 
 def _joins_last(parts: list[Node]) -> bool:
-    """Join a repetition at the end with what it repeats before it, or what it repeats after it; whether that was so."""
+    """Join a repetition with equal neighbors at the end of the list, and return whether anything was joined."""
     last = parts[-1]
     if isinstance(last, Repeat) and last.maximum is None:
         before = parts[-2] if len(parts) > 1 else EMPTY
@@ -193,7 +196,9 @@ def _joins_last(parts: list[Node]) -> bool:
 
 
 def choice(nodes: Iterable[Node]) -> Node:
-    """One of several, simplified: sets of symbols are united, common first and last parts are written once.
+    """Return the choice of several nodes, simplified.
+
+    Sets of symbols are united, and common first and last parts are written once.
 
     Example:
         >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
@@ -223,7 +228,7 @@ def choice(nodes: Iterable[Node]) -> Node:
 
 
 def _factored(options: Sequence[Node], *, is_last: bool) -> list[Node]:
-    """The options with those that begin (or end) alike made one."""
+    """Return the options, with options that begin (or end) alike united."""
     groups: dict[Node, list[Node]] = {}
     for option in options:
         groups.setdefault(_parts(option)[-1 if is_last else 0], []).append(option)
@@ -247,7 +252,7 @@ def _optional(node: Node) -> Node:
 
 
 def star(node: Node) -> Node:
-    """Any number of times, simplified.
+    """Return the node repeated any number of times, simplified.
 
     Example:
         >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
@@ -286,7 +291,7 @@ def _is_nullable(node: Node) -> bool:
 
 
 def _size(node: Node) -> int:
-    """Number of sets of symbols."""
+    """Return the number of sets of symbols in a node."""
     if isinstance(node, Repeat):
         return _size(node.inner)
     if isinstance(node, SymbolSet):
@@ -295,7 +300,7 @@ def _size(node: Node) -> int:
 
 
 def pattern_text(node: Node) -> str:
-    """The expression as `dfa_from_regex` reads it."""
+    """Return the expression in the syntax of `dfa_from_regex`."""
     if isinstance(node, Choice):
         return "|".join(map(pattern_text, node.options))
     if isinstance(node, Concatenation):
@@ -318,5 +323,5 @@ def _escaped(symbol: str) -> str:
 
 
 def _in_class(symbol: str) -> str:
-    """In a class, ``-`` may stand for a range."""
+    """Escape a symbol for a class, in which ``-`` may mean a range."""
     return "\\-" if symbol == "-" else _escaped(symbol)

@@ -15,12 +15,15 @@ from lengthwise.validation import check_kind
 
 @dataclass(frozen=True, eq=False)
 class Transducer:
-    """A Moore machine: the answer to a prefix is ``outputs[q]``, where q is the state reached after reading it.
+    """A Moore machine: the answer to a prefix is ``outputs[q]`` for the state q after reading it.
 
-    Outputs are class ids, and `IGNORE` (of `lengthwise.conventions`) in states that ask nothing.
+    Outputs are class ids, or `IGNORE` (of `lengthwise.conventions`) in states without an answer.
+
+    The machine of the example answers 1 if the number of b so far is odd, else 0. Its outputs are 0 in state 0 (even)
+    and 1 in state 1 (odd). On the string b a b b, which is 1 0 1 1, its answers are odd, odd, even, odd.
 
     Raises:
-        ValueError: `start` is no state, or there is not one output per state.
+        ValueError: `start` is not a state, or the outputs are not one for each state.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -45,7 +48,7 @@ class Transducer:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Symbols it reads, in the order of their ids."""
+        """The symbols, in the order of their ids."""
         return self.semiautomaton.symbols
 
     @property
@@ -54,13 +57,13 @@ class Transducer:
         return self.semiautomaton.num_states
 
     def _repr_svg_(self) -> str | None:
-        """A drawing, for notebooks; None where there are too many states for one."""
+        """Return a drawing for notebooks, or None if there are too many states."""
         if self.num_states > MAX_DRAWN:
             return None
         return machine_svg(self, [str(answer) for answer in range(int(self.outputs.max()) + 1)])
 
     def run(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
-        """Answer to every prefix of every string.
+        """Return the answer to every prefix of every string.
 
         Raises:
             ValueError: a symbol id lies outside the alphabet.
@@ -69,10 +72,10 @@ class Transducer:
         return answers
 
     def minimize(self) -> "Transducer":
-        """The smallest transducer that answers every string (the empty one included) as this one does.
+        """Return the smallest transducer that answers every string, also the empty one, as this one does.
 
-        Its start is state 0 and its states are numbered breadth first: transducers that answer alike are minimized
-        to equal tables and outputs.
+        Its start is state 0 and its states are numbered breadth first. So transducers that answer alike have equal
+        minimized tables and outputs.
 
         Example:
             >>> spun = Semiautomaton(np.array([[1], [2], [3], [0]]), ("x",))
@@ -83,10 +86,11 @@ class Transducer:
         return Transducer(semiautomaton, 0, outputs)
 
     def for_strings_that_are_not_empty(self) -> "Transducer":
-        """The smallest transducer that answers all strings but the empty one alike.
+        """Return the smallest transducer that answers all strings but the empty one alike.
 
-        Its start is a state from which all strings lead on alike, of several the one with the least output, or, where
-        there is none, a state of its own with output `IGNORE`. So machines that answer these strings alike are equal.
+        Its start is a state whose symbols lead on as the old start's do; of several, the state with the smallest
+        output. Without such a state, the start is a separate state with output `IGNORE`. So machines that answer these
+        strings alike have equal results.
 
         Example:
             >>> last = Semiautomaton(np.array([[1, 2], [1, 2], [1, 2]]), ("a", "b"))
@@ -95,9 +99,8 @@ class Transducer:
         """
         table = np.vstack([self.semiautomaton.table[self.start], self.semiautomaton.table]) + 1
         with_start = np.concatenate([[min(IGNORE, self.outputs.min()) - 1], self.outputs])
-        apart = Transducer(
-            Semiautomaton(table, self.symbols), 0, with_start
-        ).minimize()  # nothing leads to its start, whose output is no other state's
+        # Nothing leads to the new start, and its output differs from all others, so that minimization keeps it apart.
+        apart = Transducer(Semiautomaton(table, self.symbols), 0, with_start).minimize()
         table, outputs = apart.semiautomaton.table, apart.outputs.copy()
         alike = [state for state in range(1, len(table)) if np.array_equal(table[state], table[0])]
         outputs[0] = IGNORE
@@ -105,20 +108,22 @@ class Transducer:
         return Transducer(apart.semiautomaton, start, outputs).minimize()
 
     def with_empty_answer(self, output: int) -> "Transducer":
-        """The smallest transducer that answers the empty string with `output`, and all others as this one does.
+        """Return the smallest transducer that answers the empty string with `output`, all others as this one does.
 
         Example:
             >>> always = Transducer(Semiautomaton(np.array([[0]]), ("a",)), 0, np.array([1]))
             >>> always.with_empty_answer(0).outputs.tolist()
             [0, 1]
         """
+        # A new start without incoming edges: the old one may also be the state of longer strings.
         table = np.vstack([self.semiautomaton.table[self.start], self.semiautomaton.table]) + 1
         return Transducer(Semiautomaton(table, self.symbols), 0, np.append(output, self.outputs)).minimize()
 
     def difference_string(self, other: "Transducer") -> tuple[str, ...] | None:
-        """Shortest string (of several, the first in symbol order) after which the two answer differently, or None.
+        """Return the shortest string that the two answer differently, or None.
 
-        It is empty where already the answers to the empty string differ.
+        If several are as short, the first in symbol order is returned. The result is the empty string if the answers
+        to it differ.
 
         Raises:
             ValueError: the machines read different symbols.
@@ -127,11 +132,11 @@ class Transducer:
         return self.semiautomaton.first_difference(other.semiautomaton, (self.start, other.start), labels)
 
     def equivalent(self, other: "Transducer") -> bool:
-        """Whether the two answer every string alike; errors as in `difference_string`."""
+        """Return whether the two answer every string alike; errors as in `difference_string`."""
         return self.difference_string(other) is None
 
     def to_json(self) -> dict[str, Any]:
-        """Symbols, start, table and outputs, as plain lists."""
+        """Return symbols, start, table and outputs, as plain lists."""
         return {
             "symbols": list(self.symbols),
             "start": int(self.start),
@@ -141,6 +146,6 @@ class Transducer:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Transducer":
-        """The inverse of `to_json`."""
+        """Build a transducer from the content that `to_json` returns."""
         machine = Semiautomaton(np.array(content["table"]), tuple(content["symbols"]))
         return cls(machine, content["start"], np.array(content["outputs"]))

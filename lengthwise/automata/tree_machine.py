@@ -1,4 +1,4 @@
-"""Finite machines that read a string as a tree does: merge C neighbors, level by level, until one class is left."""
+"""Finite machines that read a string as a tree: merge C neighbors, level by level, until one class is left."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,13 +20,22 @@ from lengthwise.display import spelled
 class TreeMachine:
     """A bottom-up tree automaton over balanced C-ary trees, as RegularGPT reads strings.
 
-    A string of T symbols is filled up with pads in front to C^L positions, for the least L >= 1 with C^L >= T.
-    ``leaves[0]`` is the class of a pad, ``leaves[1 + v]`` that of symbol v; ``table[k_1, ..., k_C]``, oldest first, is
-    the class of a window whose C parts have these classes, at every level, and -1 where the machine does not know;
-    ``outputs`` answers for the class of the whole.
+    Pads in front fill a string of T symbols up to C^L positions, for the smallest L >= 1 with C^L >= T. ``leaves[0]``
+    is the class of a pad, ``leaves[1 + v]`` the class of symbol v. ``table[k_1, ..., k_C]`` is the class of a window
+    whose C parts have these classes, oldest first, at every level; -1 means unknown. ``outputs`` gives the answer for
+    the class of the whole string.
+
+    The machine of the example answers whether any symbol is 1, with C = 2. The string 0 1 0 0 1 of 5 symbols gets 3
+    pads, which have class 0 as the symbol 0 has:
+
+        pads and symbols   . . . 0 1 0 0 1
+        classes, level 0   0 0 0 0 1 0 0 1
+        level 1             0   0   1   1
+        level 2               0       1
+        level 3                   1           outputs[1] = 1
 
     Raises:
-        ValueError: an array has the wrong shape, or names a class that does not exist.
+        ValueError: an array has the wrong shape, or contains a class that does not exist.
 
     Example:
         >>> either = TreeMachine(("0", "1"), np.array([0, 0, 1]), np.array([[0, 1], [1, 1]]), np.array([0, 1]))
@@ -70,14 +79,14 @@ class TreeMachine:
         return self.table.ndim
 
     def num_levels(self, length: int) -> int:
-        """Depth of the tree over a string: the least L >= 1 with C^L >= length."""
+        """Return the depth of the tree over a string: the smallest L >= 1 with C^L >= length."""
         levels = 1
         while self.chunk_size**levels < length:
             levels += 1
         return levels
 
     def check_strings(self, strings: Int64[np.ndarray, "B T"]) -> None:
-        """Raise a ValueError unless the strings have at least one symbol each, and none but the machine's and `PAD`."""
+        """Raise a ValueError unless each string has at least one symbol and only ids of symbols or `PAD`."""
         if not strings.shape[1] or (strings.size and not PAD <= strings.min() <= strings.max() < len(self.symbols)):
             raise ValueError(
                 f"strings: expected at least one symbol each, ids 0..{len(self.symbols) - 1} or the pad {PAD}, got "
@@ -85,12 +94,12 @@ class TreeMachine:
             )
 
     def classes(self, strings: Int64[np.ndarray, "B T"]) -> list[Int64[np.ndarray, "B N"]]:
-        """The class of every node, level by level from the leaves to the root, pads in front included.
+        """Return the class of every node, level by level from the leaves to the root, pads in front included.
 
-        Strings may hold `PAD` ("no symbol") at any position.
+        Strings may contain `PAD` (no symbol) at any position.
 
         Raises:
-            ValueError: strings are empty or hold foreign symbols; the table lacks an entry that they need.
+            ValueError: strings are empty or contain foreign symbols; the table lacks an entry that they need.
         """
         self.check_strings(strings)
         nodes, pad = self.leaves[strings - PAD], int(self.leaves[0])
@@ -111,31 +120,32 @@ class TreeMachine:
         return levels
 
     def merged(self, parts: Int64[np.ndarray, "*N C"]) -> Int64[np.ndarray, "*N"]:
-        """The classes of windows from those of their parts, oldest first; -1 where these, or the entry, are unknown."""
+        """Return the classes of windows from the classes of their parts, oldest first; -1 if one of them is unknown."""
         known = self.table[tuple(np.moveaxis(parts, -1, 0))]
         return np.where((parts >= 0).all(-1), known, -1)
 
     def final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, " B"]:
-        """The class of every whole string; errors as in `classes`."""
+        """Return the class of every whole string; errors as in `classes`."""
         roots: np.ndarray = self.classes(strings)[-1][:, 0]
         return roots
 
     def prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
-        """The class of every prefix of every string, each by its own tree; errors as in `classes`."""
+        """Return the class of every prefix of every string, each from its own tree; errors as in `classes`."""
         self.check_strings(strings)
         return np.stack([self.final_classes(strings[:, : length + 1]) for length in range(strings.shape[1])], axis=1)
 
     def answers(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, " B"]:
-        """The answer for every whole string; errors as in `classes`."""
+        """Return the answer to every whole string; errors as in `classes`."""
         answers: np.ndarray = self.outputs[self.final_classes(strings)]
         return answers
 
     def difference_string(self, transducer: Transducer) -> tuple[str, ...] | None:
-        """The shortest string (of several, the first in symbol order) that the two answer differently, or None.
+        """Return the shortest string that the two answer differently, or None.
 
-        None is a proof for every length. At each level it is known which classes stand for which elements of the
-        transducer's monoid; there are finitely many such pairs, so that what is known repeats after some level, and
-        with it everything above. Strings after which the transducer answers `IGNORE` are not compared.
+        If several are as short, the first in symbol order is returned. The result None is a proof for every
+        length: a level has finitely many pairs (class, element of the transducer's monoid), and the pairs of the level
+        below determine them. So the sets of pairs repeat from some level on, and no new pair appears above. Strings
+        that the transducer answers with `IGNORE` are not compared.
 
         Raises:
             ValueError: the machines read different symbols; the table lacks an entry that some string needs; a level
@@ -149,13 +159,13 @@ class TreeMachine:
         return _Comparison(self, *_monoid_and_answers(transducer)).run()
 
     def reduced(self) -> tuple["TreeMachine", Int64[np.ndarray, " K"]]:
-        """A machine with the same answer to every string, and the class in it of each class, -1 for those left out.
+        """Return a machine with the same answer to every string, and its class for each class of this machine.
 
-        Classes that no context and no read-out can tell apart are merged, and those that then stand at no node of any
-        string (of symbols, no pads inside) are left out. Where the table has gaps, several results may be equally
-        small: merged first are the classes that one string has at different levels, as they are one where the pad is
-        the identity. Classes are numbered in the order in which strings, by level, length and symbols, show them
-        first, the pad before them.
+        Classes that no context and no read-out separates are united. Classes that then occur at no node of any string
+        (of symbols, without pads inside) are left out and map to -1. If the table has gaps, several results may be
+        equally small. Then the classes that one string has at different levels are united first, since a pad that is
+        the identity makes them equal. Classes are numbered in the order in which strings show them, by level, length
+        and symbols, the pad before them.
 
         Raises:
             ValueError: the table lacks an entry that some string needs; a level has more than 20,000,000 merges.
@@ -171,11 +181,11 @@ class TreeMachine:
         ).levels_of_all_strings()
         quoted = list(dict.fromkeys(k for level in levels for k in (level.pad, *level.classes.tolist())))
         order = self._closed(np.array(quoted))
-        new = np.full(self.num_classes + 1, GAP)  # the last entry is that of a gap
+        new = np.full(self.num_classes + 1, GAP)  # the last entry maps a gap, which is -1, to a gap
         new[order] = np.arange(len(order))
-        # Every string is answered by known entries, so that classes may be one wherever all known entries agree with
-        # it; what then replaces a gap, no string needs. Nor does it need the outputs of classes that are
-        # never a whole string's.
+        # Every string is answered by known entries. So classes may be united if all known entries agree with it: no
+        # string needs the value that then fills a gap. Outputs of classes that never belong to a whole string are not
+        # needed either.
         table = new[self.table[np.ix_(*[order] * self.chunk_size)]]
         answers, labels = np.unique(self.outputs, return_inverse=True)
         labels = np.where(supervised, labels, GAP)[order]
@@ -183,14 +193,14 @@ class TreeMachine:
         merged, their_labels = quotient(table, labels, blocks)
         first = np.unique(blocks, return_index=True)[1]
         outputs = np.where(their_labels >= 0, answers[their_labels], self.outputs[order[first]])
-        # Classes that strings show come first in the order, and so do their blocks.
+        # Classes that strings show come first in the order, and so do their blocks; the rest is cut off.
         count = int(blocks[: len(quoted)].max()) + 1
         merged, classes = merged[(slice(count),) * self.chunk_size], np.where(new < 0, GAP, blocks[new])
         merged, classes = (np.where(assignment < count, assignment, GAP) for assignment in (merged, classes))
         return TreeMachine(self.symbols, classes[self.leaves], merged, outputs[:count]), classes[:-1]
 
     def _one_string_at_two_levels(self, levels: list["_Level"]) -> Int64[np.ndarray, "N 2"]:
-        """Pairs of classes that the same string, filled up with pads, has at one level and at the next."""
+        """Return pairs of classes that the same string, filled up with pads, has at one level and at the next."""
         pairs = []
         for level in levels[:-1]:
             windows = np.full((len(level.classes) + 1, self.chunk_size), level.pad)
@@ -199,7 +209,7 @@ class TreeMachine:
         return np.concatenate(pairs)
 
     def _closed(self, classes: Int64[np.ndarray, " N"]) -> Int64[np.ndarray, " M"]:
-        """These classes, then all others that known windows of them lead to."""
+        """Return these classes, then all others that known windows of them lead to."""
         while True:
             new_classes = np.setdiff1d(self.table[np.ix_(*[classes] * self.chunk_size)], np.append(classes, GAP))
             if not len(new_classes):
@@ -207,7 +217,7 @@ class TreeMachine:
             classes = np.concatenate([classes, new_classes])
 
     def to_json(self) -> dict[str, Any]:
-        """Symbols, leaves, known table entries (parts, then the class) and outputs, as plain lists."""
+        """Return symbols, leaves, known table entries (parts, then the class) and outputs, as plain lists."""
         known = np.argwhere(self.table >= 0)
         entries = np.column_stack([known, self.table[tuple(known.T)]])
         return {
@@ -220,7 +230,10 @@ class TreeMachine:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TreeMachine":
-        """The inverse of `to_json`; an entry of a class that does not exist, or two of a window, is a ValueError."""
+        """Build a machine from the content that `to_json` returns.
+
+        An entry with a class that does not exist, or two entries of a window, are a ValueError.
+        """
         count, chunk_size = len(content["outputs"]), content["chunk_size"]
         entries = np.array(content["table"], dtype=np.int64).reshape(-1, chunk_size + 1)
         if entries.size and not 0 <= entries.min() <= entries.max() < count:
@@ -233,7 +246,7 @@ class TreeMachine:
 
 
 def tree_machine(transducer: Transducer, chunk_size: int = 2) -> TreeMachine:
-    """The tree machine whose classes are the elements of the transducer's monoid, the pad the identity.
+    """Return the tree machine whose classes are the elements of the transducer's monoid, with the identity as pad.
 
     Example:
         >>> from lengthwise.automata import library
@@ -250,22 +263,23 @@ def tree_machine(transducer: Transducer, chunk_size: int = 2) -> TreeMachine:
 
 
 def _nothing_supervised(symbols: tuple[str, ...]) -> Transducer:
-    """The transducer of one state that answers `IGNORE` always."""
+    """Return the transducer of one state that always answers `IGNORE`."""
     return Transducer(Semiautomaton(np.zeros((1, len(symbols)), dtype=np.int64), symbols), 0, np.array([IGNORE]))
 
 
 def _monoid_and_answers(transducer: Transducer) -> tuple[TransitionMonoid, Int64[np.ndarray, " M"]]:
-    """The syntactic monoid, and what is answered after a string of each element."""
+    """Return the syntactic monoid, and the answer after strings of each element."""
+    # The monoid of the minimal machine is the syntactic monoid, the smallest through which all answers factor.
     smallest = transducer.minimize()
     monoid = transition_monoid(smallest.semiautomaton)
     return monoid, smallest.outputs[monoid.maps[:, smallest.start]]
 
 
 class _Level(NamedTuple):
-    """Pairs (class, element) that windows of a level have, by (length, symbol order) of their first window.
+    """The pairs (class, element) that windows of a level have, in order of the length and symbols of first windows.
 
-    The first `num_mixed` are of windows that begin with pads, the others of windows of symbols only. `parts` says of
-    which pairs of the level below that first window is made, -1 for pads.
+    The first `num_mixed` pairs belong to windows that begin with pads, the others to windows of symbols only. `parts`
+    lists the pairs of the level below that make up the first window, -1 for pads.
     """
 
     classes: Int64[np.ndarray, " N"]
@@ -276,13 +290,13 @@ class _Level(NamedTuple):
 
 
 class _Comparison:
-    """All pairs of class and element, level by level, and the answers for those that may be a whole string."""
+    """All pairs of class and element, level by level, and the answers for those that may belong to a whole string."""
 
     def __init__(self, machine: TreeMachine, monoid: TransitionMonoid, expected: Int64[np.ndarray, " M"]) -> None:
         self.machine = machine
         self.monoid = monoid
         self.expected = expected
-        self.supervised = np.zeros(machine.num_classes, dtype=bool)  # which classes may be those of whole strings
+        self.supervised = np.zeros(machine.num_classes, dtype=bool)  # classes that whole strings may have
         leaves = np.arange(len(machine.symbols))
         self.levels = [
             self._first_of_each(
@@ -292,6 +306,7 @@ class _Comparison:
 
     def run(self) -> tuple[str, ...] | None:
         seen = set()
+        # The pairs of a level determine the pairs of the next one, so a repeated set ends the induction.
         while (known := self._known()) not in seen:
             seen.add(known)
             failing = self._climb()
@@ -300,7 +315,7 @@ class _Comparison:
         return None
 
     def levels_of_all_strings(self) -> tuple[list[_Level], Bool[np.ndarray, " K"]]:
-        """What is found where nothing is compared: all levels until they repeat, and the classes of whole strings."""
+        """Return all levels until they repeat, and the mask of classes that whole strings have."""
         self.run()
         return self.levels, self.supervised
 
@@ -311,12 +326,13 @@ class _Comparison:
         return level.pad, mixed.tobytes(), full.tobytes()
 
     def _climb(self) -> Int64[np.ndarray, " C"] | None:
-        """Add the next level; return the parts of the first whole string of it that is answered wrongly, if any is."""
+        """Add the next level; return the parts of its first wrongly answered whole string, or None."""
         below, chunk = self.levels[-1], self.machine.chunk_size
         blocks = window_blocks(below.num_mixed, len(below.classes) - below.num_mixed, chunk)
         parts = np.concatenate(blocks)
         classes, elements = self._merge(below, parts)
-        # A whole string has symbols in its second newest part (or else its tree were lower), but for single symbols.
+        # Whole strings of two or more symbols have symbols in their second newest part: otherwise a lower tree would
+        # hold them.
         whole = np.arange(len(parts)) >= (len(blocks[0]) if len(self.levels) > 1 else 0)
         self.supervised[classes[whole]] = True
         wrong = np.flatnonzero(whole & self._differs(classes, elements))
@@ -357,7 +373,7 @@ class _Comparison:
         parts: Int64[np.ndarray, "N C"],
         pad: int,
     ) -> _Level:
-        """One window for every pair, the first, mixed and full windows apart."""
+        """Return one window for every pair, the first one, with mixed and full windows apart."""
         codes = classes * self.monoid.size + elements
         kept = [
             start + np.sort(np.unique(part, return_index=True)[1])
@@ -367,7 +383,7 @@ class _Comparison:
         return _Level(classes[rows], elements[rows], len(kept[0]), parts[rows], pad)
 
     def _string(self, parts: Int64[np.ndarray, " C"], below: int) -> list[int]:
-        """The symbols of a window, given its parts among the pairs of a level."""
+        """Return the symbols of a window, given its parts among the pairs of a level."""
         if below < 0:
             return [int(parts[0])]
         known = [part for part in parts.tolist() if part >= 0]

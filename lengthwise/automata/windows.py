@@ -1,22 +1,22 @@
-"""The windows of parts that a level of a tree can have."""
+"""The windows of parts that a level of a tree can contain."""
 
 import numpy as np
 from jaxtyping import Int64
 
 MAX_MERGES = 20_000_000
-"""Merges of one level that a comparison looks at, at most."""
+"""The largest number of merges of one level in a comparison."""
 
 MAX_PARTS = 4 * MAX_MERGES
-"""Of all windows of one level together, at most."""
+"""The largest number of parts of all windows of one level together."""
 
 
 def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[np.ndarray, "N C"]]:
-    """All windows that strings show, made of parts 0 ... num_mixed + num_full - 1 and of pads (-1), oldest first.
+    """Return all windows that strings show, oldest part first, as ids 0 ... num_mixed + num_full - 1 and pads (-1).
 
-    The first `num_mixed` parts begin with pads, the others are of symbols only. Block j < C has pads, then one part
-    with symbols, then j parts of symbols only; the last block has parts of symbols only. In each, the oldest part
-    varies slowest: where parts are in order of length and symbols, so are the windows of all blocks but the last, and
-    those of the last.
+    The first `num_mixed` parts begin with pads, the others consist of symbols only. Block j < C contains windows of
+    pads, then one part with symbols, then j parts of symbols only. The last block contains windows of parts of symbols
+    only. In each block the oldest part varies slowest. So if parts are in order of length and symbols, the windows of
+    all blocks but the last are in that order, and so are the windows of the last block.
     """
     if (size := chunk_size * count_windows(num_mixed, num_full, chunk_size)) > MAX_PARTS:
         raise ValueError(
@@ -26,7 +26,7 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
     parts, full = np.arange(num_mixed + num_full), np.arange(num_mixed, num_mixed + num_full)
     blocks = []
     for behind in range(chunk_size):
-        # Without a pad before it, a part of symbols only makes a window of the last block.
+        # A part of symbols only without a pad before it makes a window of the last block.
         begins = parts if behind < chunk_size - 1 else parts[:num_mixed]
         grid = _grid([begins] + [full] * behind)
         blocks.append(np.column_stack([np.full((len(grid), chunk_size - grid.shape[1]), -1), grid]))
@@ -34,13 +34,13 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
 
 
 def count_windows(num_mixed: int, num_full: int, chunk_size: int) -> int:
-    """How many windows `window_blocks` has, which can be far more than memory holds."""
+    """Return the number of windows that `window_blocks` has, which can be far more than memory holds."""
     with_pads = sum((num_mixed + num_full) * num_full**behind for behind in range(chunk_size - 1))
     return int(with_pads + num_mixed * num_full ** (chunk_size - 1) + num_full**chunk_size)
 
 
 def _grid(axes: list[Int64[np.ndarray, " _"]]) -> Int64[np.ndarray, "M C"]:
-    """All combinations, the first axis slowest."""
+    """Return all combinations, the first axis slowest."""
     size = int(np.prod([len(axis) for axis in axes], dtype=np.float64))
     if size > MAX_MERGES:
         raise ValueError(f"table: a level has {size:,} merges, more than {MAX_MERGES:,}; reduce the machine first")

@@ -141,7 +141,9 @@ def test_symbols_that_differ_are_named(first: tuple[str, ...], second: tuple[str
 
 
 def test_answers_without_a_common_name_are_refused() -> None:
-    message = r"^machine: expected answers of the same names, got even, odd and reject, accept; rename those of one"
+    message = (
+        r"^machine: expected answers of the same names, got even, odd and reject, accept; rename the answers of one"
+    )
     with pytest.raises(ValueError, match=message):
         difference(constant(0, ("even", "odd")), constant(0, REJECT_ACCEPT))
     with pytest.raises(ValueError, match=r"^machine: expected the answers x, y, got z; rename it$"):
