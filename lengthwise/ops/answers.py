@@ -1,4 +1,4 @@
-"""The one reading of logits as answers: what is measured, extracted and proved means the same by it."""
+"""The one rule that turns logits into answers, for measurement, extraction and proofs alike."""
 
 import torch
 from jaxtyping import Float, Int64
@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
-    """The index of the largest logit, of several the first; -1, which is wrong, where not all of them are finite.
+    """Return the index of the largest logit, the first of several; -1, which is always wrong, unless all are finite.
 
     Example:
         >>> answers_of(torch.tensor([[0.0, 2.0], [1.0, 1.0], [0.0, torch.inf]])).tolist()
@@ -16,7 +16,7 @@ def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
 
 
 def finite_answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
-    """The same of a model that has to have an answer to every string, as a machine that is read off it does.
+    """Return `answers_of` for a model that must answer every string, as the machine that is extracted from it does.
 
     Raises:
         ValueError: a logit is not finite.

@@ -1,19 +1,19 @@
 r"""The linear recurrence x_t = A_t x_{t-1} + v_t for any number of steps T >= 1: three forms of one function.
 
-v_t has shape [B, T, *N, S], x_0 [B, *N, S]. A_t is a matrix, [B, T, *N, S, S], or a diagonal, [B, T, *N, S]; leading
-dimensions *N are blocks that know nothing of one another: none for a dense A_t, one for a block-diagonal one. Real or
-complex.
+v_t has shape [B, T, *N, S], x_0 [B, *N, S]. A_t is a matrix, [B, T, *N, S, S], or a diagonal, [B, T, *N, S]. Leading
+dimensions *N are independent blocks: a dense A_t has no such dimension, a block-diagonal one has one. Numbers are real
+or complex.
 
-`recurrence_by_definition` is a loop. `recurrence` gives the same states by one of
+`recurrence_by_definition` is a loop. `recurrence` returns the same states by one of three forms:
 
-- `"sequential"`: T steps, S^2 products a step and block (S for a diagonal);
-- `"scan"`: about 2 log_2 T steps; products of matrices on the way up only (S^3), and states alone on the way down;
-- `"chunked"`: chunks of about sqrt(T) steps side by side: the product of each, the states between them, the states
-  within; S^3 + 2 S^2 products a step and block in about 3 sqrt(T) steps.
+- `"sequential"`: T steps with S^2 products for each step and block (S for a diagonal);
+- `"scan"`: about 2 log_2 T steps. Only the way up multiplies matrices (S^3), the way down moves states alone;
+- `"chunked"`: chunks of about sqrt(T) steps in parallel: the product of each, the states between them, the states
+  within. S^3 + 2 S^2 products for each step and block, in about 3 sqrt(T) steps.
 
-The gradient is the same recurrence backwards in time, l_t = g_t + A_{t+1}^H l_{t+1} with g_t the gradient by x_t, of
-which dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. It keeps the states and nothing else, whatever the
-form: T N S numbers. There is no second derivative.
+The gradient is the same recurrence backwards in time, l_t = g_t + A_{t+1}^H l_{t+1}, where g_t is the gradient by x_t.
+From it follow dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. Whatever the form, only the states are
+kept: T N S numbers. Second derivatives do not exist.
 
 Source: Fan et al. (2024), eq. (5), section 3.4; Martin and Cundy (2018) for the gradient. Differs from the source: see
 `lengthwise.ops.scan`; T need not be a power of two.
@@ -34,11 +34,11 @@ from lengthwise.ops.scan import interleaved
 Form = Literal["sequential", "scan", "chunked"]
 
 Overflow = Literal["raise", "keep"]
-"""What states that overflow do: raise `Diverged`, or stay as they are, infinite or no numbers from there on."""
+"""Treatment of states that overflow: raise `Diverged`, or keep the infinite or undefined numbers."""
 
 
 def recurrence_by_definition(transitions: Tensor, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
-    """All states, one after another, by autograd's own gradient.
+    """Return all states, one after another, with autograd's own gradient.
 
     Example:
         >>> half = torch.full((1, 3, 1), 0.5)
@@ -62,13 +62,13 @@ def recurrence(
     form: str | None = None,
     overflow: Overflow = "raise",
 ) -> Tensor:
-    """All states, shaped as `inputs`, by the form given or the one that is likely the fastest (`fastest_form`).
+    """Return all states, shaped as `inputs`, by the given form or by the form that is likely the fastest.
 
-    In a graph that is exported, which looks at no numbers, they are those of the definition.
+    A graph that is exported cannot depend on numbers, so it contains the loop of the definition.
 
     Raises:
-        ValueError: shapes or dtypes do not fit one another, T = 0, or, with overflow "raise", a number is not finite.
-        Diverged: with overflow "raise", the numbers are finite and the states overflow.
+        ValueError: shapes or dtypes do not fit, T = 0, or, with overflow "raise", a number is not finite.
+        Diverged: with overflow "raise", all given numbers are finite and the states overflow.
 
     Example:
         >>> half = torch.full((1, 3, 1), 0.5)
@@ -91,28 +91,30 @@ def recurrence(
 def final_state(
     transitions: Tensor, inputs: Tensor, initial: Tensor | None = None, *, overflow: Overflow = "raise"
 ) -> Tensor:
-    """The last state alone, ``recurrence(...)[:, -1]``; without a gradient no other one is kept."""
+    """Return the last state, ``recurrence(...)[:, -1]``; without a gradient, no other state is kept."""
     state = initial = _initial(transitions, inputs, initial)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, inputs, initial)):
         return recurrence(transitions, inputs, initial, overflow=overflow)[:, -1]
+    # A loop, whatever the length: the other forms would keep all states.
     for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
         state = applied(a, state) + v
-    if overflow == "raise" and not bool(state.isfinite().all()):  # the message names the first such step
+    if overflow == "raise" and not bool(state.isfinite().all()):  # run again: the message names the first such step
         return recurrence(transitions, inputs, initial, form="sequential")[:, -1]
     return state
 
 
 LONG = 64
-"""Chunks pay for no fewer steps than these: see `benchmarks/recurrence.py`."""
+"""The smallest number of steps for which chunks are faster: see `benchmarks/recurrence.py`."""
 
 SMALL_STEP = 2_048
-"""A step of so few multiplications takes as long as one of none: see `benchmarks/recurrence.py`."""
+"""Up to this number of multiplications, a step takes as long as an empty one: see `benchmarks/recurrence.py`."""
 
 
 def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
-    """The form that is likely the fastest on a CPU core, by the rule that the benchmark prints next to its times.
+    """Return the form that is likely the fastest on a CPU core, by the rule that the benchmark prints with its times.
 
-    Steps follow one another unless they are so small that starting the kernels is what takes the time, and many.
+    Chunks do more multiplications in fewer steps. So they pay only if steps are many, and so small that starting their
+    kernels takes the time.
     """
     width = inputs.shape[-1] if transitions.ndim > inputs.ndim else 1
     step = inputs[:, 0].numel() * width
@@ -145,12 +147,12 @@ def _outer(adjoints: Tensor, before: Tensor, transitions: Tensor) -> Tensor:
 
 
 def _adjoint_states(transitions: Tensor, gradient: Tensor, form: str) -> Tensor:
-    """The recurrence backwards: l_t = g_t + A_{t+1}^H l_{t+1}."""
+    """Return the states of the recurrence backwards: l_t = g_t + A_{t+1}^H l_{t+1}."""
     last = gradient[:, -1]
     if gradient.shape[1] == 1:
         return gradient
     later = _adjoint(transitions[:, 1:], gradient)
-    if form == "sequential":  # reads its arguments from the end, without a copy of them
+    if form == "sequential":  # reads its arguments from the end, so that they need not be copied in reverse order
         earlier = _sequential(later, gradient[:, :-1], last, backwards=True)
     else:
         earlier = _FORMS[form](later.flip(1), gradient[:, :-1].flip(1), last).flip(1)
@@ -162,7 +164,7 @@ def _adjoint(transitions: Tensor, states: Tensor) -> Tensor:
 
 
 def applied(a: Tensor, x: Tensor) -> Tensor:
-    """A x for matrices A or, with as many dimensions as x, diagonals."""
+    """Return A x for matrices A or, with as many dimensions as x, for diagonals A."""
     return a * x if a.ndim == x.ndim else (a @ x.unsqueeze(-1)).squeeze(-1)
 
 
@@ -180,7 +182,7 @@ def _sequential(transitions: Tensor, inputs: Tensor, initial: Tensor, *, backwar
 
 
 def _scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
-    """Two steps as one, the states after every other step, and from these the ones between."""
+    """Join pairs of steps, run half as many steps, and compute the states between from the resulting states."""
     first = applied(transitions[:, :1], initial[:, None]) + inputs[:, :1]
     length = inputs.shape[1]
     if length == 1:
@@ -196,7 +198,8 @@ def _scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
 
 
 def _chunked(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
-    """Chunks of equal length side by side; what is left at the end follows step by step."""
+    """Run chunks of equal length in parallel; the remaining steps at the end follow one by one."""
+    # With chunks of sqrt(T/2) steps, the three passes take sqrt(T/2), sqrt(2T) and sqrt(T/2) steps: the least total.
     size = max(1, round(math.sqrt(inputs.shape[1] / 2)))
     count = inputs.shape[1] // size
     whole = size * count
@@ -213,9 +216,9 @@ def _chunked(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
 
 
 def chunk_starts(transitions: Iterable[Tensor], inputs: Tensor, initial: Tensor) -> list[Tensor]:
-    """The first state of every chunk, and after the last one.
+    """Return the first state of every chunk, and the state after the last chunk.
 
-    `inputs` are [B, chunks, steps, *N, S]; `transitions` come step by step, those of all chunks at once.
+    `inputs` are [B, chunks, steps, *N, S]. `transitions` yields the matrices of all chunks, step by step.
     """
     later = zip(transitions, inputs.unbind(2), strict=True)
     product, offset = next(later)
@@ -236,7 +239,7 @@ _FORMS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 
 
 def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Tensor:
-    """The first state, zeros where none is given, after everything has been checked but for numbers."""
+    """Return the first state, zeros by default, after checks of everything but the numbers."""
     if inputs.ndim < 3 or not inputs.shape[1]:
         raise ValueError(f"inputs: expected shape [B, T, *N, S] with T of at least 1, got {list(inputs.shape)}")
     square = [*inputs.shape, inputs.shape[-1]]
@@ -256,7 +259,7 @@ def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Ten
 
 
 def check_finite(states: Tensor, **given: Tensor) -> None:
-    """Raise where states [B, T, ...] are not finite: a ValueError that names such a number given, else `Diverged`."""
+    """Raise unless states [B, T, ...] are finite: a ValueError that names a given number, else `Diverged`."""
     if bool(states.isfinite().all()):
         return
     for name, tensor in given.items():

@@ -8,7 +8,7 @@ from torch import Tensor
 def causal_convolution_by_definition(
     inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D T"]
 ) -> Float[Tensor, "B T D"]:
-    """Sum by sum.
+    """Return the convolution, term by term.
 
     Example:
         >>> causal_convolution_by_definition(torch.tensor([[[1.0], [2.0]]]), torch.tensor([[1.0, 10.0]])).flatten()
@@ -23,10 +23,10 @@ def causal_convolution_by_definition(
 
 
 def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D _"]) -> Float[Tensor, "B T D"]:
-    """By Fourier transforms of twice the length, in T log T steps; sum by sum in a graph that is exported.
+    """Return the convolution by Fourier transforms, in T log T steps; term by term in a graph that is exported.
 
     Raises:
-        ValueError: T = 0, inputs and kernels are not of one length and width, or one of them is not real.
+        ValueError: T = 0, inputs and kernels differ in length or width, or one of them is not real.
 
     Example:
         >>> causal_convolution(torch.tensor([[[1.0], [2.0]]]), torch.tensor([[1.0, 10.0]])).flatten()
@@ -42,6 +42,7 @@ def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D
         raise ValueError(f"dtypes: expected real inputs and kernels, got {inputs.dtype} and {kernels.dtype}")
     if torch.compiler.is_exporting():
         return causal_convolution_by_definition(inputs, kernels)
+    # Twice the length: products of transforms are circular convolutions, and zeros stop the end from wrapping around.
     spectrum = torch.fft.rfft(inputs, 2 * length, dim=1) * torch.fft.rfft(kernels.T, 2 * length, dim=0)
     outputs: Tensor = torch.fft.irfft(spectrum, 2 * length, dim=1)
     return outputs[:, :length]

@@ -1,4 +1,4 @@
-r"""Scaling the columns of transition matrices so that products of them stay bounded.
+r"""Scaling of the columns of transition matrices, so that products of them stay bounded.
 
 Matrices have shape [*, S, S], column j is ``matrix[..., :, j]``, and x_t = A x_{t-1} mixes columns.
 
@@ -16,13 +16,13 @@ from lengthwise.devices import in_full_precision
 
 
 def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
-    """Every column v becomes v / max(1, |v|_p): norms above 1 are cut down to 1.
+    """Divide every column v by max(1, |v|_p), so that larger norms become 1.
 
-    With p = 1 products of such matrices are such matrices (eq. 7). With p > 1 a product of S x S matrices may grow by
-    up to S^(1 - 1/p) a step.
+    For p = 1, products of such matrices are such matrices (eq. 7). For p > 1, a product of S x S matrices may grow by a
+    factor of up to S^(1 - 1/p) at each step.
 
     Raises:
-        ValueError: p is below 1, where it is no norm.
+        ValueError: p is below 1, so that it does not define a norm.
 
     Example:
         >>> clamped_columns(torch.tensor([[0.5, 3.0], [0.0, 4.0]]), p=2.0).tolist()
@@ -36,19 +36,19 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
 
 
 def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
-    """Every column v becomes v / |v|_p: all norms are 1, up or down.
+    """Divide every column v by |v|_p, so that all norms are 1.
 
-    With p = 1 a state's sum of sizes never grows; with p > 1 it may, as with `clamped_columns`.
+    For p = 1, the sum of absolute values of a state never grows. For p > 1 it may, as with `clamped_columns`.
 
     Raises:
-        ValueError: p is below 1, where it is no norm.
+        ValueError: p is below 1, so that it does not define a norm.
 
     Example:
         >>> unit_columns(torch.tensor([[0.5, 3.0], [0.0, 4.0]]), p=2.0).tolist()
         [[1.0, 0.6000000238418579], [0.0, 0.800000011920929]]
 
     Source: Terzić et al., "On the expressiveness and length generalization of selective state-space models on regular
-        languages" (AAAI 2025), SD-SSM. Differs from the source: a column of zeros stays one, there it has no numbers.
+        languages" (AAAI 2025), SD-SSM. Differs from the source: a column of zeros stays zero, where theirs is NaN.
     """
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
     scaled: Tensor = matrices / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
@@ -56,21 +56,21 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
 
 
 def rescaled_blocks_by_definition(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
-    """Columns less their mean, the whole matrix then divided by its largest column p-norm, up or down.
+    """Subtract each column's mean, then divide the matrix by its largest column p-norm, up or down.
 
-    The columns sum to 0, so that the matrix has rank S - 1 at most. A permutation, centered, has columns of p-norm
-    ((1 - 1/S)^p + (S - 1) / S^p)^(1/p), for S = 8 and p = 1.2 that is 1.347: what it rotates shrinks to 0.743 of its
-    size at every step, below float32's normal numbers after 295 of them and to 0 after about 350.
+    The columns sum to 0, so the matrix has rank S - 1 at most. A centered permutation has columns of p-norm
+    ((1 - 1/S)^p + (S - 1) / S^p)^(1/p), which is 1.347 for S = 8 and p = 1.2. So the numbers that it permutes shrink to
+    0.743 of their size at every step: below float32's normal numbers after 295 steps, and to 0 after about 350.
 
     Raises:
-        ValueError: p is below 1, where it is no norm.
+        ValueError: p is below 1, so that it does not define a norm.
 
     Example:
         >>> rescaled_blocks_by_definition(torch.tensor([[2.0, 0.0], [0.0, 6.0]]), p=1.0).tolist()
         [[0.1666666716337204, -0.5], [-0.1666666716337204, 0.5]]
 
-    Source: the code published with the paper. Differs from the source: a matrix of zeros stays one, and of several
-        largest columns the first alone has the gradient of the norm.
+    Source: the code published with the paper. Differs from the source: a matrix of zeros stays zero; if several columns
+        are largest, only the first has the gradient of the norm.
     """
     centered = matrices - matrices.mean(-2, keepdim=True)
     norms = torch.linalg.vector_norm(centered, _checked(p), dim=-2, keepdim=True).max(-1, keepdim=True).values
@@ -80,10 +80,11 @@ def rescaled_blocks_by_definition(matrices: Float[Tensor, "*N S S"], p: float = 
 
 @in_full_precision
 def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
-    """The same; in a graph that is exported, the definition.
+    """Return the same; in a graph that is exported, by the definition.
 
-    Only the largest column of a matrix has a gradient by its norm, sign(r) |r|^(p - 1) of the rescaled column r: all
-    other powers are taken once, forward. There is no second derivative.
+    Only the largest column of a matrix has a gradient through its norm, sign(r) |r|^(p - 1) of the rescaled column r.
+    So all other powers are taken once, forward, which is several times as fast (`benchmarks/column_norm.py`). Second
+    derivatives do not exist.
 
     Example:
         >>> rescaled_blocks(torch.tensor([[2.0, 0.0], [0.0, 6.0]]), p=1.0).tolist()
@@ -112,6 +113,7 @@ class _RescaledBlocks(torch.autograd.Function):
         rescaled, norms, largest = ctx.saved_tensors  # type: ignore[attr-defined]
         p, least = ctx.p, ctx.least  # type: ignore[attr-defined]
         by_centered = gradient / norms.clamp(min=least)
+        # The norm is a maximum over columns, and constant where the bound `least` holds: one column has its gradient.
         by_norm = -(by_centered * rescaled).sum((-2, -1), keepdim=True) * (norms >= least)
         largest = largest.expand(*rescaled.shape[:-1], 1)
         column = rescaled.gather(-1, largest)
@@ -120,11 +122,11 @@ class _RescaledBlocks(torch.autograd.Function):
 
 
 def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0) -> Float[Tensor, "*N S M"]:
-    """Every column is a distribution: softmax(column / temperature).
+    """Make every column a distribution: softmax(column / temperature).
 
-    Products of such matrices are such matrices, so that nothing grows or dies over any number of steps; as the
-    temperature goes to 0 columns become one-hot vectors, and the matrices the maps of a finite machine. At 0 they are
-    the one-hot vectors of their largest logits, and have no gradient.
+    Products of such matrices are such matrices, so nothing grows or vanishes over any number of steps. As the
+    temperature goes to 0, columns become one-hot vectors, and the matrices become the maps of a finite machine. At 0
+    they are the one-hot vectors of their largest logits, without a gradient.
 
     Raises:
         ValueError: the temperature is negative, or logits are not real numbers.
@@ -145,29 +147,30 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
 
 
 def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor, "*N S M"]:
-    """Every column is the one-hot vector of its largest logit, to the last bit, with the gradient of its softmax.
+    """Return every column as the one-hot vector of its largest logit, to the last bit, with its softmax's gradient.
 
-    With ``dim=-1``, every row.
+    With ``dim=-1``, rows are used instead.
 
     Example:
         >>> hard_columns(torch.tensor([[2.0, 0.0], [1.0, 5.0]])).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
 
     Source: Bengio et al., "Estimating or propagating gradients through stochastic neurons" (2013), the straight-through
-        estimator. Differs from the source: of a softmax.
+        estimator. Differs from the source: the gradient is a softmax's.
     """
     soft = torch.softmax(logits, dim)
     one_hot = torch.zeros_like(logits).scatter_(dim, logits.argmax(dim, keepdim=True), 1.0)
+    # The difference is exactly 0, so the sum keeps the one-hot bits; (one_hot + soft) - soft would be rounded.
     return one_hot + (soft - soft.detach())
 
 
 @in_full_precision
 def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Float[Tensor, "*N S S"]:
-    """I - b k k^T with the unit vector k along the first S = K - 1 numbers, and b = 2 sigmoid(last / temperature).
+    """Return I - b k k^T; k is the unit vector along the first K - 1 numbers, b = 2 sigmoid(last / temperature).
 
-    No vector grows by such a matrix. As the temperature goes to 0, b goes to 0 or 2: the matrix is then the identity or
-    the reflection at the plane orthogonal to k, and preserves all distances. At 0 it is one of the two; the last number
-    has no gradient.
+    Such a matrix never makes a vector longer. As the temperature goes to 0, b goes to 0 or 2. Then the matrix is the
+    identity or the reflection at the plane orthogonal to k, and preserves all distances. At temperature 0 it is one of
+    the two, and the last number has no gradient.
 
     Raises:
         ValueError: the temperature is negative.

@@ -1,4 +1,4 @@
-"""Complex numbers as pairs of real ones, for graphs in formats without complex numbers."""
+"""Complex numbers as pairs of real numbers, for graphs in formats without complex numbers."""
 
 import torch
 from jaxtyping import Float
@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def times_pairs(a: Float[Tensor, "*N 2"], x: Float[Tensor, "*M 2"]) -> Float[Tensor, "*K 2"]:
-    """The products of complex numbers that are pairs of real ones.
+    """Return the products of complex numbers that are given as pairs of real numbers.
 
     Example:
         >>> times_pairs(torch.tensor([0.0, 1.0]), torch.tensor([[1.0, 2.0]]))

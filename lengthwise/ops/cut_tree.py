@@ -1,20 +1,20 @@
-"""RegularGPT's levels as its published code has them: a string's left edge cuts windows.
+"""RegularGPT's levels as in its published code: a string's left edge cuts windows.
 
-A level of a string of n nodes, with chunks of C, is:
+A level of a string of n nodes, with chunks of C, has three steps:
 
-1. Raw pads in front fill the first chunk: there are -n mod C of them.
-2. K layers follow. The window of node i has the nodes i - C + 1 ... i that exist, so that the first C - 1 nodes have
-   fewer than C.
+1. Raw pads, -n mod C of them, fill the first chunk at its front.
+2. K layers follow. The window of node i consists of the existing nodes among i - C + 1 ... i, so that the windows of
+   the first C - 1 nodes are shorter than C.
 3. The last node of each chunk is kept.
 
-With K = 1 each node that is kept has a full window, and this is the tree of `lengthwise.ops.tree_attention` under the
-raw pad rule. With K >= 2 the two differ: the tree has pads at all places before the string, and its layers merge them.
+With K = 1 each kept node has a full window, and this is the tree of `lengthwise.ops.tree_attention` under the raw pad
+rule. With K >= 2 the two differ: that tree has pads at all positions before the string, and its layers merge them.
 
-A prefix is a string with a left edge of its own. The nodes that its windows lack depend on its length, modulo the reach
+Each prefix is a string with its own left edge. The nodes that its windows lack depend on its length, modulo the reach
 of the level. So the form that answers all prefixes computes the layers below the last one C times.
 
 Source: the code published with Chi et al. (2023).
-Differs from the source: an offset r of exactly 0 forbids a position there, and not here.
+Differs from the source: there, an offset r of exactly 0 excludes a position from attention, here it does not.
 """
 
 import math
@@ -31,7 +31,7 @@ from lengthwise.ops.tree import Tree, TreeLayer
 def cut_prefix_states(
     ids: Int64[Tensor, "B T"], tree: Tree, perturb: Callable[[Tensor], Tensor] | None = None
 ) -> Float[Tensor, "B T D"]:
-    """Return every prefix's state, read at its own depth; `perturb` is applied to the states of every level."""
+    """Return the state of every prefix, read at its own depth; `perturb` is applied to the states of every level."""
     states, answers = tree.leaves[ids], []
     for level in range(tree.num_levels(ids.shape[1])):
         states = _level_at_all_positions(states, level, tree)
@@ -47,7 +47,7 @@ def cut_last_states(
     perturb: Callable[[Tensor], Tensor] | None = None,
     observe: Callable[[int, Mapping[int, Tensor]], None] | None = None,
 ) -> list[Float[Tensor, "_ D"]]:
-    """Return the whole strings' states of every batch; `observe` is told each level with the nodes of each batch."""
+    """Return the states of all whole strings, by batch; `observe` is called after each level with its nodes."""
     depths = [tree.num_levels(ids.shape[1]) for ids in batches]
     growing = {k: tree.leaves[ids] for k, ids in enumerate(batches)}
     tops: dict[int, Tensor] = {}
@@ -72,7 +72,7 @@ def _level_at_all_positions(states: Float[Tensor, "B T D"], level: int, tree: Tr
     batch, length, width = states.shape
     stride, size = tree.reach(level), tree.chunk_size_at(level)
     count = math.ceil(length / stride)
-    # Layers look to the left alone, so what fills the last nodes changes no other.
+    # Layers attend only to the left, so the zeros that fill the last nodes change no other node.
     filled = F.pad(states, (0, 0, 0, count * stride - length))
     sequences = filled.view(batch, count, stride, width).transpose(1, 2)
     ends = [_merged(sequences, size - 1 - first, size, tree) for first in range(min(size, count))]
@@ -83,11 +83,12 @@ def _level_at_all_positions(states: Float[Tensor, "B T D"], level: int, tree: Tr
 
 
 def _merged(nodes: Float[Tensor, "*N M D"], num_pads: int, chunk_size: int, tree: Tree) -> Float[Tensor, "*N P D"]:
-    """Return the states of all full chunks of nodes behind a number of raw pads."""
+    """Return the states of all full chunks of nodes after a number of raw pads in front."""
     pads = tree.leaves[0].expand(*nodes.shape[:-2], num_pads, -1)
     nodes = torch.cat([pads, nodes], -2)
     nodes = nodes[..., : nodes.shape[-2] // chunk_size * chunk_size, :]
     *lower, last = tree.layers
+    # Only the last layer's kept nodes are read, so it skips the others; lower layers are read by windows of all nodes.
     every = torch.arange(nodes.shape[-2], device=nodes.device)
     for layer in lower:
         nodes = _windowed(layer, nodes, every, chunk_size)
@@ -97,7 +98,7 @@ def _merged(nodes: Float[Tensor, "*N M D"], num_pads: int, chunk_size: int, tree
 def _windowed(
     layer: TreeLayer, nodes: Float[Tensor, "*N M D"], ends: Int64[Tensor, " P"], chunk_size: int
 ) -> Float[Tensor, "*N P D"]:
-    """Return the layer's value on the windows that end at some nodes, each without the positions before node 0."""
+    """Return the layer's value on the windows that end at the given nodes, each cut off before node 0."""
     normed = layer.normalize(nodes)
     query = layer.query(normed.index_select(-2, ends))
     key, value = layer.key_value(normed)

@@ -1,17 +1,17 @@
 r"""The delta rule with gates and products of Householder matrices, for any number of steps T >= 1: two forms.
 
-Of each string and head, the state S is a matrix [K, M]. At symbol t it decays by a_t, and n sub-steps j follow, each of
-which moves the value that S holds for a key k of length 1 towards another one, v, by a strength b:
+For each string and head, the state S is a matrix [K, M]. At symbol t it decays by a_t, and n sub-steps j follow. Each
+moves the value that S stores for a key k of length 1 towards another value v, by a strength b:
 
 S <- a_t S,   then for j = 1..n:   S <- S - b k (S^T k - v)^T = (I - b k k^T) S + b k v^T,   then   o_t = S^T q_t.
 
-`delta_rule_by_definition` is this loop. `delta_rule` cuts the sub-steps into chunks; with G the products of decays from
-sub-step i to j <= i of a chunk, c those from its start, d those to its end, and B the strengths,
+`delta_rule_by_definition` is this loop. `delta_rule` cuts the sub-steps into chunks. Let G be the products of decays
+from sub-step i to j <= i of a chunk, c the products from its start, d the products to its end, and B the strengths:
 
 (I + strictly_lower(B K K^T * G)) [U W] = B [V  c K],
-S <- (c_last I - (d K)^T W) S + (d K)^T U,   o = c q S + (lower(q K^T) * G) (U - W S),
+S <- (c_last I - (d K)^T W) S + (d K)^T U,   o = c q S + (lower(q K^T) * G) (U - W S).
 
-of which only the line of S goes chunk by chunk. Both give the same to rounding, and gradients by all arguments.
+Only the equation of S runs chunk by chunk. Both forms return the same up to rounding, with gradients by all arguments.
 
 Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024), for
 the chunks; Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for the decay; Siems et al., "DeltaProduct"
@@ -30,7 +30,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.ops.parts import through_parts
 
 CHUNK_STEPS = 16
-"""Sub-steps of a chunk: the work grows with it, the number of steps in sequence falls."""
+"""The number of sub-steps of a chunk. More of them take more work in a chunk and fewer steps in sequence."""
 
 Vectors = Float[Tensor, "B T J H _"]
 Numbers = Float[Tensor, "B T J H"]
@@ -45,7 +45,7 @@ def delta_rule_by_definition(
     log_decays: Float[Tensor, "B T H"] | None,
     initial: Matrices,
 ) -> tuple[Float[Tensor, "B T H M"], Matrices]:
-    """What all queries read, and the last state, one sub-step after another.
+    """Return the outputs of all queries and the last state, one sub-step after another.
 
     Example:
         >>> key, flips = torch.ones(1, 3, 1, 1, 1), torch.tensor([2.0, 0.0, 2.0]).view(1, 3, 1, 1)
@@ -76,13 +76,13 @@ def delta_rule(
     *,
     chunk_steps: int = CHUNK_STEPS,
 ) -> tuple[Float[Tensor, "B T H M"], Matrices]:
-    """What all queries read [B, T, H, M], and the last state [B, H, K, M], chunk by chunk.
+    """Return the outputs of all queries [B, T, H, M] and the last state [B, H, K, M], chunk by chunk.
 
-    Keys are [B, T, n, H, K], values [B, T, n, H, M], strengths [B, T, n, H]. In a graph that is exported, and of one
-    symbol, it is the definition's loop.
+    Keys are [B, T, n, H, K], values [B, T, n, H, M], strengths [B, T, n, H]. A graph that is exported, or one symbol
+    alone, runs the loop of the definition.
 
     Raises:
-        ValueError: T = 0, or there is no sub-step.
+        ValueError: the number of symbols or of sub-steps is 0.
 
     Example:
         >>> key, flips = torch.ones(1, 3, 1, 1, 1), torch.tensor([2.0, 0.0, 2.0]).view(1, 3, 1, 1)
@@ -111,7 +111,7 @@ def _in_chunks_of(
     log_decays: Float[Tensor, "B T H"] | None,
     initial: Matrices,
 ) -> tuple[Float[Tensor, "B T H M"], Matrices]:
-    """The work of `delta_rule`, by chunks of `size` symbols."""
+    """Compute `delta_rule` by chunks of `size` symbols."""
     length, products = keys.shape[1:3]
     q = _in_chunks(queries, size)
     k, v, b = (_in_chunks(tensor, size).flatten(3, 4) for tensor in _heads_last(keys, values, strengths[..., None]))
@@ -129,7 +129,8 @@ def _in_chunks_of(
         to_end = decays.to_end * k
         last = decays.last
         q = decays.symbol * q
-    # The solver looks at what is below the diagonal alone, and takes the diagonal for ones.
+    # The inverse of this triangular matrix resolves the order of sub-steps in a chunk without a loop over them. The
+    # solver reads only entries below the diagonal, and takes the diagonal as ones.
     driven = torch.linalg.solve_triangular(
         overlaps, b * torch.cat([v, from_start], -1), upper=False, unitriangular=True
     )
@@ -141,9 +142,10 @@ def _in_chunks_of(
 
 
 class _Decays:
-    """Products of decays within chunks, from the logarithms of those of symbols; no exponent is above 0.
+    """Products of decays within chunks, from the logarithms of the decays of symbols; no exponent is above 0.
 
-    Logarithms whose exponential is 0 are cut off there: the sums of larger ones would leave no digits to the others.
+    Products of decays are exponentials of differences of sums. Logarithms are cut off where their exponential is 0: a
+    sum with larger ones would have no digits left for the others, and -inf - (-inf) would be NaN.
     """
 
     def __init__(self, logarithms: Float[Tensor, "B H N C"], products: int) -> None:
@@ -160,12 +162,12 @@ class _Decays:
 
 
 def _heads_last(*tensors: Tensor) -> list[Tensor]:
-    """Sub-steps behind heads, so that `_in_chunks` leaves them next to symbols: [B, T, J, H, X] to [B, T, H, J, X]."""
+    """Turn [B, T, J, H, X] into [B, T, H, J, X], so that `_in_chunks` puts sub-steps next to symbols."""
     return [tensor.transpose(2, 3) for tensor in tensors]
 
 
 def _in_chunks(tensor: Tensor, size: int) -> Tensor:
-    """[B, T, H, *X] as [B, H, N, C, *X], filled up with zeros, which change no state and are read by nobody."""
+    """Return [B, T, H, *X] as [B, H, N, C, *X], filled up with zeros, which change no state and are not read."""
     missing = -tensor.shape[1] % size
     if missing:
         tensor = torch.cat([tensor, tensor.new_zeros(len(tensor), missing, *tensor.shape[2:])], 1)
@@ -176,7 +178,7 @@ def _in_chunks(tensor: Tensor, size: int) -> Tensor:
 def _states(
     maps: Float[Tensor, "B H N K K"], added: Float[Tensor, "B H N K M"], initial: Matrices
 ) -> tuple[Float[Tensor, "B H N K M"], Matrices]:
-    """The states before all chunks, and after the last."""
+    """Return the states before all chunks, and the state after the last one."""
     state, starts = initial.flatten(0, 1), []
     for a, v in zip(maps.flatten(0, 1).unbind(1), added.flatten(0, 1).unbind(1), strict=True):
         starts.append(state)

@@ -1,20 +1,20 @@
-r"""Sliding-dilated attention in which positions before the start are masked away, as a language model needs it.
+r"""Sliding-dilated attention that masks positions before the start away, for language models.
 
     out[i] = sum_j a_j v[i - j s],   a = softmax_j (q[i] . k[i - j s] / sqrt(E) + r[h, j]),   j in [C], i - j s >= 0
 
 with a window of C positions at stride s (the dilation, C^l at level l) and a learned bias r of each head and offset.
 
-`dilated_attention_by_definition` is eq. (1) with its [T, T] mask. `dilated_attention` never makes one: positions that
-are congruent modulo s form strings of their own, in which windows are contiguous, and a block of queries there sees
-only the keys of its windows. Its gradient computes the weights of attention again, so that a step keeps queries, keys
-and values alone: T C scores of a head are computed, of which one block at a time is in memory.
+`dilated_attention_by_definition` is eq. (1) with its [T, T] mask. `dilated_attention` never builds this mask. Positions
+that are congruent modulo s form separate strings in which windows are contiguous, and a block of queries there reads
+only the keys of its windows. The gradient computes the weights of attention again. So a step keeps only queries, keys
+and values: a head has T C scores, of which one block at a time is in memory.
 
 Letters: B strings, T positions, H heads of E numbers, C chunk size, M = B s H strings of N positions modulo s, W =
 min(C, N) positions of a window, Q queries of a block.
 
 Source: Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning, section 3.1, eq. (1).
-Differs from the source: in nothing; pads, which its footnote 1 puts in front of strings, are what
-`lengthwise.ops.tree_attention` has.
+Differs from the source: in nothing. Its footnote 1 puts pads in front of strings; these are in
+`lengthwise.ops.tree_attention`.
 """
 
 import math
@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 MIN_BLOCK = 32
-"""A block has as many queries as a window has positions, and no fewer than this: smaller products take as long."""
+"""The smallest number of queries in a block, else as many as a window has positions: smaller products take as long."""
 
 
 def dilated_attention_by_definition(
@@ -38,13 +38,13 @@ def dilated_attention_by_definition(
     bias: Float[Tensor, "H C"],
     stride: int,
 ) -> Float[Tensor, "B H T E"]:
-    """All scores plus the mask M with M[m, n] = r_j where m - n = j * stride, j in [C], else -inf."""
+    """Return attention by all scores plus the mask M: M[m, n] = r_j if m - n = j * stride, j in [C], else -inf."""
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
     return (scores + dilated_mask(bias, stride, query.shape[2])).softmax(-1) @ value
 
 
 def dilated_mask(bias: Float[Tensor, "H C"], stride: int, length: int) -> Float[Tensor, "H T T"]:
-    """The mask of eq. (1).
+    """Return the mask of eq. (1).
 
     Example:
         >>> dilated_mask(torch.tensor([[1.0, 2.0]]), 2, 3)
@@ -66,7 +66,7 @@ def dilated_attention(
     bias: Float[Tensor, "H C"],
     stride: int,
 ) -> Float[Tensor, "B H T E"]:
-    """The same numbers as `dilated_attention_by_definition`, without its mask. No second derivatives.
+    """Return the numbers of `dilated_attention_by_definition` without its mask, with first derivatives only.
 
     Example:
         >>> states = torch.ones(1, 1, 5, 2)
@@ -87,20 +87,20 @@ def dilated_attention(
 
 
 def _by_residue(states: Float[Tensor, "B H T E"], stride: int, missing: int) -> Float[Tensor, "M N E"]:
-    """The positions of each residue modulo the stride as a string of its own, zeros at the end of the shorter ones."""
+    """Return the positions of each residue modulo the stride as a separate string, filled with zeros at the end."""
     padded = F.pad(states, (0, 0, 0, missing)) if missing else states
     residues: Tensor = padded.unflatten(2, (-1, stride)).permute(0, 3, 1, 2, 4).flatten(0, 2).contiguous()
     return residues
 
 
 def _band(bias: Float[Tensor, "H W"], size: int) -> Float[Tensor, "H Q _"]:
-    """The mask of a block of queries, and of the keys from W - 1 positions before it to its end: r along diagonals."""
+    """Return the mask of a block of queries and of the keys from W - 1 positions before it: r along diagonals."""
     padded = F.pad(bias.flip(1), (size - 1, size - 1), value=-math.inf)
     return padded.unfold(1, size + bias.shape[1] - 1, 1).flip(1)
 
 
 class _Block(NamedTuple):
-    """Which queries, which keys, and the part of the band that is their mask."""
+    """The queries and keys of a block, and the rows and columns of the band that mask them."""
 
     queries: slice
     keys: slice
@@ -125,14 +125,14 @@ def _blocks(length: int, band: Float[Tensor, "H Q _"]) -> Iterator[_Block]:
 def _weights(
     query: Float[Tensor, "M _ E"], key: Float[Tensor, "M _ E"], mask: Float[Tensor, "H _ _"]
 ) -> Float[Tensor, "M _ _"]:
-    """Of a block: what each query gives to each key."""
+    """Return the attention weights of a block of queries."""
     scores = torch.bmm(query, key.mT).mul_(query.shape[-1] ** -0.5)
     scores.unflatten(0, (-1, len(mask))).add_(mask)
     return scores.softmax(-1)
 
 
 class _BandedAttention(torch.autograd.Function):
-    """Attention of strings to their own last W positions."""
+    """Attention of the positions of strings to their last W positions."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, query: Tensor, key: Tensor, value: Tensor, band: Tensor) -> Tensor:
@@ -152,6 +152,7 @@ class _BandedAttention(torch.autograd.Function):
         by_value = torch.zeros_like(value)
         by_band = torch.zeros_like(band)
         for queries, keys, rows, columns in _blocks(query.shape[1], band):
+            # Computed again instead of kept, so that memory never holds more than one block's weights.
             weights = _weights(query[:, queries], key[:, keys], band[:, rows, columns])
             arriving = gradient[:, queries]
             by_value[:, keys] += torch.bmm(weights.mT, arriving)

@@ -1,14 +1,14 @@
 """Messages that a cell passes over the grid of two strings: downwards along columns and to the right along rows.
 
-The cell at row i and column j reads the message from above, the message from the left, the i-th letter of the first
-string and the j-th letter of the second; it gives the message downwards and the message to the right. Above the first
-row every column has the message `top`, left of the first column every row has `left`. A message is a tensor of any
-shape [*M], a class id or a vector. A cell is given messages [N, *M] and letters [N] for N cells at once.
+The cell at row i and column j reads four values: the message from above, the message from the left, letter i of the
+first string and letter j of the second. It returns the message downwards and the message to the right. The message
+above the first row is `top`, left of the first column `left`. A message is a tensor of any shape [*M], a class id or a
+vector. A cell receives messages [N, *M] and letters [N] of N cells at once.
 
-Cells of an antidiagonal do not depend on one another: A + B - 1 calls of the cell make all A B messages.
+Cells of an antidiagonal do not depend on one another, so A + B - 1 calls of the cell compute all A B messages.
 
 Source: Graves et al., "Multi-dimensional recurrent neural networks" (ICANN 2007). Differs from the source: one
-direction, and a message of its own along each dimension, as in Kalchbrenner et al., "Grid long short-term memory" (ICLR
+direction, and separate messages along each dimension, as in Kalchbrenner et al., "Grid long short-term memory" (ICLR
 2016).
 """
 
@@ -25,7 +25,7 @@ Cell = Callable[[Messages, Messages, Letters, Letters], tuple[Messages, Messages
 
 
 class Antidiagonal(NamedTuple):
-    """The messages from the cells of an antidiagonal, which begin in row `start`, counted from 0."""
+    """The messages from the cells of an antidiagonal, whose first row is `start`, counted from 0."""
 
     start: int
     down: Shaped[Tensor, "B W *M"]
@@ -39,7 +39,7 @@ def grid_by_definition(
     first: Int64[Tensor, "B n"],
     second: Int64[Tensor, "B m"],
 ) -> tuple[Shaped[Tensor, "B n m *M"], Shaped[Tensor, "B n m *M"]]:
-    """All messages downwards and to the right, cell by cell."""
+    """Return all messages downwards and to the right, cell by cell."""
     count = len(first)
     row = [top.expand(count, *top.shape)] * second.shape[1]
     downs, rights = [], []
@@ -63,7 +63,7 @@ def antidiagonals(
     first: Int64[Tensor, "B n"],
     second: Int64[Tensor, "B m"],
 ) -> Iterator[Antidiagonal]:
-    """The same messages, antidiagonal by antidiagonal: number d has the cells of row i and column d - i.
+    """Yield the same messages by antidiagonal: number d contains the cells of row i and column d - i.
 
     Example:
         >>> def cell(above, left, a, b):
@@ -100,9 +100,9 @@ def last_row(
     second: Int64[Tensor, "B m"],
     heights: Int64[Tensor, " B"],
 ) -> Shaped[Tensor, "B m *M"]:
-    """The messages downwards from row `heights` of each grid, counted from 1; row 0 is the border above.
+    """Return the messages downwards from row `heights` of each grid, counted from 1; row 0 is the border above.
 
-    Letters beyond are not looked at: a string may be filled up with any.
+    Later letters have no influence, so that shorter strings may be filled up with any letters.
     """
     count, (height, width) = len(first), (first.shape[1], second.shape[1])
     above = top.expand(count, width, *top.shape)
@@ -112,7 +112,7 @@ def last_row(
     parts = antidiagonals(cell, top, left, first, second)
     of_row = torch.stack(
         [part.down[strings, (row - part.start).clamp(0, part.down.shape[1] - 1)] for part in parts]
-    )  # where the row has a cell on the antidiagonal; elsewhere any other's, which is not taken
+    )  # antidiagonals without a cell in the row contribute some other cell, which is not selected below
     taken = of_row[row[:, None] + torch.arange(width, device=heights.device), strings[:, None]]
     is_border = (heights == 0).view(-1, *[1] * (taken.ndim - 1))
     return torch.where(is_border, above, taken)

@@ -1,16 +1,18 @@
-r"""Linear recurrences x_t = A_t x_{t-1} + v_t whose states may grow without end, within floating-point numbers.
+r"""Linear recurrences x_t = A_t x_{t-1} + v_t with unbounded states, kept within the range of floating-point numbers.
 
-x_t = c_t (A_t x_{t-1} + v_t) with c_t = min(1, L / |A_t x_{t-1} + v_t|), where |x| is the largest size of a string's
-numbers, and L is 2^30 (in float64 2^60): where it exceeds L all of them are divided by one number. Where v = 0,
-directions are those without c, and with them whatever a norm lets through. Else they are so up to rounding, as a state
-as large as L has lost what is added to it, unless states that grew shrink again, among which v counts for more than
-without c. To the gradient c is a constant.
+x_t = c_t (A_t x_{t-1} + v_t) with c_t = min(1, L / |A_t x_{t-1} + v_t|). Here |x| is the largest absolute value among a
+string's numbers, and L is 2^30 (2^60 in float64). So if a state exceeds L, all its numbers are divided by one number.
 
-Where v = 0 the states are f_t times those without c, f_t = min(f_{t-1}, L / |A_t ... A_1 x_0|): as long as these are
-finite they are computed as always, and multiplied by f. Where they are not, the positions are halved, and the second
-half goes on from the end of the first. Where v is not 0, states follow one another from the first c_t below 1 on.
+Why this keeps the function: a norm that reads states sees only their directions. If v = 0, directions are the same as
+without c. Otherwise they are the same up to rounding, as a state as large as L has lost what is added to it. The
+exception are states that grew and shrink again, in which v counts for more than without c. For the gradient, c is a
+constant.
 
-Source: ours; the scaling of forward variables in hidden Markov models (Rabiner, 1989) is of this kind.
+If v = 0, the states are f_t times the states without c, with f_t = min(f_{t-1}, L / |A_t ... A_1 x_0|). As long as
+those are finite, they are computed as always and multiplied by f. If they are not, the positions are halved, and the
+second half continues from the end of the first. If v is not 0, states follow one another from the first c_t below 1 on.
+
+Source: ours; the scaling of forward variables in hidden Markov models (Rabiner, 1989) is similar.
 """
 
 from collections.abc import Callable
@@ -22,15 +24,15 @@ from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.symbol_recurrence import symbol_recurrence
 
 LARGEST = {torch.float32: 2.0**30, torch.float64: 2.0**60}
-"""The largest size of a number of a state: its square is far from the largest number, and what has the size of inputs
-is below its last digit."""
+"""The largest absolute value of a state's number. Its square is far from overflow, and inputs are below its last
+digit."""
 
 Steps = Callable[[int, int, Tensor], Tensor]
-"""The states [B, stop - start, *N, S] of the recurrence without c at start <= t < stop, after a state [B, *N, S]."""
+"""A function of start, stop and a state [B, *N, S]; it returns the states [B, stop - start, *N, S] without c."""
 
 
 def steps_by_position(transitions: Tensor, values: Tensor) -> Steps:
-    """Those of `recurrence`, whose A_t and v_t are given position by position."""
+    """Return the steps of `recurrence`, whose A_t and v_t are given position by position."""
 
     def steps(start: int, stop: int, state: Tensor) -> Tensor:
         return recurrence(transitions[:, start:stop], values[:, start:stop], state, overflow="keep")
@@ -39,7 +41,7 @@ def steps_by_position(transitions: Tensor, values: Tensor) -> Steps:
 
 
 def steps_by_symbol(transitions: Tensor, values: Tensor, tokens: Tensor) -> Steps:
-    """Those of `symbol_recurrence`, whose A and v are given symbol by symbol."""
+    """Return the steps of `symbol_recurrence`, whose A and v are given symbol by symbol."""
 
     def steps(start: int, stop: int, state: Tensor) -> Tensor:
         return symbol_recurrence(transitions, values, tokens[:, start:stop], state, overflow="keep")
@@ -48,7 +50,7 @@ def steps_by_symbol(transitions: Tensor, values: Tensor, tokens: Tensor) -> Step
 
 
 def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:
-    """All states, one after another, no number of which is larger than L unless it is infinite after one step.
+    """Return all states, one after another; no number exceeds L unless it is infinite after a single step.
 
     Example:
         >>> def thousandfold(start, stop, state):
@@ -60,9 +62,9 @@ def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *,
 
 
 def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:
-    """The same; where no state without c exceeds L, these states to the last bit. `driven`: some v_t is not 0.
+    """Return the same; if no state without c exceeds L, these states to the last bit. `driven`: some v_t is not 0.
 
-    In a graph that is exported, which looks at no numbers, they are those of the definition.
+    A graph that is exported cannot depend on numbers, so it contains the loop of the definition.
 
     Example:
         >>> def thousandfold(start, stop, state):
@@ -84,9 +86,9 @@ def _within(steps: Steps, start: int, stop: int, state: Tensor, driven: bool) ->
         first = start + int((factors != 1).any(0).int().argmax())
         if first == start:
             return _one_by_one(steps, start, stop, state)
-        begun = steps(start, first, state)  # again, as gradients do not pass by infinite states
+        begun = steps(start, first, state)  # run again, because gradients through infinite states are NaN
         return torch.cat([begun, _one_by_one(steps, first, stop, begun[:, -1])], 1)
-    if stop - start == 1 or bool((factors > 0).all()):  # else 0 of infinite states, or no number
+    if stop - start == 1 or bool((factors > 0).all()):  # a factor is 0 or NaN after an infinite state
         return _scaled(states, factors.cummin(1).values)
     middle = (start + stop) // 2
     begun = _within(steps, start, middle, state, driven)
@@ -103,7 +105,7 @@ def _one_by_one(steps: Steps, start: int, stop: int, state: Tensor) -> Tensor:
 
 
 def _factors(states: Tensor) -> Tensor:
-    """min(1, L / |x|) of each state [B, T, *N, S]."""
+    """Return min(1, L / |x|) of each state [B, T, *N, S]."""
     return (LARGEST.get(states.dtype, 2.0**30) / states.detach().abs().flatten(2).amax(2)).clamp(max=1)
 
 

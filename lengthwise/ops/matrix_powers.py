@@ -1,4 +1,4 @@
-"""A vector under the powers of a matrix."""
+"""Products of a vector with the powers of a matrix."""
 
 import torch
 from jaxtyping import Float
@@ -8,7 +8,7 @@ from torch import Tensor
 def powers_times_by_definition(
     matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"], count: int
 ) -> Float[Tensor, "D P T"]:
-    """A^t v for t = 0 ... count - 1, one after another.
+    """Return A^t v for t = 0 ... count - 1, one after another.
 
     Example:
         >>> powers_times_by_definition(torch.tensor([[[2.0]]]), torch.ones(1, 1), 3)
@@ -21,7 +21,7 @@ def powers_times_by_definition(
 
 
 def powers_times(matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"], count: int) -> Float[Tensor, "D P T"]:
-    """A^t v for t = 0 ... count - 1, twice as many after each product of matrices.
+    """Return A^t v for t = 0 ... count - 1, doubling their number with each product of matrices.
 
     Example:
         >>> powers_times(torch.tensor([[[2.0]]]), torch.ones(1, 1), 5)

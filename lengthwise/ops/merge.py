@@ -1,15 +1,15 @@
-r"""The merge of windows in one piece, with a gradient written by hand: what training spends its time on.
+r"""The merge of windows in one operation with a gradient written by hand, on which training spends most of its time.
 
-Of a window of states y_0 ... y_{C-1}, newest first, with n(x) = (x - mean) / sqrt(variance + 1e-5):
+A window has the states y_0 ... y_{C-1}, newest first. With n(x) = (x - mean) / sqrt(variance + 1e-5):
 
     z_j = tanh(g y_j);  q = W_q z_0;  k_j, v_j = W_kv z_j;  a_j = softmax_j(q . k_j / sqrt(E) + r_j), for each head;
     x_0 = W_o sum_j a_j v_j;  x_i = x_{i-1} + W'_i GELU(W_i (s_i n(x_{i-1}) + t_i) + b_i) + b'_i;  out = n(x_last).
 
-The definition is the layer taken apart, `lengthwise.layers.tree_layers.MergeLayer`. Matrices of a level are so small
-that starting an operation takes as long as running it: here fewer are started, and autograd records one. In attention,
-features come first and windows last, so that sums over the few features of a head run along windows.
+The definition is the layer in parts, `lengthwise.layers.tree_layers.MergeLayer`. The matrices of a level are so small
+that starting an operation takes as long as running it. So this form starts fewer operations, and autograd records one.
+In attention, features come first and windows last, so that sums over a head's few features run along windows.
 
-Letters: R rows, M windows, C chunk size, D width, H heads of E = D / H, F hidden units of a feed-forward block, N
+Letters: R rows, M windows, C chunk size, D width, H heads of E = D / H, F hidden units of a feed-forward block, and N
 columns: C M parts of windows, or R rows.
 """
 
@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 EPSILON = 1e-5
-"""What a norm adds to the variance: the default of `torch.nn.LayerNorm`."""
+"""The number that a norm adds to the variance: the default of `torch.nn.LayerNorm`."""
 
 
 def merge(
@@ -31,14 +31,14 @@ def merge(
     states: Float[Tensor, "R D"] | Float[Tensor, "C M D"],
     windows: Int64[Tensor, "C M"] | None = None,
 ) -> Float[Tensor, "M D"]:
-    """The merged states of windows, oldest part first: of the parts themselves, or of indices of R states.
+    """Return the merged states of windows, oldest part first, given the parts themselves or indices of R states.
 
     `weights` are g [D], W_q [D, D], W_kv [2 D, D] (keys, then values), W_o [D, D], r [H, C], and of each feed-forward
-    block s, t [D], W [F, D], b [F], W' [D, F], b' [D].
-    Where r has more columns than a window has parts, the first count.
+    block s, t [D], W [F, D], b [F], W' [D, F], b' [D]. If r has more columns than a window has parts, only the first
+    ones count.
 
     Raises:
-        ValueError: a second derivative is needed, of which there is none.
+        ValueError: a second derivative is required, which does not exist.
 
     Example:
         >>> one = torch.eye(2)
@@ -101,7 +101,7 @@ class _Merge(torch.autograd.Function):
 
 
 def _sixes(tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
-    """Of each feed-forward block its weights, or what its gradient needs."""
+    """Return the weights of each feed-forward block, or the values that its gradient needs, as groups of six."""
     return [tensors[i : i + 6] for i in range(0, len(tensors), 6)]
 
 
@@ -111,9 +111,10 @@ def _projected(
     query: Float[Tensor, "D D"],
     key_value: Float[Tensor, "_ D"],
 ) -> tuple[Float[Tensor, "D M"], Float[Tensor, "_ N"]]:
-    """Queries of newest parts, keys and values of all parts."""
+    """Return the queries of the newest parts, and the keys and values of all parts."""
     if windows is None:
         return query @ parts[-1].t(), key_value @ parts.flatten(0, 1).t()
+    # Project each state once, then gather: windows share states, so that this takes fewer products than the reverse.
     columns = parts.t()
     return (query @ columns).index_select(1, windows[-1]), (key_value @ columns).index_select(1, windows.flatten())
 
@@ -126,7 +127,7 @@ def _projected_backward(
     query: Float[Tensor, "D D"],
     key_value: Float[Tensor, "_ D"],
 ) -> tuple[Tensor, Float[Tensor, "D D"], Float[Tensor, "_ D"]]:
-    """The gradients by parts, W_q and W_kv."""
+    """Return the gradients by parts, W_q and W_kv."""
     if windows is not None:
         by_queries = parts.new_zeros(len(query), len(parts)).index_add_(1, windows[-1], by_queries)
         zeros = parts.new_zeros(len(key_value), len(parts))
@@ -140,7 +141,7 @@ def _projected_backward(
 def _attended(
     queries: Float[Tensor, "D M"], keys_values: Float[Tensor, "_ N"], bias: Float[Tensor, "H C"]
 ) -> tuple[Float[Tensor, "H C M"], Float[Tensor, "D M"]]:
-    """The weights of all parts, and the values that they mix."""
+    """Return the weights of all parts, and the mixed values."""
     heads, chunk = bias.shape
     keys, values = keys_values.view(2, heads, -1, chunk, queries.shape[1])
     scores = (queries.view(heads, -1, 1, queries.shape[1]) * keys).sum(1)
@@ -154,7 +155,7 @@ def _attended_backward(
     keys_values: Float[Tensor, "_ N"],
     shares: Float[Tensor, "H C M"],
 ) -> tuple[Float[Tensor, "D M"], Float[Tensor, "_ N"], Float[Tensor, "H C"]]:
-    """The gradients by queries, by keys and values, and by r."""
+    """Return the gradients by queries, by keys and values, and by r."""
     heads, chunk, count = shares.shape
     by_keys_values = torch.empty_like(keys_values)
     keys, values = keys_values.view(2, heads, -1, chunk, count)
@@ -172,7 +173,7 @@ def _attended_backward(
 def _block_backward(
     by_state: Float[Tensor, "M D"], block: Sequence[Tensor], kept: Sequence[Tensor]
 ) -> tuple[Float[Tensor, "M D"], list[Tensor]]:
-    """The gradients by what comes into a block, and by its weights."""
+    """Return the gradients by the input of a block, and by its weights."""
     scale, shift, widen, _, narrow, _ = block
     state, mean, rate, normed, sums, hidden = kept
     by_narrow = [by_state.t() @ hidden, by_state.sum(0)]
@@ -185,7 +186,7 @@ def _block_backward(
 def _norm_backward(
     gradient: Float[Tensor, "M D"], state: Float[Tensor, "M D"], mean: Tensor, rate: Tensor, *weights: Tensor | None
 ) -> tuple[Any, ...]:
-    """The gradients of a norm by its state and by its weights, None for those that it has not."""
+    """Return the gradients of a norm by its input and by its weights, None for weights that it lacks."""
     needs = [True, *(weight is not None for weight in weights)]
     gradients: tuple[Any, ...] = torch.ops.aten.native_layer_norm_backward.default(
         gradient, state, state.shape[1:], mean, rate, *weights, needs

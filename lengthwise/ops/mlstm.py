@@ -1,17 +1,17 @@
 r"""The recurrence of mLSTM: a matrix memory with an exponential input gate and a normalizer.
 
-For every head, with scalar gates i and f, keys and queries of N numbers and values of P,
+For every head, with scalar gates i and f, keys and queries of N numbers and values of P numbers,
 
     C_t = sigmoid(f) C_{t-1} + e^i k v^T,   n_t = sigmoid(f) n_{t-1} + e^i k,   h_t = C_t^T q / max(|n_t . q|, 1).
 
-A state is C and n, divided by e^m, and m: sums [B, H, N, P + 1], n being the last column, and m [B, H]. The stabilizer
-m_t = max(log sigmoid(f) + m_{t-1}, i, 0) keeps every factor between 0 and 1, also e^{-m}, which stands for 1 in the
-maximum; where m is above 80, e^{-80} does. What h is does not depend on m, so that m has no gradient.
+The state consists of C and n, divided by e^m, and of m: sums [B, H, N, P + 1], whose last column is n, and m [B, H].
+The stabilizer m_t = max(log sigmoid(f) + m_{t-1}, i, 0) keeps every factor between 0 and 1. This includes e^{-m}, which
+replaces the 1 in the maximum; above m = 80, e^{-80} does. Since h does not depend on m, m has no gradient.
 
 The definition is a loop over positions; `mlstm` computes the same in the chunks of `lengthwise.ops.outer_products`.
 
 Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3 and appendix A.3. Differs from
-the source: m is at least 0, and nothing is added to the maximum, where the code adds 1e-6.
+the source: m is at least 0, and nothing is added to the maximum; the code adds 1e-6.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.ops.outer_products import outer_products, outer_products_by_definition
 
 MAX_STABILIZER = 80.0
-"""e^{-80} is the smallest bound of a normalizer; it is above the smallest float32."""
+"""The largest stabilizer that bounds the normalizer: e^{-80} is still above the smallest float32."""
 
 Scalars = Float[Tensor, "B T H"]
 Vectors = Float[Tensor, "B T H N"]
@@ -37,7 +37,7 @@ Stabilizer = Float[Tensor, "B H"]
 def mlstm_by_definition(
     i: Scalars, f: Scalars, keys: Vectors, values: Values, queries: Vectors, sums: Sums, stabilizer: Stabilizer
 ) -> tuple[Values, Sums, Stabilizer]:
-    """Outputs at all positions, and the last sums and stabilizer, one position after another.
+    """Return the outputs at all positions, and the last sums and stabilizer, one position after another.
 
     Example:
         >>> ones, gates = torch.ones(1, 2, 1, 1), torch.zeros(1, 2, 1)
@@ -54,7 +54,7 @@ def mlstm_by_definition(
 def mlstm(
     i: Scalars, f: Scalars, keys: Vectors, values: Values, queries: Vectors, sums: Sums, stabilizer: Stabilizer
 ) -> tuple[Values, Sums, Stabilizer]:
-    """The same in chunks; in a graph that is exported, the definition.
+    """Return the same in chunks; in a graph that is exported, by the definition.
 
     Example:
         >>> ones, gates = torch.ones(1, 2, 1, 1), torch.full((1, 2, 1), 1000.0)
@@ -66,7 +66,7 @@ def mlstm(
 
 
 def stabilizers(i: Scalars, log_f: Scalars, before: Stabilizer) -> Float[Tensor, "B T+1 H"]:
-    """m before the first position and after every one."""
+    """Return m before the first position and after every position."""
     latest, computed = before, [before]
     for enters, stays in zip(i.unbind(1), log_f.unbind(1), strict=True):
         latest = torch.maximum(stays + latest, enters).clamp(min=0)
@@ -85,6 +85,7 @@ def _run(
     stabilizer: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     log_f = F.logsigmoid(f)
+    # Detached, since h does not depend on m.
     m = stabilizers(i.detach(), log_f.detach(), stabilizer.detach())
     decays, enters = torch.exp(log_f + m[:, :-1] - m[:, 1:]), torch.exp(i - m[:, 1:])
     counted = torch.cat([values, torch.ones_like(values[..., :1])], -1)

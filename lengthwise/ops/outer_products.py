@@ -2,13 +2,13 @@ r"""Decaying sums of outer products: the recurrence of a matrix state with one d
 
     S_t = a_t S_{t-1} + k_t v_t^T,     y_t = S_t^T q_t,
 
-for every head, with a_t real numbers (0 and negative ones too) whose products over a chunk are finite, keys and queries
-of N numbers, values of P. Decays are [B, T, H], values [B, T, H, P], states [B, H, N, P]; keys and queries are [B, T,
-H, N], or [B, T, 1, N] where all heads share them.
+for every head. The a_t are real numbers, also 0 and negative, whose products over a chunk are finite. Keys and queries
+have N numbers, values P. Decays are [B, T, H], values [B, T, H, P], states [B, H, N, P]; keys and queries are
+[B, T, H, N], or [B, T, 1, N] if all heads share them.
 
-The definition is a loop over positions. `outer_products` cuts the string into chunks of up to 32 positions: within one,
-y_i = sum_{j <= i} (q_i . k_j) L_ij v_j with L_ij = a_{j+1} ... a_i, a masked attention; between chunks, states follow
-one another. Products L are multiplied out (`decay_products`), so that no logarithm of a decay is taken.
+The definition is a loop over positions. `outer_products` cuts the string into chunks of up to 32 positions. Within a
+chunk, y_i = sum_{j <= i} (q_i . k_j) L_ij v_j with L_ij = a_{j+1} ... a_i, a masked attention. Between chunks, states
+follow one another. The products L are multiplied out (`decay_products`), so logarithms of decays are not needed.
 
 Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 6, their SSD. Differs from the source: products of
 decays instead of sums of their logarithms, which signed decays do not have.
@@ -26,7 +26,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.ops.parts import through_parts
 
 MAX_CHUNK = 32
-"""The number of positions of a chunk: work grows with it within chunks, and with its inverse between them."""
+"""The largest number of positions in a chunk. Work within chunks grows with it, work between chunks falls."""
 
 Decays = Float[Tensor, "B T H"]
 Shared = Float[Tensor, "B T G N"]
@@ -35,7 +35,7 @@ State = Float[Tensor, "B H N P"]
 
 
 def decay_products_by_definition(decays: Float[Tensor, "*M C"]) -> Float[Tensor, "*M C C"]:
-    """L_ij = a_{j+1} ... a_i for i >= j, 0 above the diagonal.
+    """Return L_ij = a_{j+1} ... a_i for i >= j, 0 above the diagonal.
 
     Example:
         >>> decay_products_by_definition(torch.tensor([2.0, 3.0, -5.0])).tolist()
@@ -49,9 +49,9 @@ def decay_products_by_definition(decays: Float[Tensor, "*M C"]) -> Float[Tensor,
 
 
 def decay_products(decays: Float[Tensor, "*M C"]) -> Float[Tensor, "*M C C"]:
-    """The same, with a gradient in two products of matrices: dL/da_k = sum_{i >= k > j} G_ij L_ik L_{k-1,j}.
+    """Return the same, with a gradient in two matrix products: dL/da_k = sum_{i >= k > j} G_ij L_ik L_{k-1,j}.
 
-    Nothing is divided by a decay, which may be 0.
+    It never divides by a decay, which may be 0.
 
     Example:
         >>> decay_products(torch.tensor([2.0, 0.0, -5.0])).tolist()
@@ -81,7 +81,7 @@ class _DecayProducts(torch.autograd.Function):
 def outer_products_by_definition(
     decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
 ) -> tuple[Values, State]:
-    """Outputs at all positions and the last state, one position after another.
+    """Return the outputs at all positions and the last state, one position after another.
 
     Example:
         >>> signs, ones = -torch.ones(1, 3, 1), torch.ones(1, 3, 1, 1)
@@ -100,7 +100,7 @@ def outer_products_by_definition(
 def outer_products(
     decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
 ) -> tuple[Values, State]:
-    """The same, in chunks; in a graph that is exported, the definition.
+    """Return the same, in chunks; in a graph that is exported, by the definition.
 
     Example:
         >>> signs, ones = -torch.ones(1, 3, 1), torch.ones(1, 3, 1, 1)
@@ -119,7 +119,7 @@ def _outer_products(
     length = decays.shape[1]
     count = math.ceil(length / MAX_CHUNK)
     size = math.ceil(length / count)
-    missing = count * size - length  # positions that change nothing: decays 1, keys 0
+    missing = count * size - length  # fill up with positions that change nothing: decays 1, keys 0
     decays = pad(decays, (0, 0, 0, missing), value=1.0)
     keys, values, queries = (pad(each, (0, 0, 0, 0, 0, missing)) for each in (keys, values, queries))
     decays = decays.unflatten(1, (count, size)).transpose(2, 3)

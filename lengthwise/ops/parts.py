@@ -1,4 +1,4 @@
-"""A batch of strings, some at a time, so that what is computed on the way stays small."""
+"""Functions of a batch of strings, applied to some strings at a time, so that intermediate results stay small."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 
 NUMBERS_PER_PART = 1 << 20
-"""The maximal numbers of strings that are read together: memory of such parts is used again, where larger blocks are
-taken from the system, and cleared by it, every time."""
+"""The largest number of elements of strings that are read together. The memory of small parts is used again; larger
+blocks are taken from the system, and cleared by it, every time."""
 
 
 def through_parts(
     function: Callable[..., tuple[Tensor, Tensor]], given: Sequence[Tensor | None], numbers_of_a_string: int
 ) -> tuple[Tensor, Tensor]:
-    """What a function of batches gives, which does to every string the same: of some strings at a time, then together.
+    """Return the results of a function of batches that treats strings alike, computed for some strings at a time.
 
     Example:
         >>> through_parts(lambda numbers: (2 * numbers, -numbers), [torch.arange(3)], NUMBERS_PER_PART)

@@ -1,13 +1,13 @@
-r"""Prefix scans of any associative operator: the definition, and one of logarithmic depth.
+r"""Prefix scans of any associative operator: the definition, and a scan of logarithmic depth.
 
-Elements are tuples of tensors with time in dimension 1, as many leading and trailing dimensions as the operator likes:
-``operator(earlier, later)`` combines two such tuples element by element of time. With x_1 ... x_T,
+Elements are tuples of tensors with time in dimension 1 and any other dimensions. ``operator(earlier, later)`` combines
+two such tuples element by element of time. With x_1 ... x_T, the prefixes are
 
-    y_1 = x_1,   y_t = y_{t-1} * x_t
+    y_1 = x_1,   y_t = y_{t-1} * x_t.
 
-is computed in T steps by the definition, and by `scan` in about 2 log_2 T steps with fewer than 2 T products: adjacent
-elements are combined, the half as long sequence is scanned, and every other prefix needs one product more. It needs
-associativity alone; T need not be a power of two.
+The definition takes T steps. `scan` takes about 2 log_2 T steps with fewer than 2 T products. It combines adjacent
+elements, scans the sequence of half the length, and computes every other prefix by one more product. The operator must
+be associative, nothing else; T need not be a power of two.
 
 Source: Blelloch, "Prefix sums and their applications" (1990). Differs from Fan et al. (2024), section 3.4 and appendix
 A.2: their scan keeps all products of matrices of each level, T log_2 T of them.
@@ -23,7 +23,7 @@ Operator = Callable[[Elements, Elements], Elements]
 
 
 def scan_by_definition(operator: Operator, elements: Elements) -> Elements:
-    """All prefixes, one after another.
+    """Return all prefixes, one after another.
 
     Example:
         >>> (sums,) = scan_by_definition(lambda one, other: (one[0] + other[0],), (torch.arange(5)[None],))
@@ -40,7 +40,7 @@ def scan_by_definition(operator: Operator, elements: Elements) -> Elements:
 
 
 def scan(operator: Operator, elements: Elements) -> Elements:
-    """All prefixes, in logarithmic depth; the operator must be associative.
+    """Return all prefixes, in logarithmic depth; the operator must be associative.
 
     Example:
         >>> (sums,) = scan(lambda one, other: (one[0] + other[0],), (torch.arange(5)[None],))
@@ -64,7 +64,7 @@ def scan(operator: Operator, elements: Elements) -> Elements:
 
 
 def interleaved(first: Tensor, second: Tensor) -> Tensor:
-    """The entries of two tensors in turn along dimension 1, `first` first; it may have one more than `second`."""
+    """Return the entries of two tensors in turn along dimension 1; `first` may have one entry more than `second`."""
     joined = first.new_empty((first.shape[0], first.shape[1] + second.shape[1], *first.shape[2:]))
     joined[:, ::2], joined[:, 1::2] = first, second
     return joined

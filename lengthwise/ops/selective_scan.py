@@ -2,17 +2,17 @@ r"""The selective scan: a diagonal recurrence whose decays, inputs and read-outs
 
 For every channel e and each of its P numbers p,
 
-    h_t[p, e] = a_t[p, e] h_{t-1}[p, e] + b_t[p] v_t[e],     y_t[e] = sum_p c_t[p] h_t[p, e],
+    h_t[p, e] = a_t[p, e] h_{t-1}[p, e] + b_t[p] v_t[e],     y_t[e] = sum_p c_t[p] h_t[p, e].
 
-with decays a_t[p, e] = exp(s_t[e] r[p, e]) in [0, 1] or, signed, 2 exp(s_t[e] r[p, e]) - 1 in [-1, 1]: steps s >= 0 and
-rates r <= 0. Steps and values are [B, T, E], rates [P, E], b and c [B, T, P], the state before the first position
-[B, P, E].
+The decays a_t[p, e] are exp(s_t[e] r[p, e]) in [0, 1] or, signed, 2 exp(s_t[e] r[p, e]) - 1 in [-1, 1], with steps
+s >= 0 and rates r <= 0. Steps and values are [B, T, E], rates [P, E], b and c [B, T, P], the state before the first
+position [B, P, E].
 
-The definition is a loop over positions, by autograd's own gradient. `selective_scan` runs the same loop with buffers
-that stay in a core's cache: of all T P E numbers of a string it keeps the state before every part of 8 positions, and
-computes the rest again for the gradient. With g_t the gradient by y_t, that is l_t = c_t g_t + a_{t+1} l_{t+1}
-backwards, of which dL/dv_t = b_t . l_t, dL/db_t = l_t . v_t, dL/dc_t = h_t . g_t, and dL/da_t = l_t h_{t-1}. There is
-no second derivative.
+The definition is a loop over positions, with autograd's own gradient. `selective_scan` runs the same loop with buffers
+that stay in a core's cache. A string has T P E numbers; only the state before every part of 8 positions is kept, and
+the gradient computes the rest again. Let g_t be the gradient by y_t. The gradient by h_t, l_t = c_t g_t + a_{t+1}
+l_{t+1}, runs backwards. From it follow dL/dv_t = b_t . l_t, dL/db_t = l_t . v_t, dL/dc_t = h_t . g_t and
+dL/da_t = l_t h_{t-1}. Second derivatives do not exist.
 
 Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), sections 3.2 and 3.3;
 Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025) for signed decays.
@@ -30,16 +30,16 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from lengthwise.devices import in_full_precision
 
 Eigenvalues = Literal["positive", "signed"]
-"""Decays in [0, 1], or in [-1, 1]."""
+"""The range of decays: positive ones are in [0, 1], signed ones in [-1, 1]."""
 
 POSITIONS_PER_PART = 8
-"""The number of positions whose states the gradient computes again at once."""
+"""The number of positions between two states that are kept for the gradient, which computes the others again."""
 
 NUMBERS_PER_STEP = 1 << 16
-"""The maximal numbers of the states of strings that are read together: a quarter of a megabyte in float32."""
+"""The largest number of elements in the states of strings that are read together: 256 KB in float32."""
 
 MAX_TABLED = 1 << 17
-"""The maximal numbers of decays that are kept for all rows: half a megabyte in float32."""
+"""The largest number of decays that are computed in advance for all rows: 512 KB in float32."""
 
 Channels = Float[Tensor, "B T E"]
 Vectors = Float[Tensor, "B T P"]
@@ -48,7 +48,7 @@ Rows = tuple[Float[Tensor, "R E"], Int64[Tensor, "B T"]]
 
 
 def decays_of(exponents: Tensor, eigenvalues: Eigenvalues) -> Tensor:
-    """exp(.) of exponents that are not positive, or 2 exp(.) - 1, which is -1 in floating point where exp(.) is 0.
+    """Return exp(.) of exponents that are not positive, or 2 exp(.) - 1, which is exactly -1 where exp(.) is 0.
 
     Example:
         >>> decays_of(torch.tensor([0.0, -200.0]), "signed").tolist()
@@ -68,7 +68,7 @@ def selective_scan_by_definition(
     eigenvalues: Eigenvalues = "positive",
     rows: Rows | None = None,
 ) -> tuple[Channels, State]:
-    """Outputs at all positions and the last state, one position after another; `rows` are not needed.
+    """Return the outputs at all positions and the last state, one position after another; `rows` are ignored.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)
@@ -96,9 +96,9 @@ def selective_scan(
     eigenvalues: Eigenvalues = "positive",
     rows: Rows | None = None,
 ) -> tuple[Channels, State]:
-    """The same, in buffers that stay in the cache; in a graph that is exported, the definition.
+    """Return the same, in buffers that stay in the cache; in a graph that is exported, by the definition.
 
-    `rows`: a table of steps, and which of its rows the steps are, so that decays are computed once for each row.
+    `rows` are a table of steps and the row of each position, so that decays are computed once for each row.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)
@@ -121,14 +121,14 @@ def selective_scan(
 
 
 class _Tabled(NamedTuple):
-    """The decays of all rows, and which row each position has."""
+    """The decays of all rows, and the row of each position."""
 
     decays: Float[Tensor, "R P E"]
     rows: Int64[Tensor, "B T"]
 
 
 class _Part:
-    """Buffers for some positions of some strings: their decays, and their states after the one that comes before."""
+    """Buffers for some positions of some strings: their decays, and their states with the state before them."""
 
     def __init__(
         self, rates: Tensor, like: Tensor, length: int, eigenvalues: Eigenvalues, tabled: _Tabled | None
@@ -140,7 +140,7 @@ class _Part:
         self.states = like.new_empty(length + 1, *like.shape)
 
     def run(self, start: Tensor, span: slice, steps: Tensor, values: Tensor, b: Tensor) -> None:
-        """Fill them, position after position of a span."""
+        """Fill the buffers, position after position of a span."""
         self.states[0] = start
         for index, t in enumerate(range(span.start, span.stop)):
             decays, after = self.decays[index], self.states[index + 1]
@@ -170,6 +170,7 @@ class _SelectiveScan(torch.autograd.Function):
         outputs, last = torch.empty_like(values), torch.empty_like(initial)
         parts = list(_parts(steps.shape[1]))
         starts = initial.new_empty(len(parts) if needs_gradient else 0, *initial.shape)
+        # Strings outermost: all positions of a few strings run before the next strings, so that states stay in cache.
         for rows in _rows(initial):
             by_time = [_by_time(each[rows]) for each in (steps, values, b, c)]
             part = _Part(rates, initial[rows], parts[0].stop, eigenvalues, _of_strings(tabled, rows))
@@ -200,6 +201,7 @@ class _SelectiveScan(torch.autograd.Function):
             part = _Part(rates, by_last[rows], parts[0].stop, ctx.eigenvalues, tabled)  # type: ignore[attr-defined]
             adjoint, total = by_last[rows].clone(), torch.zeros_like(by_last[rows])
             for index, span in reversed(list(enumerate(parts))):
+                # Computed again: keeping all states would take T P E numbers for each string instead of T P E / 8.
                 part.run(starts[index, rows], span, *by_time[:3])
                 _run_back(part, adjoint, total, [each[span] for each in (*by_time, *computed)])
             by_initial[rows] = adjoint
@@ -211,7 +213,7 @@ class _SelectiveScan(torch.autograd.Function):
 
 
 def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]) -> None:
-    """From l after a part to l before it, in place, adding dL/dr of each string to `total`."""
+    """Turn l after a part into l before it, in place, and add dL/dr of each string to `total`."""
     by_exponent, weighted = torch.empty_like(adjoint), torch.empty_like(adjoint)
     for t in reversed(range(len(by_time[0]))):
         steps, values, b, c, by_outputs, by_steps, by_values, by_b, by_c = (each[t] for each in by_time)
@@ -224,7 +226,7 @@ def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]
         torch.bmm(b, adjoint, out=by_values)
         torch.mul(adjoint, before, out=by_exponent)
         adjoint.mul_(decays)
-        # of a = exp(x), da/dx = a; of a = 2 exp(x) - 1, it is a + 1
+        # For a = exp(x), da/dx = a; for a = 2 exp(x) - 1, it is a + 1. Both need no further exponential.
         if part.eigenvalues == "positive":
             by_exponent.mul_(decays)
         else:
@@ -238,12 +240,12 @@ def _of_strings(tabled: _Tabled | None, rows: slice) -> _Tabled | None:
 
 
 def _by_time(rows: Tensor) -> Tensor:
-    """[T, B, 1, .] of [B, T, .], one position's numbers next to one another."""
+    """Return [T, B, 1, .] of [B, T, .], so that the numbers of one position are contiguous."""
     return rows.transpose(0, 1).contiguous()[:, :, None]
 
 
 def _rows(states: Tensor) -> Iterator[slice]:
-    """Strings that are read together."""
+    """Yield slices of strings that are read together."""
     count = max(1, NUMBERS_PER_STEP // max(1, states[0].numel()))
     for start in range(0, len(states), count):
         yield slice(start, min(start + count, len(states)))

@@ -1,4 +1,4 @@
-"""Fixed sinusoids: of positions in a string, and of loops."""
+"""Fixed sinusoids of positions in a string and of loops."""
 
 from typing import Literal
 
@@ -7,11 +7,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 Time = Literal["index", "fraction"]
-"""A loop's number r = 0 ... R - 1, or r / R."""
+"""The time of a loop: its number r = 0 ... R - 1, or the fraction r / R."""
 
 
 def position_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
-    """The encoding of positions t = 0 ... T - 1, for any T.
+    """Return the encoding of positions t = 0 ... T - 1, for any T.
 
     PE(t)_{2i} = sin(t / 10000^{2i/D}), PE(t)_{2i+1} = cos(t / 10000^{2i/D}); in float32.
 
@@ -27,7 +27,7 @@ def position_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
 
 
 def sinusoids_at(positions: Int64[Tensor, " T"], width: int) -> Float[Tensor, "T D"]:
-    """`position_sinusoids` of any positions.
+    """Return `position_sinusoids` at any positions.
 
     Example:
         >>> torch.equal(sinusoids_at(torch.tensor([2, 5]), 4), position_sinusoids(6, 4)[[2, 5]])
@@ -41,7 +41,9 @@ def sinusoids_at(positions: Int64[Tensor, " T"], width: int) -> Float[Tensor, "T
 
 
 def distance_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
-    """The encoding of distances n = 0 ... T - 1: all sin(n 10000^{-2m/D}), then all cos(n 10000^{-2m/D}); in float64.
+    """Return the encoding of distances n = 0 ... T - 1, in float64.
+
+    All sin(n 10000^{-2m/D}) come first, then all cos(n 10000^{-2m/D}).
 
     Example:
         >>> distance_sinusoids(2, 4).float()
@@ -56,7 +58,7 @@ def distance_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
 
 
 def position_angles(length: int, width: int) -> Float[Tensor, "T F"]:
-    """t 10000^{-2m/D} of positions t = 0 ... T - 1 and m = 0 ... ceil(D/2) - 1, in float64.
+    """Return t 10000^{-2m/D} for positions t = 0 ... T - 1 and m = 0 ... ceil(D/2) - 1, in float64.
 
     Example:
         >>> position_angles(3, 4)
@@ -71,8 +73,10 @@ def position_angles(length: int, width: int) -> Float[Tensor, "T F"]:
 
 
 def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -> Float[Tensor, "R F"]:
-    """The frequency embedding of loops r = 0 ... R - 1: with F = `width` and f_i = 10000^{-2i/F}, all cos(r f_i), then
-    all sin(r f_i); in float32. With time `"fraction"`, r / R stands for r.
+    """Return the frequency embedding of loops r = 0 ... R - 1, in float32.
+
+    With F = `width` and f_i = 10000^{-2i/F}, all cos(r f_i) come first, then all sin(r f_i). With time `"fraction"`,
+    r / R replaces r.
 
     Example:
         >>> timestep_sinusoids(2, 4)
@@ -83,7 +87,7 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
 
     Source: the code of Xu and Sato (2024), which took it from Peebles and Xie, "Scalable diffusion models with
         transformers" (ICCV 2023).
-    Differs from the source: in time `"fraction"`. Section 4.2 of the paper writes sines and cosines in turn and D of
+    Differs from the source: in time `"fraction"`. Section 4.2 of the paper alternates sines and cosines and has D of
         them; its code has 256, whatever D.
     """
     angles = _angles(torch.arange(num_loops), width // 2, 2.0 / width)
@@ -93,6 +97,6 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
 
 
 def _angles(numbers: Int64[Tensor, " N"], num_frequencies: int, exponent: float) -> Float[Tensor, "N F"]:
-    """n 10000^{-i e} for i = 0 ... F - 1, in float64: large angles lose digits in float32."""
+    """Return n 10000^{-i e} for i = 0 ... F - 1, in float64: float32 would lose digits of large angles."""
     frequencies = 10_000.0 ** (-exponent * torch.arange(num_frequencies, dtype=torch.float64))
     return numbers.double()[:, None] * frequencies

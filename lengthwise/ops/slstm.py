@@ -2,18 +2,18 @@ r"""The recurrence of sLSTM: exponential input gates, a normalizer, and the outp
 
 With (i, f, z, o)_t = g_t + R h_{t-1} for each unit, R block-diagonal over heads,
 
-    c_t = sigmoid(f) c_{t-1} + exp(i) tanh(z),   n_t = sigmoid(f) n_{t-1} + exp(i),   h_t = sigmoid(o) c_t / n_t,
+    c_t = sigmoid(f) c_{t-1} + exp(i) tanh(z),   n_t = sigmoid(f) n_{t-1} + exp(i),   h_t = sigmoid(o) c_t / n_t.
 
-c and n 0 at first. A state is h, r = c / n, which lies in [-1, 1], and l = log n, all of [B, H, E] for H heads of E
-units; `MINIMUM` stands for log 0. Gates g are [B, T, 4, H, E], R is [4, H, E, E], from units to gates.
+c and n are 0 at first. The state consists of h, r = c / n, which is in [-1, 1], and l = log n, all of [B, H, E] for H
+heads of E units; `MINIMUM` replaces log 0. Gates g are [B, T, 4, H, E], R is [4, H, E, E], from units to gates.
 
-The definition is that of the source, with a running maximum m, exp(i - m) and exp(log sigmoid(f) + m' - m) in place of
-the gates. `slstm` never leaves the state's own coordinates, where the recurrence is a moving average that cannot
-overflow: with x = log sigmoid(f) + l_{t-1} and w = sigmoid(x - i),
+The definition follows the source, which replaces the gates by exp(i - m) and exp(log sigmoid(f) + m' - m) with a
+running maximum m. `slstm` stays in the coordinates r and l, in which the recurrence is a moving average that cannot
+overflow. With x = log sigmoid(f) + l_{t-1} and w = sigmoid(x - i),
 
     r_t = w r_{t-1} + (1 - w) tanh(z),     l_t = log(e^x + e^i),     h_t = sigmoid(o) r_t.
 
-Its gradient is written out; there is no second derivative.
+The gradient is written by hand; second derivatives do not exist.
 
 Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2 and appendix A.2. Differs from
 the source: in nothing but the coordinates.
@@ -28,7 +28,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from lengthwise.devices import in_full_precision
 
 MINIMUM = -1e30
-"""Stands for log 0; finite, so that the difference of two is too."""
+"""Replaces log 0. It is finite, so that the difference of two of them is also finite."""
 
 Gates = Float[Tensor, "B T 4 H E"]
 Feedback = Float[Tensor, "4 H E E"]
@@ -39,7 +39,7 @@ Outputs = Float[Tensor, "B T H E"]
 def slstm_by_definition(
     gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units
 ) -> tuple[Outputs, Units, Units, Units]:
-    """Outputs at all positions, and the last h, r and l, by the source's equations.
+    """Return the outputs at all positions and the last h, r and l, by the source's equations.
 
     Example:
         >>> nothing, no_feedback = torch.zeros(1, 2, 4, 1, 1), torch.zeros(4, 1, 1, 1)
@@ -67,7 +67,7 @@ def slstm_by_definition(
 def slstm(
     gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units
 ) -> tuple[Outputs, Units, Units, Units]:
-    """The same; in a graph that is exported, the definition.
+    """Return the same; in a graph that is exported, by the definition.
 
     Example:
         >>> nothing, no_feedback = torch.zeros(1, 2, 4, 1, 1), torch.zeros(4, 1, 1, 1)
@@ -78,7 +78,7 @@ def slstm(
     """
     if torch.compiler.is_exporting():
         return slstm_by_definition(gates, feedback, h, average, log_norm)
-    by_time = gates.permute(1, 2, 3, 0, 4).contiguous()  # one gate's numbers next to one another
+    by_time = gates.permute(1, 2, 3, 0, 4).contiguous()  # the numbers of one gate become contiguous
     units = (each.transpose(0, 1).contiguous() for each in (h, average, log_norm))
     outputs, *last = _SLSTM.apply(by_time, feedback, *units)  # type: ignore[no-untyped-call]
     h, average, log_norm = (each.transpose(0, 1) for each in last)
@@ -86,7 +86,7 @@ def slstm(
 
 
 class _SLSTM(torch.autograd.Function):
-    """Gates are [T, 4, H, B, E], units [H, B, E]."""
+    """The recurrence with gates [T, 4, H, B, E] and units [H, B, E]."""
 
     @staticmethod
     def forward(
@@ -104,6 +104,7 @@ class _SLSTM(torch.autograd.Function):
             weight, closing, new, opening = computed[t]
             kept = F.logsigmoid(total[1]).add_(log_norm)
             torch.sub(kept, total[0], out=weight)
+            # log(e^x + e^i) = softplus(x - i) + i never overflows; above 40, softplus(y) = y to the last bit.
             log_norm = F.softplus(weight, threshold=40.0).add_(total[0])
             torch.sigmoid(total[1].neg_(), out=closing)
             torch.tanh(total[2], out=new)
@@ -136,5 +137,6 @@ class _SLSTM(torch.autograd.Function):
             by_average.mul_(weight[t])
             by_log_norm = by_difference
             by_last = torch.bmm(by_gates[t].flatten(0, 1), matrices).unflatten(0, (4, -1)).sum(0)
+        # One product over all positions after the loop, instead of a small product at each step.
         by_feedback = torch.einsum("thbe,tkhbd->khed", hidden[:-1], by_gates)
         return by_gates, by_feedback, by_last, by_average, by_log_norm

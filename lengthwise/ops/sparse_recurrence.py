@@ -1,19 +1,19 @@
-r"""The recurrence x_t = P D x_{t-1} + v for matrices P with one 1 in every column: a row of tables has all of a step.
+r"""The recurrence x_t = P D x_{t-1} + v for matrices P with one 1 in every column, each step from a row of tables.
 
-The tables' row r, of a symbol or of a position, has a mixture M = sum_k mixtures[r, k] dictionary[k] of K matrices, in
-every column of which P has its 1 where M is largest, a diagonal D, and v. `mixtures` are [R, K], `dictionary`
-[K, N, N], `factors` (of D) and `values` (v) [R, N, F], `rows` [B, T], x_0 [B, N, F]; states are [B, T, N, F]. F = 2 is
-for complex numbers in pairs, F = 1 for real ones. Without factors D = 1, without values v = 0.
+Row r of the tables belongs to a symbol or a position. It has a mixture M = sum_k mixtures[r, k] dictionary[k] of K
+matrices, a diagonal D and v. Every column of P has its 1 where the column of M is largest. `mixtures` are [R, K],
+`dictionary` [K, N, N], `factors` (D) and `values` (v) [R, N, F], `rows` [B, T], x_0 [B, N, F], states [B, T, N, F].
+F = 2 is for complex numbers in pairs, F = 1 for real ones. Without factors D = 1, without values v = 0.
 
-`form`: `"scatter"`, P D as above, x'[p(j)] += d[j] x[j]; or `"gather"`, D P for a P with one 1 in every row, where the
+`form`: `"scatter"` is P D as above, x'[p(j)] += d[j] x[j]. `"gather"` is D P for a P with one 1 in every row, where the
 row of M is largest, x'[i] = d[i] x[p(i)].
 
-The gradient of P is passed on to the softmax of M's columns (rows) as if that stood there (`hard_columns`).
+The gradient by P passes to the softmax of M's columns (rows), as if the step used it (`hard_columns`).
 
-`sparse_recurrence_by_definition` writes matrices out. `sparse_recurrence` keeps P by N indices; a product of steps is
-such a step again. It goes step by step or, where steps are small and many, by a prefix scan. The gradient by states is
-the recurrence of the other form backwards, l_t = g_t + A_{t+1}^H l_{t+1}; that by M, N^2 numbers, is summed for each
-row of the tables, some rows at a time. The states are kept and nothing else.
+`sparse_recurrence_by_definition` writes matrices out. `sparse_recurrence` keeps P as N indices, and a product of steps
+is again such a step. It runs step by step or, if steps are small and many, by a prefix scan. The gradient by states is
+the recurrence of the other form backwards, l_t = g_t + A_{t+1}^H l_{t+1}. The gradient by M has N^2 numbers, which are
+summed for each row of the tables, some rows at a time. Only the states are kept.
 
 Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models" (NeurIPS
 2025): the paper (`"scatter"`) and the code published with it (`"gather"`). Differs from the source: their gradient
@@ -36,7 +36,7 @@ from lengthwise.ops.scan import Elements, scan
 Form = Literal["scatter", "gather"]
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 22
-"""Numbers of the matrices of some rows, which are made at once."""
+"""The largest number of elements in the matrices of rows that are built at once."""
 
 Mixtures = Float[Tensor, "R K"]
 Dictionary = Float[Tensor, "K N N"]
@@ -54,7 +54,7 @@ def sparse_recurrence_by_definition(
     *,
     form: Form = "scatter",
 ) -> Float[Tensor, "B T N F"]:
-    """All states, one after another, by autograd's own gradient, in real arithmetic."""
+    """Return all states, one after another, with autograd's own gradient, in real arithmetic."""
     columns = hard_columns(torch.einsum("rk,kij->rij", mixtures, dictionary), _choice_dim(form))
     state, states = initial, []
     for row in rows.unbind(1):
@@ -86,12 +86,11 @@ def sparse_recurrence(
     form: Form = "scatter",
     overflow: Overflow = "raise",
 ) -> Float[Tensor, "B T N F"]:
-    """All states; in a graph that is exported, those of the definition.
+    """Return all states; in a graph that is exported, by the definition.
 
     Raises:
-        ValueError: there is no such form, T = 0, shapes do not fit one another, or, with overflow "raise", a number is
-            not finite.
-        Diverged: with overflow "raise", the numbers are finite and the states overflow.
+        ValueError: the form is unknown, T = 0, shapes do not fit, or, with overflow "raise", a number is not finite.
+        Diverged: with overflow "raise", all given numbers are finite and the states overflow.
 
     Example:
         >>> stay, swap = torch.eye(2), torch.eye(2).flip(0)
@@ -111,7 +110,7 @@ def sparse_recurrence(
 
 
 class Steps(NamedTuple):
-    """P and D of each row: indices p, and numbers d if they are not 1; real or complex."""
+    """P and D of each row: indices p, and numbers d unless all are 1; real or complex."""
 
     indices: Int64[Tensor, "*M N"]
     factors: Tensor | None
@@ -127,7 +126,7 @@ class Steps(NamedTuple):
         return torch.zeros_like(state).scatter_add_(-1, self.indices, scaled)
 
     def after(self, earlier: "Steps", form: Form) -> "Steps":
-        """The product of two: this one is applied to what the earlier one gives."""
+        """Return the product of two steps, which applies the earlier one first."""
         first, second = (earlier, self) if form == "scatter" else (self, earlier)
         factors = None
         if first.factors is not None and second.factors is not None:
@@ -135,7 +134,8 @@ class Steps(NamedTuple):
         return Steps(second.indices.gather(-1, first.indices), factors)
 
     def adjoint(self) -> "Steps":
-        """Those which, in the other form, are the conjugate transposes."""
+        """Return the conjugate transposes, which are steps of the other form."""
+        # The transpose of a matrix with one 1 in every column has one 1 in every row, with the same indices.
         return Steps(self.indices, None if self.factors is None else self.factors.conj().resolve_conj())
 
 
@@ -181,7 +181,7 @@ class _SparseRecurrence(torch.autograd.Function):
         right = before
         by_factors = None
         if steps.factors is not None:
-            # Of each row, D's gradient is the sum of l[p(j)] conj(x[j]) (scatter), of l[i] conj(x[p(i)]) (gather).
+            # For each row, D's gradient is the sum of l[p(j)] conj(x[j]) (scatter) or l[i] conj(x[p(i)]) (gather).
             moved = steps.indices[in_time]
             others = adjoints.gather(-1, moved), before if form == "scatter" else before.gather(-1, moved)
             by_factors = by_row.sums((others[0] if form == "scatter" else adjoints) * others[1].conj())
@@ -193,7 +193,7 @@ class _SparseRecurrence(torch.autograd.Function):
 
 
 class RowSums:
-    """Sums over all positions [T, B], flattened, that have the same row of the tables."""
+    """Sums over all positions [T, B], flattened, with the same row of the tables."""
 
     def __init__(self, rows: Int64[Tensor, " P"], num_rows: int) -> None:
         self.rows, self.num_rows = rows, num_rows
@@ -201,15 +201,17 @@ class RowSums:
         self.counts: list[int] = rows.bincount(minlength=num_rows).tolist()
 
     def sums(self, numbers: Tensor) -> Tensor:
-        """Of numbers [T, B, N], those of each row."""
+        """Return the sums of numbers [T, B, N] for each row."""
         flat = numbers.flatten(0, 1)
         return flat.new_zeros(self.num_rows, flat.shape[1]).index_add_(0, self.rows, flat)
 
     def products(self, left: Float[Tensor, "P N F"], right: Float[Tensor, "P N F"], first: int, count: int) -> Tensor:
-        """Of rows from `first` on, the sums of outer products, real parts alone; what is given is in order of rows."""
+        """Return the sums of outer products for rows from `first` on, real parts alone; inputs are sorted by row."""
         counts = self.counts[first : first + count]
         start = sum(self.counts[:first])
         left, right = (numbers[start : start + sum(counts)] for numbers in (left, right))
+        # One batched product if every row occurs once, as rows of positions do; sorted rows need no scatter of N^2
+        # numbers for each position.
         if all(number == 1 for number in counts):
             return left @ right.mT
         sums = [
@@ -222,7 +224,7 @@ class RowSums:
 def _gradients_by_choice(
     mixtures: Mixtures, dictionary: Dictionary, by_row: RowSums, left: Tensor, right: Tensor, dim: int
 ) -> tuple[Mixtures, Dictionary]:
-    """From dL/dP = sum of Re(left right^H), through the softmax of the mixed matrices."""
+    """Return the gradients through the softmax of the mixed matrices, from dL/dP = sum of Re(left right^H)."""
     left, right = (_pairs(numbers.flatten(0, 1)[by_row.order]) for numbers in (left, right))
     by_mixtures, by_dictionary = torch.empty_like(mixtures), torch.zeros_like(dictionary).flatten(1)
     for first, some_mixtures in _chunks(mixtures, dictionary):
@@ -235,7 +237,7 @@ def _gradients_by_choice(
 
 
 def _states(steps: Steps, rows: Int64[Tensor, "T B"], inputs: Tensor | None, initial: Tensor, form: Form) -> Tensor:
-    """All states [T, B, N], from the inputs of every position."""
+    """Return all states [T, B, N], from the inputs of every position."""
     if len(rows) >= LONG and initial.numel() <= SMALL_STEP:
         return _scanned(steps.at(rows.T), inputs, initial, form)
     states, state = initial.new_empty(len(rows), *initial.shape), initial
@@ -248,7 +250,7 @@ def _states(steps: Steps, rows: Int64[Tensor, "T B"], inputs: Tensor | None, ini
 
 
 def _scanned(steps: Steps, inputs: Tensor | None, initial: Tensor, form: Form) -> Tensor:
-    """By a prefix scan of steps x -> P D x + v; the first one starts from the first state."""
+    """Return all states by a prefix scan of steps x -> P D x + v, the first of which starts from the first state."""
 
     def as_step(elements: Elements) -> Steps:
         return Steps(elements[0], elements[2] if len(elements) > 2 else None)
@@ -268,7 +270,7 @@ def _scanned(steps: Steps, inputs: Tensor | None, initial: Tensor, form: Form) -
 
 
 def _chosen(mixtures: Mixtures, dictionary: Dictionary, form: Form) -> Int64[Tensor, "R N"]:
-    """Where the 1 of each column (row) is."""
+    """Return the index of the 1 of each column (row)."""
     dim = _choice_dim(form)
     return torch.cat([_mixed(mixed, dictionary).max(dim).indices for _, mixed in _chunks(mixtures, dictionary)])
 
@@ -279,7 +281,7 @@ def _mixed(mixtures: Mixtures, dictionary: Dictionary) -> Float[Tensor, "R N N"]
 
 
 def _chunks(mixtures: Mixtures, dictionary: Dictionary) -> list[tuple[int, Mixtures]]:
-    """Some rows at a time, with the index of the first."""
+    """Return some rows at a time, with the index of the first."""
     size = max(1, MAX_ELEMENTS_PER_CHUNK // dictionary[0].numel())
     return [(size * index, chunk) for index, chunk in enumerate(mixtures.split(size))]
 
@@ -289,7 +291,7 @@ def _choice_dim(form: Form) -> int:
 
 
 def _numbers(pairs: Float[Tensor, "*M F"]) -> Tensor:
-    """Complex numbers of pairs, or the real ones that stand alone."""
+    """Return complex numbers from pairs, or the real numbers themselves."""
     return torch.view_as_complex(pairs.contiguous()) if pairs.shape[-1] == 2 else pairs[..., 0]
 
 

@@ -1,16 +1,17 @@
-r"""The recurrence x_t = A[u_t] x_{t-1} + v[u_t] over symbols u_t: transitions come from a table, one for each symbol.
+r"""The recurrence x_t = A[u_t] x_{t-1} + v[u_t] over symbols u_t, with a table of transitions by symbol.
 
 `transitions` has shape [V, N, S, S], `values` [V, N, S], `tokens` [B, T], x_0 [B, N, S]; states are [B, T, N, S].
-Nothing of size T N S^2 is ever made: a step multiplies the states of all strings by the matrices of all symbols in one
-product of N matrices, [B, S] times [S, V S], and picks the row of each string's symbol. With many symbols a step
-gathers the matrices of its own symbols instead. Where steps are small and many, chunks of about sqrt(T) steps go side
-by side, as in `lengthwise.ops.block_recurrence`.
+Nothing of size T N S^2 is ever built. A step multiplies the states of all strings by the matrices of all symbols, in
+one product of N matrices, [B, S] times [S, V S], and picks the row of each string's symbol. This needs V times the
+multiplications, but starts one kernel. With many symbols, a step gathers the matrices of its own symbols instead. If
+steps are small and many, chunks of about sqrt(T) steps run in parallel, as in `lengthwise.ops.block_recurrence`.
 
-The gradient is the same recurrence backwards (see `lengthwise.ops.block_recurrence`); that of the tables is summed over
-positions sorted by symbol, an [S, R] times [R, S] product for each symbol and block. It keeps the states alone.
+The gradient is the same recurrence backwards (see `lengthwise.ops.block_recurrence`). The gradient by the tables is
+summed over positions sorted by symbol, an [S, R] times [R, S] product for each symbol and block. Only the states are
+kept.
 
-Source: ours. Differs from Fan et al. (2024): their code makes A_t again for every position, also in the first layer,
-where it depends on the symbol alone.
+Source: ours. Differs from Fan et al. (2024): their code computes A_t for every position, also in the first layer, where
+it depends on the symbol alone.
 """
 
 import math
@@ -36,7 +37,7 @@ Tokens = Int64[Tensor, "B T"]
 State = Float[Tensor, "B N S"]
 
 SMALL_PRODUCTS = 1 << 18
-"""The maximal number of multiplications of a step's products of matrices for which chunks pay on long strings."""
+"""The largest number of multiplications in a step's matrix products for which chunks are faster on long strings."""
 
 FEW_POSITIONS = 1 << 10
 """Up to this number of positions of a 1, over all strings, composing maps is faster than starting steps."""
@@ -45,13 +46,13 @@ STEPS_TOGETHER = 1 << 9
 """The number of steps whose maps are composed at once, so that they stay small."""
 
 MANY_SYMBOLS = 32
-"""The number of symbols from which on gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
+"""From this number of symbols on, gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
 
 
 def symbol_recurrence_by_definition(
     transitions: Table, values: Values, tokens: Tokens, initial: State
 ) -> Float[Tensor, "B T N S"]:
-    """All states, by the loop over matrices that are written out for every position."""
+    """Return all states, by a loop over matrices that are written out for every position."""
     return recurrence_by_definition(transitions[tokens], values[tokens], initial)
 
 
@@ -59,12 +60,12 @@ def symbol_recurrence_by_definition(
 def symbol_recurrence(
     transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
 ) -> Float[Tensor, "B T N S"]:
-    """All states; in a graph that is exported, which looks at no numbers, those of the definition.
+    """Return all states; a graph that is exported cannot depend on numbers and contains the definition's loop.
 
     Raises:
-        ValueError: T = 0, a token is no symbol, shapes or dtypes do not fit one another, or, with overflow "raise", a
-            number is not finite.
-        Diverged: with overflow "raise", the numbers are finite and the states overflow.
+        ValueError: T = 0, a token is not a symbol, shapes or dtypes do not fit, or, with overflow "raise", a number is
+            not finite.
+        Diverged: with overflow "raise", all given numbers are finite and the states overflow.
 
     Example:
         >>> flips = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]], [[[0.0, 1.0], [1.0, 0.0]]]])
@@ -85,10 +86,10 @@ def symbol_recurrence(
 def symbol_final_state(
     transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
 ) -> State:
-    """The last state alone, ``symbol_recurrence(...)[:, -1]``; without a gradient no other one is kept.
+    """Return the last state, ``symbol_recurrence(...)[:, -1]``; without a gradient, no other state is kept.
 
-    Where all columns of A, and x_0, are one-hot vectors and v = 0, products add zeros to one 1: states are followed as
-    positions of that 1, to the same bits, and of few strings, by maps of positions that are composed two by two.
+    If all columns of A, and x_0, are one-hot vectors and v = 0, products add zeros to a single 1. Then states are
+    followed as positions of that 1, with the same bits. For a few strings, maps of positions are composed pairwise.
     """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
         return symbol_recurrence(transitions, values, tokens, initial, overflow=overflow)[:, -1]
@@ -101,21 +102,21 @@ def symbol_final_state(
         state, step = initial, _Step(transitions, values, len(tokens))
         for symbols in tokens.unbind(1):
             state = step(state, symbols)
-    if overflow == "raise" and not bool(state.isfinite().all()):  # the message names the first such step
+    if overflow == "raise" and not bool(state.isfinite().all()):  # run again: the message names the first such step
         return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
     return state
 
 
 def _is_one_hot(columns: Float[Tensor, "*M S K"]) -> bool:
-    """Whether every column is a 1 and zeros, to the last bit."""
+    """Return whether every column is a 1 and zeros, to the last bit."""
     ones = columns == 1
     return bool((ones | (columns == 0)).all() and (ones.sum(-2) == 1).all())
 
 
 def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int64[Tensor, "B T N"]:
-    """Where the 1 of each block is in all states, of transitions and first states whose columns are one-hot vectors.
+    """Return the position of the 1 of each block in all states, for one-hot columns and first states.
 
-    `symbol_recurrence` of these and of values 0 has these one-hot vectors as its states, to the last bit.
+    `symbol_recurrence` with values 0 returns these one-hot vectors as its states, to the last bit.
 
     Example:
         >>> flips = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]], [[[0.0, 1.0], [1.0, 0.0]]]])
@@ -136,16 +137,17 @@ def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int
 def _numbered(
     transitions: Table, initial: State
 ) -> tuple[Int64[Tensor, "V P"], Int64[Tensor, "B N"], Int64[Tensor, " N"]]:
-    """One-hot columns and first states by the indices of their 1 among all N S numbers; where each block begins."""
+    """Return one-hot columns and first states as indices of their 1 among all N S numbers, and each block's start."""
     _, blocks, width, _ = transitions.shape
     offsets = width * torch.arange(blocks, device=transitions.device)
     return (transitions.argmax(-2) + offsets[:, None]).flatten(1), initial.argmax(-1) + offsets, offsets
 
 
 def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> State:
-    """The last state where columns and first states are one-hot vectors: N positions of a 1 in N S numbers."""
+    """Return the last state for one-hot columns and first states: N positions of a 1 in N S numbers."""
     _, blocks, width, _ = transitions.shape
     successors, positions, _ = _numbered(transitions, initial)
+    # Few strings leave most of each step to its start, so composition in log T rounds wins; many strings do not.
     if positions.shape[0] * successors.shape[1] <= FEW_POSITIONS:
         for symbols in tokens.split(STEPS_TOGETHER, 1):
             positions = _composed(successors[symbols]).gather(1, positions)
@@ -157,7 +159,7 @@ def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> 
 
 
 def _composed(maps: Int64[Tensor, "B T P"]) -> Int64[Tensor, "B P"]:
-    """Where each of P positions is after all T maps, two neighbors at a time: log T steps of what is twice the work."""
+    """Return the position after all T maps for each of P positions, pairwise: log T rounds instead of T steps."""
     while (length := maps.shape[1]) > 1:
         pairs = maps[:, 1::2].gather(2, maps[:, : length - 1 : 2])
         maps = torch.cat([pairs, maps[:, -1:]], 1) if length % 2 else pairs
@@ -165,7 +167,7 @@ def _composed(maps: Int64[Tensor, "B T P"]) -> Int64[Tensor, "B P"]:
 
 
 def _in_chunks(transitions: Table, tokens: Tokens) -> bool:
-    """Whether the products of matrices that chunks need take less time than starting the kernels of a step."""
+    """Return whether the matrix products that chunks need take less time than starting the kernels of a step."""
     _, blocks, width, _ = transitions.shape
     return tokens.shape[1] >= LONG and len(tokens) * blocks * width**3 <= SMALL_PRODUCTS
 
@@ -173,7 +175,7 @@ def _in_chunks(transitions: Table, tokens: Tokens) -> bool:
 def _chunked(
     transitions: Table, tokens: Tokens, inputs: Float[Tensor, "B T N S"], initial: State
 ) -> Float[Tensor, "B T N S"]:
-    """All states, by chunks of equal length side by side; the last one is filled up with steps that are cut off."""
+    """Return all states, by chunks of equal length in parallel; steps that fill up the last one are cut off."""
     batch_size, length = tokens.shape
     size = round(math.sqrt(length / 2))
     missing = -length % size
@@ -189,14 +191,14 @@ def _chunked(
 
 
 class _Step:
-    """A step of all strings: x becomes A[u] x + v[u] for the symbol u of each."""
+    """A step of all strings: x becomes A[u] x + v[u] for the symbol u of each string."""
 
     def __init__(self, transitions: Table, values: Values | None, batch_size: int) -> None:
         count, blocks, width, _ = transitions.shape
         self.transitions, self.values = transitions, values
         self.gathers = count >= MANY_SYMBOLS
         if not self.gathers:
-            # Of block n, column (u, i) is row i of A[u]: states in rows times this are the images under all symbols.
+            # In block n, column (u, i) is row i of A[u]: states in rows times this are the images under all symbols.
             self.wide = transitions.permute(1, 3, 0, 2).reshape(blocks, width, count * width)
             offset = transitions.new_zeros(count, blocks, width) if values is None else values
             self.offset = offset.transpose(0, 1).reshape(blocks, 1, count * width)
@@ -230,7 +232,7 @@ class _SymbolRecurrence(torch.autograd.Function):
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         transitions, tokens, initial, states = ctx.saved_tensors  # type: ignore[attr-defined]
         if _in_chunks(transitions, tokens):
-            # Backwards, a step before the last one that adds nothing stands for the first state.
+            # Backwards, one more step with input 0 gives the gradient by the first state.
             symbols, nothing = tokens.flip(1), torch.zeros_like(gradient[:, :1])
             inputs = torch.cat([gradient[:, :-1].flip(1), nothing], 1)
             earlier = _chunked(transitions.mT, symbols, inputs, gradient[:, -1])
@@ -249,7 +251,8 @@ class _SymbolRecurrence(torch.autograd.Function):
 def _sums_by_symbol(
     adjoints: Float[Tensor, "T B N S"], before: Float[Tensor, "T B N S"], tokens: Tokens, transitions: Table
 ) -> tuple[Table, Values]:
-    """Over all positions of each symbol, the sum of l_t x_{t-1}^T, and of l_t."""
+    """Return, over all positions of each symbol, the sum of l_t x_{t-1}^T, and of l_t."""
+    # Sorted by symbol, each sum is one product of matrices, without an S^2 outer product for each position.
     order = tokens.T.flatten().argsort()
     counts = tokens.flatten().bincount(minlength=len(transitions)).tolist()
     rows = [tensor.flatten(0, 1)[order].split(counts) for tensor in (adjoints, before)]

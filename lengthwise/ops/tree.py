@@ -1,4 +1,15 @@
-"""What a tree over symbols is: its leaves, the layers that merge states, and how many of them each level merges."""
+"""The parts of a tree over symbols: its leaves, the layers that merge states, and how many states each level merges.
+
+A string of 5 symbols with C = 2 has ceil(log_2 5) = 3 levels. Pads (`.`) in front fill it up to 2^3 = 8 leaves:
+
+    level 0    .   .   .   a   b   c   d   e        leaves
+    level 1     (..)    (.a)    (bc)    (de)        neighbors merge, reach 2
+    level 2         (...a)          (bcde)          reach 4
+    level 3              (...abcde)                 the answer for the string
+
+The prefix `a b c` has its own tree of 2 levels over `. a b c`. So all prefixes together need, at level l, the window of
+C^l symbols that ends at every position, and each prefix is read at its own depth.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,12 +21,12 @@ from torch import Tensor
 PadRule = Literal["merged", "raw"]
 
 LeftEdge = Literal["pads", "cut"]
-"""Whether windows that reach before a string have pads there, or fewer states (`lengthwise.ops.cut_tree`)."""
+"""Treatment of windows that begin before a string: pads there, or fewer states (`lengthwise.ops.cut_tree`)."""
 
 
 @runtime_checkable
 class TreeLayer(Protocol):
-    """A transformer layer taken apart around its attention, so that each form can arrange the pieces.
+    """A transformer layer in parts around its attention, so that each form can arrange them.
 
     Its value for the newest state y_0 and its window y_0 ... y_{C-1} is
     ``output(y_0, attend(query(n_0), keys, values, bias))`` with ``n_j = normalize(y_j)`` and
@@ -37,16 +48,15 @@ Merge = Callable[[Tensor, Tensor | None], Tensor]
 
 @runtime_checkable
 class FusedLayer(Protocol):
-    """A tree layer that has its value in one piece, for training; None where it is to be taken apart."""
+    """A tree layer that can compute its value in one operation for training; None if it must run in parts."""
 
     def fused(self) -> Merge | None: ...
 
 
 class Tree(NamedTuple):
-    """What all forms of the function share: a leaf per symbol (row 0 is the pad), the K layers of a level, C, pad rule.
+    """The arguments that all forms share: a leaf for each symbol (row 0 is the pad), the K layers, C and the pad rule.
 
-    The lowest levels may have chunks of other sizes: level l, from 0 on, has the l-th of `lower_chunk_sizes`, and C
-    where there is none.
+    The lowest levels may have other chunk sizes: level l has the l-th of `lower_chunk_sizes`, all further levels C.
     """
 
     leaves: Float[Tensor, "V D"]
@@ -57,22 +67,22 @@ class Tree(NamedTuple):
     left_edge: LeftEdge = "pads"
 
     def chunk_size_at(self, level: int) -> int:
-        """How many states of level 0, 1, ... a state of the next one merges."""
+        """Return the number of states of a level, counted from 0, that one state of the next level merges."""
         return self.lower_chunk_sizes[level] if level < len(self.lower_chunk_sizes) else self.chunk_size
 
     def reach(self, level: int) -> int:
-        """The symbols below a state after this many levels; at level 0, 1, ... the distance between states merged."""
+        """Return the number of symbols below a state after this many levels, which is the distance of merged states."""
         return math.prod(self.chunk_size_at(below) for below in range(level))
 
     def num_levels(self, length: int) -> int:
-        """Depth of the tree over a prefix (`num_levels`)."""
+        """Return the depth of the tree over a prefix (`num_levels`)."""
         return num_levels(length, self.chunk_size, self.lower_chunk_sizes)
 
 
 def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = ()) -> int:
-    """Depth of the tree over a prefix: the least L >= 1 whose first L chunk sizes have a product >= length.
+    """Return the depth of the tree over a prefix: the smallest L >= 1 whose first L chunk sizes multiply to >= length.
 
-    Where all chunks have C symbols, that is C^L >= length.
+    If all chunks have C symbols, this is C^L >= length.
 
     Example:
         >>> num_levels(125, 5), num_levels(126, 5), num_levels(1, 2)

@@ -4,30 +4,29 @@ With h_0[m] the leaf of symbol m (the pad for m < 0), a level computes
 
     h_{l+1}[m] = layer(h_l[m], h_l[m - C^l], ..., h_l[m - (C-1) C^l])
 
-with attention over these C states, biased by r_j for the one at distance j C^l. Prefix t is read at position t - 1
+with attention over these C states, biased by r_j for the state at distance j C^l. Prefix t is read at position t - 1
 after L(t) = max(1, least L with C^L >= t) levels. With thickness K, a level applies K layers at the same dilation. The
-lowest levels may have chunk sizes of their own (`Tree`): with C_0, C_1, ..., level l has C_l parts at multiples of
-C_0 ... C_{l-1}, and each layer the biases r_j of the longest window, of which a shorter one takes the first.
+lowest levels may have other chunk sizes (`Tree`). With C_0, C_1, ..., level l has C_l parts at multiples of
+C_0 ... C_{l-1}. Each layer has the biases r_j of the longest window, and a shorter window uses the first of them.
 
-Positions before the start are pads. Under the pad rule `"merged"` they pass through the layers like everything else;
-under `"raw"` every level finds the same raw pad there again. Left edge `"cut"` has another rule
-(`lengthwise.ops.cut_tree`), which all forms follow.
+Positions before the start are pads. Under the pad rule `"merged"` they pass through the layers like all states. Under
+`"raw"` every level has the same raw pad there. Left edge `"cut"` has another rule (`lengthwise.ops.cut_tree`), which
+all forms follow.
 
-`masked_states` is the definition: a [T, T] mask per level, as in eq. (1). `prefix_states` computes the same
-without a mask; `last_state` only the answer for the whole string, visiting at level l just the positions congruent to
-T - 1 modulo C^l. As long as windows repeat, these two merge each distinct one once and gather; this is exact, in
-training too.
+`masked_states` is the definition: a [T, T] mask per level, as in eq. (1). `prefix_states` computes the same without a
+mask. `last_state` computes only the answer for the whole string, from the positions congruent to T - 1 modulo C^l at
+level l. As long as windows repeat, these two merge each distinct window once and gather. This is exact, also in
+training.
 
-Both begin with what nodes share: `rows` holds the distinct states of a level, `codes` says which row stands where. From
-the first level at which few windows repeat, `states` holds one state for each node. `pad` is always the current
-level's pad.
+Both begin with what nodes share: `rows` contains the distinct states of a level, `codes` the row of each node. From the
+first level with few repeated windows on, `states` contains a state for each node. `pad` is the current level's pad.
 
 Letters: B strings, T symbols, N or M nodes of a level, V symbols with the pad, R rows, D width, H heads of E = D / H,
-C chunk size, K thickness.
+C chunk size, K thickness. `lengthwise.ops.tree` draws the tree of a string of 5 symbols.
 
 Source: Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning, section 3, eq. (1).
-Differs from the source: the pads that its footnote 1 puts in to fill a chunk are states that take part in attention.
-Masked away instead, one symbol and the same symbol twice would be indistinguishable, whatever the weights.
+Differs from the source: the pads that its footnote 1 inserts to fill a chunk are states that take part in attention.
+If they were masked away, one symbol and the same symbol twice would be indistinguishable, whatever the weights.
 """
 
 import math
@@ -44,10 +43,10 @@ from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states
 from lengthwise.ops.tree import FusedLayer, Merge, Tree, TreeLayer
 
 TABLE_ROWS = 1024
-"""Noise acts above the levels that have no more possible windows than this, whatever the batch."""
+"""Noise acts above the levels that have at most this many possible windows, whatever the batch."""
 
 MAX_DISTINCT = 0.75
-"""Windows are compared as long as the distinct states are no more than this part of the nodes."""
+"""Windows are compared as long as the distinct states are at most this fraction of the nodes."""
 
 
 def attend(
@@ -56,7 +55,7 @@ def attend(
     values: Sequence[Float[Tensor, "*N H E"]],
     bias: Float[Tensor, "H C"],
 ) -> Float[Tensor, "*N D"]:
-    """Attention of each query over its own window of C states, newest first; heads come back concatenated.
+    """Return the attention of each query over its own window of C states, newest first, with heads concatenated.
 
     a_j = softmax_j(q . k_j / sqrt(E) + r_j);  out = sum_j a_j v_j.
     """
@@ -79,7 +78,7 @@ def attend_masked(
     bias: Float[Tensor, "H C"],
     stride: int,
 ) -> Float[Tensor, "B T D"]:
-    """Eq. (1): full attention plus the mask M with M[m, n] = r_j where m - n = j * stride, j in [C], else -inf."""
+    """Return eq. (1), full attention plus the mask M: M[m, n] = r_j if m - n = j * stride, j in [C], else -inf."""
     length = query.shape[1]
     positions = torch.arange(length, device=query.device)
     distance = positions[:, None] - positions[None, :]
@@ -91,7 +90,7 @@ def attend_masked(
 
 
 def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[Tensor, "*N D"]:
-    """The layer's value on windows of C states, oldest first: the state of the window."""
+    """Return the layer's value on windows of C states, oldest first: the state of the window."""
     normed = layer.normalize(windows)
     keys, values = layer.key_value(normed)
     newest = layer.query(normed[..., -1, :])
@@ -100,7 +99,7 @@ def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[T
 
 
 def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Float[Tensor, "M D"]:
-    """The definition of a `Merge`. Of indices, states are projected first, then gathered."""
+    """Return the value of a `Merge` by its definition; given indices, states are projected first, then gathered."""
     if windows is None:
         return merge_windows(layer, states.transpose(0, 1))
     normed, newest_first = layer.normalize(states), windows.flip(0)
@@ -111,16 +110,16 @@ def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M
 
 
 def merge_of(layer: TreeLayer) -> Merge:
-    """The layer's value in one piece, or else by its parts, as where products are computed in bfloat16."""
+    """Return the layer's value in one operation, or in parts if it has none or products are computed in bfloat16."""
     fused = layer.fused() if isinstance(layer, FusedLayer) and not lowers_precision() else None
     return fused or partial(merge_by_parts, layer)
 
 
 def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D"]:
-    """The definition: every prefix's state, by the mask of eq. (1) with pads written out before the start.
+    """Return every prefix's state by the definition: the mask of eq. (1) with pads written out before the start.
 
-    O(T^2) memory. The pads reach as far back as the widest window of a symbol; windows of pads cut off at the left edge
-    are no loss, since attention over equal states gives their common value, however many there are.
+    This takes O(T^2) memory. The pads reach as far back as the widest window of a symbol. The left edge cuts windows of
+    pads without loss, since attention over equal states returns their common value, however many there are.
     """
     if tree.left_edge == "cut":
         return torch.stack([_state_by_itself(ids[:, :length], tree) for length in range(1, ids.shape[1] + 1)], 1)
@@ -161,10 +160,10 @@ def prefix_states(
     perturb: Callable[[Tensor], Tensor] | None = None,
     table_rows: int = TABLE_ROWS,
 ) -> Float[Tensor, "B T D"]:
-    """Every prefix's state, read at that prefix's own depth, in one pass: T K C log_C T attention terms.
+    """Return every prefix's state, read at its own depth, in one pass: T K C log_C T attention terms.
 
-    `perturb` is applied to the states of every level above the tabled ones, to that of the pads too. If it is random,
-    the forms draw in different orders and differ.
+    `perturb` is applied to the states, and to the pad, of every level above the tabled ones. If it is random, the forms
+    draw in different orders and differ.
     """
     if tree.left_edge == "cut":
         return cut_prefix_states(ids, tree, perturb)
@@ -202,9 +201,9 @@ def last_state(
     perturb: Callable[[Tensor], Tensor] | None = None,
     table_rows: int = TABLE_ROWS,
 ) -> Float[Tensor, "B D"]:
-    """The whole string's state, ``prefix_states(...)[:, -1]``: at level l only every C^l-th position exists.
+    """Return the whole string's state, ``prefix_states(...)[:, -1]``; level l has only every C^l-th position.
 
-    About T / (C - 1) merges when K = 1, less those that repeat. `perturb` as in `prefix_states`.
+    This takes about T / (C - 1) merges when K = 1, fewer if windows repeat. `perturb` as in `prefix_states`.
     """
     (states,) = last_states([ids], tree, perturb, table_rows)
     return states
@@ -217,10 +216,10 @@ def last_states(
     table_rows: int = TABLE_ROWS,
     observe: Callable[[int, Mapping[int, Tensor]], None] | None = None,
 ) -> list[Float[Tensor, "_ D"]]:
-    """`last_state` of every batch, each of its own size and length.
+    """Return `last_state` of every batch, each with its own size and length.
 
-    The trees grow side by side, all merges of a level at once: small batches then cost little more than one of them.
-    `observe` is told each level, from the first one on that shares no states, with the nodes [B, N, D] of each batch.
+    All merges of a level run at once for all batches, so small batches together cost little more than one of them.
+    `observe` is called after each level from the first without shared states on, with the nodes [B, N, D] of batches.
     """
     if tree.left_edge == "cut":
         return cut_last_states(batches, tree, perturb, observe)
@@ -258,7 +257,7 @@ def last_states(
 def _merge_codes(
     rows: Float[Tensor, "R D"], growing: Mapping[int, Int64[Tensor, "_ _"]], level: int, tree: Tree, merge: Merge
 ) -> tuple[Float[Tensor, "S D"], dict[int, Int64[Tensor, "_ _"]]]:
-    """The distinct states a level up, and which of them stands at each node."""
+    """Return the distinct states a level up, and the row of each node."""
     windows = [_chunked(codes, codes.new_zeros(()), tree.chunk_size_at(level)) for codes in growing.values()]
     rows, codes = _merge_distinct(rows, windows, tree, merge)
     return rows, dict(zip(growing, codes, strict=True))
@@ -267,7 +266,7 @@ def _merge_codes(
 def _merge_states(
     growing: Mapping[int, Float[Tensor, "_ _ D"]], pad: Float[Tensor, " D"], level: int, tree: Tree, merge: Merge
 ) -> tuple[dict[int, Float[Tensor, "_ _ D"]], Float[Tensor, " D"]]:
-    """The states a level up, and the pad's."""
+    """Return the states a level up, and the pad."""
     chunk = tree.chunk_size_at(level)
     for layer in tree.layers[:-1]:
         growing = {k: _slide(layer, states, pad, 1, chunk) for k, states in growing.items()}
@@ -281,7 +280,7 @@ def _merge_states(
 
 
 def _chunked(nodes: Tensor, pad: Tensor, chunk_size: int) -> Tensor:
-    """The chunks of C nodes [B, M, C, ...], oldest first, with pads before the first one where it is not full."""
+    """Return the chunks of C nodes [B, M, C, ...], oldest first, with pads in front that fill the first one."""
     missing = -nodes.shape[1] % chunk_size
     if missing:
         nodes = torch.cat([pad.expand(len(nodes), missing, *nodes.shape[2:]), nodes], 1)
@@ -289,21 +288,22 @@ def _chunked(nodes: Tensor, pad: Tensor, chunk_size: int) -> Tensor:
 
 
 def _gathered(rows: Float[Tensor, "R D"], codes: Int64[Tensor, "B N"]) -> Float[Tensor, "B N D"]:
-    """``rows[codes]``, in a fraction of the time."""
+    """Return ``rows[codes]`` by `index_select`, which takes a fraction of the time of indexing."""
     return rows.index_select(0, codes.flatten()).view(*codes.shape, rows.shape[1])
 
 
 def _read_after(level: int, tree: Tree, skipped: int = 0) -> tuple[int, slice]:
-    """The positions whose prefixes are read after this level: those that no lower level reached.
+    """Return the positions whose prefixes are read after this level, as no lower level reached them.
 
-    Of a string whose first `skipped` columns are left out: how many of the positions are among these, and the others.
+    The first `skipped` columns are left out. Return how many of the positions are among these, and a slice of the
+    others.
     """
     start, stop = 0 if level == 0 else tree.reach(level), tree.reach(level + 1)
     return max(0, min(stop, skipped) - start), slice(max(0, start - skipped), max(0, stop - skipped))
 
 
 def _merge_pad(layer: TreeLayer, pad: Float[Tensor, " D"]) -> Float[Tensor, " D"]:
-    """The layer's value on a window of pads: whatever the weights of attention, they mix one and the same value."""
+    """Return the layer's value on a window of pads: any attention weights mix one and the same value."""
     _, value = layer.key_value(layer.normalize(pad))
     return layer.output(pad, value.flatten(-2))
 
@@ -311,7 +311,7 @@ def _merge_pad(layer: TreeLayer, pad: Float[Tensor, " D"]) -> Float[Tensor, " D"
 def _slide(
     layer: TreeLayer, states: Float[Tensor, "B T D"], pad: Float[Tensor, " D"], stride: int, chunk_size: int
 ) -> Float[Tensor, "B T D"]:
-    """The layer's value at every position over the C states at multiples of `stride` back, pads before the start."""
+    """Return the layer's value at every position over C states at multiples of `stride` back, pads before the start."""
     batch, length, _ = states.shape
     reach = min((chunk_size - 1) * stride, length)
     starts = [reach - min(j * stride, length) for j in range(chunk_size)]
@@ -328,7 +328,7 @@ def _slide(
 
 
 def _num_tabled(tree: Tree, table_rows: int) -> int:
-    """The number of levels that have no more than `table_rows` possible windows, whatever the strings."""
+    """Return the number of levels with at most `table_rows` possible windows, whatever the strings."""
     levels, count = 0, len(tree.leaves) ** tree.chunk_size_at(0)
     while len(tree.layers) == 1 and count <= table_rows:
         levels += 1
@@ -337,7 +337,7 @@ def _num_tabled(tree: Tree, table_rows: int) -> int:
 
 
 def _repeats(rows: Float[Tensor, "R D"], codes: Iterable[Int64[Tensor, "*_"]], tree: Tree, table_rows: int) -> bool:
-    """Whether nodes share states enough to look for windows that repeat, and windows have codes that are integers."""
+    """Return whether nodes share enough states to look for repeated windows, and windows have 64-bit codes."""
     longest = max((tree.chunk_size, *tree.lower_chunk_sizes))
     if len(tree.layers) > 1 or not table_rows or len(rows) ** longest >= 1 << 63:
         return False
@@ -347,10 +347,10 @@ def _repeats(rows: Float[Tensor, "R D"], codes: Iterable[Int64[Tensor, "*_"]], t
 def _merge_distinct(
     rows: Float[Tensor, "R D"], windows: Sequence[Int64[Tensor, "_ _ C"]], tree: Tree, merge: Merge
 ) -> tuple[Float[Tensor, "S D"], list[Int64[Tensor, "_ _"]]]:
-    """The states of all distinct windows of `rows`, and which of them each window has; row 0 is the pad again.
+    """Return the states of all distinct windows of `rows`, and the state of each window; row 0 is again the pad.
 
-    A window i_0 ... i_{C-1} has the code i_0 + i_1 R + i_2 R^2 + ... Under the merged pad rule the pad is the window of
-    pads only, which has the least code; under the raw one it is the raw pad, and the states of windows follow it.
+    A window i_0 ... i_{C-1} has the code i_0 + i_1 R + i_2 R^2 + ... Under the merged rule, the pad is the window of
+    pads only, whose code is 0, the smallest. Under the raw rule, the raw pad comes first, and window states follow it.
     """
     powers = torch.tensor([len(rows) ** j for j in range(windows[0].shape[-1])], device=rows.device)
     codes = [(window * powers).sum(-1) for window in windows]
@@ -364,14 +364,14 @@ def _merge_distinct(
 
 
 def _num_leading_pads(ids: Int64[Tensor, "B T"], tree: Tree) -> int:
-    """Columns at the start that are pads in every string and need no computing: merged pads stand there anyway."""
+    """Return the number of first columns that are pads in every string and need no computing under the merged rule."""
     if tree.pad_rule == "raw" or bool(ids[:, 0].any()):
         return 0
     return int((ids != 0).any(0).int().argmax())
 
 
 def _shifted(codes: Int64[Tensor, "B T"], level: int, tree: Tree) -> Int64[Tensor, "B T C"]:
-    """The codes that a window of this level has back from every position, oldest first, pads (code 0) before all."""
+    """Return the codes in the window of every position, oldest first, with pads (code 0) before the start."""
     length = codes.shape[1]
     distances = [min(j * tree.reach(level), length) for j in reversed(range(tree.chunk_size_at(level)))]
     return torch.stack([F.pad(codes, (distance, 0))[:, :length] for distance in distances], -1)
