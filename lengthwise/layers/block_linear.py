@@ -1,4 +1,4 @@
-"""A layer of the linear recurrence x_t = A_t x_{t-1} + v_t whose A_t is block-diagonal and made from the input."""
+"""A layer of the linear recurrence x_t = A_t x_{t-1} + v_t with a block-diagonal A_t computed from the input."""
 
 import torch
 from jaxtyping import Float
@@ -8,16 +8,17 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.ops.column_norm import clamped_columns, reflections, rescaled_blocks, stochastic_columns, unit_columns
 
 HARDENED = ("stochastic", "reflected")
-"""Columns that end, at temperature 0, as one of finitely many or at one of two ends; no inputs are added to states."""
+"""Kinds of columns that become discrete at temperature 0: one of finitely many vectors, or one of two matrices. States
+of these layers have no added inputs."""
 
 
 def numbers_of_transitions(d_model: int, block_dim: int, columns: str) -> int:
-    """From how many numbers one symbol's A is made."""
+    """Return the number of features from which a symbol's A is computed."""
     return d_model + d_model // block_dim if columns == "reflected" else d_model * block_dim
 
 
 def numbers_of_symbols(d_model: int, block_dim: int, columns: str) -> int:
-    """From how many numbers one symbol's A and v are made where there are no hidden units."""
+    """Return the number of features from which a symbol's A and v are computed without hidden units."""
     return numbers_of_transitions(d_model, block_dim, columns) + (0 if columns in HARDENED else d_model)
 
 
@@ -25,21 +26,27 @@ NORMALIZED = {"clamped": clamped_columns, "rescaled": rescaled_blocks, "unit": u
 
 
 class BlockLinearLayer(nn.Module):
-    """Makes the parts of the recurrence: transitions A(e), inputs v(e) and the first state, N blocks of S x S.
+    """The parts of the recurrence: transitions A(e), inputs v(e) and the first state, in N blocks of S x S.
 
-    A(e) = columns(W_2 ReLU(W_1 e)) and v(e) = W_4 ReLU(W_3 e), each with biases, for features e of width D = N S; with
-    no `hidden` units A(e) = columns(e), for features of as many numbers as A is made from, D S or D + N, and, where v
-    is not 0, D more, which are v(e).
-    `columns`: `"stochastic"`, each column a distribution at `temperature`, v = 0, and the first state N distributions;
-    `"reflected"`, each block the identity or a reflection, or between them at a `temperature` above 0 (`reflections`),
-    v = 0; `"clamped"`, columns of p-norm at most 1; `"unit"`, of p-norm 1; `"rescaled"`, columns less their mean,
-    blocks divided by their largest column. The last four have a learned first state.
-    `input_map`: `"two-layer"`, as above, or `"linear"`, v(e) = B e without a bias. `first_state`: `"learned"`, or
-    `"zero"`, which is no parameter. Columns that are hardened have neither of the second.
+    A(e) = columns(W_2 ReLU(W_1 e)) and v(e) = W_4 ReLU(W_3 e), each with biases, for features e of width D = N S.
+    Without `hidden` units, A(e) = columns(e). Then there are as many features as A needs, D S or D + N. If v is not 0,
+    D more features are v(e).
+
+    `columns` is one of these; all but the first have a learned first state:
+
+    - `"stochastic"`: each column is a distribution at `temperature`, v = 0, and the first state is N distributions.
+    - `"reflected"`: each block is the identity or a reflection, or between them at a `temperature` above 0
+      (`reflections`), and v = 0.
+    - `"clamped"`: columns have a p-norm of at most 1.
+    - `"unit"`: columns have p-norm 1.
+    - `"rescaled"`: columns less their mean, blocks divided by their largest column.
+
+    `input_map` is `"two-layer"`, as above, or `"linear"`, v(e) = B e without a bias. `first_state` is `"learned"` or
+    `"zero"`, which is a constant. The first two kinds of columns accept neither `"linear"` nor `"zero"`.
 
     Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"` columns, a `"linear"` input map, a first state of `"zero"`), and
     the published code (`"rescaled"`, `"two-layer"`, `"learned"`, whose generators these are). Differs from the source:
-        eq. (5) names no first state; `"stochastic"` is ours, `"reflected"` and `"unit"` those of others (see
+        eq. (5) names no first state; `"stochastic"` is ours, `"reflected"` and `"unit"` come from other papers (see
         `reflections` and `unit_columns`).
     """
 
@@ -78,7 +85,7 @@ class BlockLinearLayer(nn.Module):
         self.register_buffer("temperature", torch.tensor(1.0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Matrices and biases uniform up to 1 / sqrt(inputs), first state (or its logits) N(0, 1), temperature 1."""
+        """Draw matrices and biases uniformly up to 1 / sqrt(inputs), the first state from N(0, 1); temperature 1."""
         draw_linears(self, generator)
         if isinstance(self.first_state, nn.Parameter):
             nn.init.normal_(self.first_state, generator=generator)

@@ -1,4 +1,4 @@
-"""Codebooks: finitely many points that the states of a layer are moved to."""
+"""Codebooks: finite sets of points to which the states of a layer are rounded."""
 
 import math
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from lengthwise.ops.tree import TreeLayer
 
 
 class Codebook(nn.Module):
-    """Up to Q codes c_k; a state is replaced by the nearest one.
+    """Up to Q codes c_k; each state is replaced by the nearest code.
 
     q(y) = c_k with k = argmin_k |y - c_k| = argmax_k (c_k . y - |c_k|^2 / 2);  dq / dy = 1 (straight-through).
 
-    Codes are buffers: kept with the weights, moved by no optimizer. As long as there are none, states stay as they are.
+    Codes are buffers: saved with the weights, but not trained. An empty codebook returns states unchanged.
 
     Example:
         >>> codebook = Codebook(max_codes=4, d_model=2)
@@ -39,25 +39,25 @@ class Codebook(nn.Module):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no codes, as where there are no numbers at all: in the outline of a model."""
-        # In a graph that is exported the count is a plain number, on which its shapes may depend.
+        """True if the codebook has no codes, or if the model is an outline without numbers."""
+        # In a graph that is exported, the count is a plain number, on which its shapes may depend.
         return getattr(self.count, "is_meta", False) or not bool(self.count)
 
     @property
     def known(self) -> Float[Tensor, "K D"]:
-        """The codes there are."""
+        """The codes in use."""
         return self.codes[: int(self.count)]
 
     @property
     def gap(self) -> float:
-        """The smallest distance between two codes, infinite where there are not two."""
+        """The smallest distance between two codes, infinite if there are fewer than two."""
         return float(torch.pdist(self.known).min()) if int(self.count) > 1 else math.inf
 
     def fill(self, codes: Float[Tensor, "K D"]) -> None:
         """Replace all codes by these.
 
         Raises:
-            ValueError: there is none, or there are more than Q.
+            ValueError: the number of codes is 0 or above Q.
         """
         if not 1 <= len(codes) <= len(self.codes):
             raise ValueError(f"codes: expected 1 to {len(self.codes)}, got {len(codes)}; give fewer or raise max_codes")
@@ -68,14 +68,15 @@ class Codebook(nn.Module):
         if self.is_empty:
             return states
         codes = self.known
+        # The argmax of scores needs one product of matrices; distances would need differences to all codes.
         nearest = F.linear(states, codes, -0.5 * codes.square().sum(-1)).argmax(-1)
-        # What is added is exactly 0: states are the codes to the last bit.
+        # The added difference is exactly 0, so the results are codes to the last bit.
         return F.embedding(nearest, codes) + (states - states.detach())
 
 
 @dataclass(frozen=True, eq=False)
 class QuantizingLayer:
-    """A tree layer (`lengthwise.ops.tree.TreeLayer`) whose values are moved to the nearest code."""
+    """A tree layer (`lengthwise.ops.tree.TreeLayer`) whose values are rounded to the nearest code."""
 
     layer: TreeLayer
     codebook: Codebook

@@ -1,4 +1,4 @@
-"""The layer of DeltaNet and of its kin with gates and with products of Householder matrices."""
+"""The layer of DeltaNet and its variants with gates and with products of Householder matrices."""
 
 from typing import Literal, NamedTuple
 
@@ -19,16 +19,16 @@ MAX_STRENGTH: dict[Eigenvalues, float] = {"signed": 2.0, "positive": 1.0}
 """The largest b of I - b k k^T, whose eigenvalues are 1 and 1 - b."""
 
 MAX_DECAY_RATE = 16.0
-"""Of decays exp(-rate step) at the start of training: rates are uniform up to it, steps as `draw_steps` has them."""
+"""The largest rate of decays exp(-rate step) at the start of training. Rates are uniform, steps as in `draw_steps`."""
 
 NORM_FLOOR = 1e-12
-"""The smallest length that keys are divided by; others are exact, so that reflections do not shrink states."""
+"""The smallest divisor of keys. All longer keys get length 1 exactly, so that reflections do not shrink states."""
 
 RMS_EPSILON = 1e-5
 
 
 class _MemoryInputs(NamedTuple):
-    """q, k, v, b and the logarithm of a, of positions or of rows of a table."""
+    """q, k, v, b and the logarithm of a, by positions or by rows of a table."""
 
     query: Float[Tensor, "*M H K"]
     keys: Float[Tensor, "*M J H K"]
@@ -37,33 +37,35 @@ class _MemoryInputs(NamedTuple):
     log_decays: Float[Tensor, "*M H"] | None
 
     def at(self, rows: Int64[Tensor, "B T"]) -> "_MemoryInputs":
-        """Those of a table's rows at the positions of strings."""
+        """Return the entries of a table's rows at the positions of strings."""
         query, keys, values, strengths, *gates = at_rows([each for each in self if each is not None], rows)
         return _MemoryInputs(query, keys, values, strengths, gates[0] if gates else None)
 
 
-_normalize = in_full_precision(F.normalize)  # a key that is longer than 1 by rounding makes states grow
+_normalize = in_full_precision(F.normalize)  # rounding could make a key longer than 1, which makes states grow
 
 
 class DeltaNetLayer(TabledLayer):
-    r"""A memory of values by keys, [K, K] numbers for each of H heads, K = D / H, that products of reflections move.
+    r"""A memory of values by keys, which products of reflections update: [K, K] numbers for each of H heads, K = D / H.
 
-    Of each head, with z the features and n = `householders` sub-steps j,
+    For each head, with z the features and n = `householders` sub-steps j:
 
     k_j = normalize(SiLU(W_kj z)),  q = normalize(SiLU(W_q z)) / sqrt(K),  v_j = SiLU(W_vj z),
     b_j = s sigmoid(w_bj z + c_j),  s = 1 (`"positive"` eigenvalues, [0, 1]) or 2 (`"signed"`, [-1, 1]),
-    S <- a S, then S <- (I - b_j k_j k_j^T) S + b_j k_j v_j^T for j = 1..n,   o = S^T q,   y = W_o RMSNorm(o),
+    S <- a S, then S <- (I - b_j k_j k_j^T) S + b_j k_j v_j^T for j = 1..n,   o = S^T q,   y = W_o RMSNorm(o).
 
-    a = 1, or, if `gated`, exp(-e^A softplus(w_a z + d)) with A and d of each head. One key and no gate: DeltaNet; with
-    a gate: Gated DeltaNet; more keys: DeltaProduct. With `conv` > 0, W_q z, W_k z and W_v z pass a `ShortConvolution`
-    of that width before their SiLU. The state is all S [H, K, K], and what these convolutions remember.
+    a is 1 or, if `gated`, exp(-e^A softplus(w_a z + d)) with A and d of each head. One key without a gate is DeltaNet,
+    with a gate Gated DeltaNet; more keys are DeltaProduct. With `conv` > 0, W_q z, W_k z and W_v z pass a
+    `ShortConvolution` of that width before their SiLU. The state contains all S [H, K, K] and the recent inputs of
+    these convolutions.
 
     Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024);
         Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025), for s = 2;
         Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for a; Siems et al., "DeltaProduct" (2025).
-    Differs from the source: keys of length 1 exactly, where the published code adds 1e-6 to a sum of squares, by which
-        reflections shrink; a bias c in b, 0 at first; matrices uniform up to 1 / sqrt(inputs); no output gate; the
-        code of Grazzi et al. has the SiLU of queries and keys with a convolution alone, later code always.
+    Differs from the source: keys have length exactly 1, whereas the published code adds 1e-6 to a sum of squares, so
+        that its reflections shrink states. Strengths b have a bias c, 0 at first. Matrices are uniform up to
+        1 / sqrt(inputs). The output has no gate. The code of Grazzi et al. applies SiLU to queries and keys only with a
+        convolution, later code always.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class DeltaNetLayer(TabledLayer):
         self.state_size = self.memory_size + (self.convolution.state_size if self.convolution else 0)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Matrices uniform up to 1 / sqrt(inputs), strengths in the middle of their range, gains 1; decays as above."""
+        """Draw matrices uniformly up to 1 / sqrt(inputs), and decays; strengths are half of their range, gains 1."""
         draw_linears(self, generator)
         nn.init.zeros_(self.strength.bias)
         nn.init.ones_(self.gain)
@@ -105,13 +107,13 @@ class DeltaNetLayer(TabledLayer):
             draw_steps(self.decay.bias, generator)
 
     def strengths(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M J H"]:
-        """How far each sub-step moves what is held for its key: 1 replaces it, 2 reflects it."""
+        """Return the fraction by which each sub-step changes the value of its key: 1 replaces it, 2 reflects it."""
         strengths = self.max_strength * torch.sigmoid(self.strength(features))
         by_head: Tensor = strengths.unflatten(-1, (self.householders, self.num_heads))
         return by_head
 
     def log_decays(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M H"] | None:
-        """The logarithms of the decays of all heads; None without a gate."""
+        """Return the logarithms of the decays of all heads, None without a gate."""
         if self.decay is None or self.log_rate is None:
             return None
         return -self.log_rate.exp() * F.softplus(self.decay(features))

@@ -1,4 +1,4 @@
-"""The feed-forward layer of a stack of recurrent layers, which remembers nothing."""
+"""The feed-forward layer of a stack of recurrent layers, which has no memory."""
 
 import torch
 import torch.nn.functional as F
@@ -10,10 +10,10 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer
 
 
 class FeedForwardLayer(RecurrentLayer):
-    """y_t = W_o (SiLU(W_g z_t) * W_v z_t), position by position, with no state: SwiGLU.
+    """SwiGLU, y_t = W_o (SiLU(W_g z_t) * W_v z_t), position by position, without a state.
 
-    `hidden` is the number of rows of W_g and of W_v, [hidden, D] each; W_o is [D, hidden]. No map has a bias. A model
-    whose published block has such a layer after its recurrence gives both from `make_layers`.
+    `hidden` is the number of rows of W_g and of W_v, [hidden, D] each; W_o is [D, hidden]. The maps have no biases. A
+    model whose published block has such a layer after its recurrence returns both from `make_layers`.
 
     Source: Shazeer, "GLU variants improve Transformer" (2020), eq. (6), FFN_SwiGLU.
     Differs from the source: in nothing.
@@ -27,7 +27,7 @@ class FeedForwardLayer(RecurrentLayer):
         self.output = nn.Linear(hidden, d_model, bias=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Matrices uniform up to 1 / sqrt(inputs)."""
+        """Draw matrices uniformly up to 1 / sqrt(inputs)."""
         draw_linears(self, generator)
 
     def forward(

@@ -1,4 +1,4 @@
-"""torch's own gated cells as layers."""
+"""Recurrent layers of torch's gated cells."""
 
 import torch
 from jaxtyping import Float
@@ -68,14 +68,18 @@ class LSTMLayer(BoundedLayer):
 
 
 def rnn_bounds(core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals) -> Intervals:
-    """h' = f(W x + U h + b), where f is the core's nonlinearity."""
+    """Return bounds on h' = f(W x + U h + b), where f is the core's nonlinearity."""
     total = Intervals.total(*_terms(core, "ih", layer, features), *_terms(core, "hh", layer, hidden))
     return total.tanh() if core.nonlinearity == "tanh" else total.relu()
 
 
 def gru_bounds(core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals) -> Intervals:
-    """r, z = sigmoid(W x + U h + b); n = tanh(W x + b + r (U h + b)); h' = (1 - z) n + z h."""
+    """Return bounds on h' = (1 - z) n + z h.
+
+    The gates are r, z = sigmoid(W x + U h + b), and the new part is n = tanh(W x + b + r (U h + b)).
+    """
     gates, last = slice(2 * core.hidden_size), slice(2 * core.hidden_size, None)
+    # One `total` for both products: kernels may add the terms of both in any order, so errors are bounded together.
     both = Intervals.total(*_terms(core, "ih", layer, features, gates), *_terms(core, "hh", layer, hidden, gates))
     reset, update = both.sigmoid().split(core.hidden_size)
     scaled = reset * Intervals.total(*_terms(core, "hh", layer, hidden, last))
@@ -86,7 +90,10 @@ def gru_bounds(core: nn.RNNBase, layer: int, features: Intervals, hidden: Interv
 def lstm_bounds(
     core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals, content: Intervals
 ) -> tuple[Intervals, Intervals]:
-    """i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b); c' = f c + i g, h' = o tanh(c'): h' and c'."""
+    """Return bounds on h' = o tanh(c') and c' = f c + i g.
+
+    The gates are i, f, o = sigmoid(W x + U h + b), and the new content is g = tanh(W x + U h + b).
+    """
     total = Intervals.total(*_terms(core, "ih", layer, features), *_terms(core, "hh", layer, hidden))
     gates = total.split(core.hidden_size)
     enter, forget, leave = (gates[index].sigmoid() for index in (0, 1, 3))
@@ -97,7 +104,7 @@ def lstm_bounds(
 def _terms(
     core: nn.RNNBase, kind: str, layer: int, values: Intervals, rows: slice = slice(None)
 ) -> list[tuple[Intervals, Tensor | None]]:
-    """W x and b, of `kind` "ih", or U h and b, "hh", in some rows: kernels of one sum add all of them in some order."""
+    """Return W x and b (`kind` "ih") or U h and b ("hh") in some rows, as terms of a sum in any order."""
     bias = core.get_parameter(f"bias_{kind}_l{layer}")[rows].to(values.low.dtype) if core.bias else None
     product = (values, core.get_parameter(f"weight_{kind}_l{layer}")[rows])
     return [product] if bias is None else [product, (Intervals.around(bias), None)]

@@ -1,4 +1,4 @@
-"""Cells of a grid recurrence: what becomes of the messages from above and from the left, and what is read off them."""
+"""Cells of a grid recurrence: the update of the messages from above and from the left, and their read-out."""
 
 from abc import ABC, abstractmethod
 
@@ -12,7 +12,7 @@ from lengthwise.ops.grid import Cell
 
 
 class GridCell(nn.Module, ABC):
-    """The cell, the messages at the borders, a number for each message downwards, and one for each row (`per_row`)."""
+    """A cell, the messages at the borders, a number for each message downwards, and a number `per_row`."""
 
     per_row: nn.Parameter
 
@@ -22,34 +22,35 @@ class GridCell(nn.Module, ABC):
 
     @abstractmethod
     def borders(self) -> tuple[Tensor, Tensor]:
-        """The messages [*M] above the first row and left of the first column."""
+        """Return the messages [*M] above the first row and left of the first column."""
 
     @abstractmethod
     def rule(self) -> Cell:
-        """The cell as a function of messages and letters."""
+        """Return the cell as a function of messages and letters."""
 
     @abstractmethod
     def numbers(
         self, messages: Shaped[Tensor, "B m *M"], rows: Int64[Tensor, "B T"], columns: Int64[Tensor, "B T"]
     ) -> Float[Tensor, "B T"]:
-        """What is answered after some rows and columns: `per_row` for each row, and the numbers of the first messages
-        downwards from the last row, one for each column."""
+        """Return the answers after some rows and columns: `per_row` for each row, plus a number for each column.
+
+        A column's number belongs to its message downwards from the last row.
+        """
 
 
 class CategoricalCell(GridCell):
-    """A cell whose messages are distributions over K classes; at temperature 0 they are classes, and it is a rule.
+    """A cell whose messages are distributions over K classes; at temperature 0 they are classes, and the cell a rule.
 
-    Two letters a and b have a distribution over R relations. For each class from above, class from the left and
-    relation there is a distribution over classes downwards and one to the right; the cell mixes these:
+    Two letters a and b have a distribution over R relations. Each triple of a class from above, a class from the left
+    and a relation has a distribution over classes downwards and one to the right. The cell mixes these:
 
         down = sum_{p,q,r} above_p left_q relation_r(a, b) table[p, q, r, 0],  and table[.., 1] to the right.
 
-    All distributions are softmaxes of logits divided by `temperature`; at 0 the largest logit has it all. The numbers
-    of classes, and that of a row, are rounded as far as `rounding` says (0: not, 1: to integers), with the gradient of
-    no rounding. At temperature 0 the cell looks classes up, and the sums are those of integers, without an error up to
-    2^63.
+    All distributions are softmaxes of logits divided by `temperature`; at 0 the largest logit has probability 1. The
+    numbers of classes and of a row move towards integers by the fraction `rounding`, from 0 to 1, with the gradient of
+    unrounded numbers. At temperature 0 the cell looks classes up and adds integers, without an error up to 2^63.
 
-    Source: ours; the annealed table is that of `BlockLinearRNN` with columns "stochastic".
+    Source: ours; the annealed table is `BlockLinearRNN`'s with columns "stochastic".
     """
 
     def __init__(self, *, num_letters: int, num_messages: int, num_relations: int) -> None:
@@ -66,7 +67,7 @@ class CategoricalCell(GridCell):
         self.register_buffer("rounding", torch.zeros(()))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Logits N(0, 1), numbers N(0, 1/4), that of a row 0."""
+        """Draw logits from N(0, 1) and numbers from N(0, 1/4); the number of a row is 0."""
         for logits in (self.relations, self.table, self.top, self.left):
             nn.init.normal_(logits, generator=generator)
         nn.init.normal_(self.per_class, std=0.5, generator=generator)
@@ -74,11 +75,11 @@ class CategoricalCell(GridCell):
 
     @property
     def is_rule(self) -> bool:
-        """Whether messages are classes, and numbers integers."""
+        """True if messages are classes, and numbers integers."""
         return not float(self.temperature) and float(self.rounding) == 1
 
     def classes(self) -> tuple[Int64[Tensor, "K K V V 2"], Int64[Tensor, ""], Int64[Tensor, ""]]:
-        """The likeliest classes: of messages from each cell, and at the borders."""
+        """Return the most likely classes of messages from each cell and at the borders."""
         relations = self.relations.argmax(-1)
         return self.table.argmax(-1)[:, :, relations], self.top.argmax(-1), self.left.argmax(-1)
 
@@ -109,7 +110,7 @@ class CategoricalCell(GridCell):
         return mix
 
     def integers(self) -> tuple[Int64[Tensor, " K"], Int64[Tensor, ""]]:
-        """The numbers of classes and that of a row, rounded."""
+        """Return the rounded numbers of classes and of a row."""
         return self.per_class.detach().round().long(), self.per_row.detach().round().long()
 
     def numbers(
@@ -120,7 +121,7 @@ class CategoricalCell(GridCell):
             return rows * _rounded(self.per_row, self.rounding) + sums
         per_class, per_row = self.integers()
         exact = rows * per_row + _sums(per_class[messages], columns)
-        return exact.to(self.per_row.dtype) + 0 * self.per_row  # training goes on without a gradient
+        return exact.to(self.per_row.dtype) + 0 * self.per_row  # a gradient of 0 lets training continue
 
     def _distribution(self, logits: Float[Tensor, "*N K"]) -> Float[Tensor, "*N K"]:
         if not float(self.temperature):
@@ -129,11 +130,11 @@ class CategoricalCell(GridCell):
 
 
 class FreeCell(GridCell):
-    """A cell whose messages are vectors of D numbers: a hidden layer of their sum with what two letters add.
+    """A cell whose messages are vectors of D numbers, computed by a hidden layer.
 
         down, right = LN(W gelu(U [above, left] + u(a, b)))
 
-    each normalized. The number of a message is linear in it.
+    Each half is normalized by itself. The number of a message is linear in it.
 
     Source: Graves et al. (ICANN 2007) with the messages of Kalchbrenner et al. (ICLR 2016). Differs from the source: a
         hidden layer and norms instead of the gates of an LSTM.
@@ -151,7 +152,7 @@ class FreeCell(GridCell):
         self.per_row = nn.Parameter(torch.empty(()))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Letters and borders N(0, 1), matrices and biases uniform up to 1 / sqrt(inputs), norms 1 and 0."""
+        """Draw letters and borders from N(0, 1), matrices and biases uniformly up to 1 / sqrt(inputs); reset norms."""
         for parameter in (self.letters, self.top, self.left):
             nn.init.normal_(parameter, generator=generator)
         draw_linears(self, generator)
@@ -177,17 +178,17 @@ class FreeCell(GridCell):
 
 
 def _rounded(values: Tensor, share: Tensor) -> Tensor:
-    """Values moved towards the nearest integers by a share of the way, with the gradient of values as they are."""
+    """Return values moved towards the nearest integers by a fraction, with the gradient of unmoved values."""
     return values + share * (values.round() - values).detach()
 
 
 def _sums(numbers: Shaped[Tensor, "B m"], counts: Int64[Tensor, "B T"]) -> Shaped[Tensor, "B T"]:
-    """The sums of the first numbers of each row."""
+    """Return the sums of the first numbers of each row."""
     return F.pad(numbers.cumsum(1), (1, 0)).gather(1, counts)
 
 
 class NumberReadout(nn.Module):
-    """Logits of the integers k = 0, 1, ..., Y - 1 from a number y: -`sharpness` (k - y)^2; the nearest one leads."""
+    """Logits -`sharpness` (k - y)^2 of the integers k = 0, 1, ..., Y - 1 from a number y, largest at the nearest k."""
 
     def __init__(self, num_classes: int, *, sharpness: float) -> None:
         super().__init__()

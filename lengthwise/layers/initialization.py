@@ -1,4 +1,4 @@
-"""How parameters are drawn."""
+"""Distributions from which parameters are drawn."""
 
 import math
 from collections.abc import Iterable
@@ -7,24 +7,24 @@ import torch
 from torch import Tensor, nn
 
 TRUNCATED = 0.8796256610342398
-"""The deviation of a standard normal distribution that is cut at two deviations."""
+"""The standard deviation of a standard normal distribution that is truncated at two deviations."""
 
 
 def draw_truncated(linear: nn.Linear, std: float, generator: torch.Generator) -> None:
-    """Draw weights from a normal distribution of this deviation, cut at two of them; biases 0."""
+    """Draw weights from a normal distribution of this deviation, truncated at two deviations; biases are 0."""
     nn.init.trunc_normal_(linear.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
     nn.init.zeros_(linear.bias)
 
 
 def draw_linears(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw weights and biases of all linear maps within, uniformly up to 1 / sqrt(inputs) in size, as torch does."""
+    """Draw weights and biases of all linear maps of a module uniformly up to 1 / sqrt(inputs), as torch does."""
     for linear in module.modules():
         if isinstance(linear, nn.Linear):
             draw_uniformly(linear.parameters(), linear.in_features, generator)
 
 
 def draw_uniformly(parameters: Iterable[Tensor], width: int, generator: torch.Generator) -> None:
-    """Draw parameters uniformly up to 1 / sqrt(width) in size."""
+    """Draw parameters uniformly from -1 / sqrt(width) to 1 / sqrt(width)."""
     for parameter in parameters:
         nn.init.uniform_(parameter, -(width**-0.5), width**-0.5, generator=generator)
 

@@ -1,4 +1,4 @@
-"""A layer of the recurrence h_t = c_t (I + A(u_t)) h_{t-1} whose A(u) is linear in u and of a structure."""
+"""A layer of the recurrence h_t = c_t (I + A(u_t)) h_{t-1} with structured A(u) that is linear in u."""
 
 from typing import Literal
 
@@ -12,33 +12,33 @@ from lengthwise.ops.in_range import states_in_range, steps_by_position, steps_by
 Structure = Literal["block", "low-rank", "low-rank-product"]
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""Numbers of the transitions of layers above the first that are made at once."""
+"""The largest number of elements in transitions of upper layers that are computed at once."""
 
 TIME_STEP = 1 / 40
-"""Of the equation that a step stands for; it also makes an optimizer's steps small, without which states overflow."""
+"""The time step of the discretized equation. It also makes an optimizer's steps small; otherwise states overflow."""
 
 
 class LinearCDELayer(TabledLayer):
-    """h_t = c_t (I + (A^0 + sum_i u_i A^i) / 40) h_{t-1} from a learned h_0, i = 1 ... D, y_t = h_t; h is not driven.
+    """h_t = c_t (I + (A^0 + sum_i u_i A^i) / 40) h_{t-1} from a learned h_0, i = 1 ... D, y_t = h_t; h has no inputs.
 
-    c_t is 1 up to numbers of 2^30, and divides larger ones by what leaves 2^30 (`lengthwise.ops.in_range`).
-    `structure` of A^0 ... A^D: `"block"`, block-diagonal with blocks of `block_dim` (1: diagonal); `"low-rank"`,
-    diag(d^i) + U^i (V^i)^T with U^i and V^i of `rank` columns. Transitions of a symbol are matrices of `block_dim`, or
+    c_t is 1 for numbers up to 2^30, and scales larger ones down to 2^30 (`lengthwise.ops.in_range`). `structure` of
+    A^0 ... A^D is `"block"`, block-diagonal with blocks of `block_dim` (1: diagonal), or `"low-rank"`,
+    diag(d^i) + U^i (V^i)^T with U^i and V^i of `rank` columns. A symbol's transitions are matrices of `block_dim`, or
     of D x D.
 
     With `"low-rank-product"` the transition is not linear in u. With u_0 = 1 and sums over i = 0 ... D it is
 
         I + diag(sum_i u_i d^i) / 40 + (sum_i u_i U^i / 40) (sum_i u_i V^i / 40)^T.
 
-    It has the same parameters as `"low-rank"`, and a rank of `rank` for every symbol, where the sum of D + 1 products
-    can have a rank of D.
+    It has the same parameters as `"low-rank"`. Its rank is `rank` for every symbol, whereas the sum of D + 1 products
+    can have rank D.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025), and its code for initialization, D states and `"low-rank-product"`.
     Differs from the source: `"low-rank"` is the paper's equation A(u) = sum_i u_i A^i, and the published code computes
         `"low-rank-product"`. So the published scores of DPLR-SLiCE are scores of the product. h_0 does not depend on
-        the first symbol, which acts as all others do. There c_t = 1, and steps are cut off at 1e11: beyond it published
-        states grow by that much a symbol at most, and end as no numbers.
+        the first symbol, which acts as all others do. The code has c_t = 1 and cuts steps off at 1e11: beyond that,
+        published states grow by at most that much for each symbol, and end as NaN.
     """
 
     def __init__(self, *, d_model: int, structure: Structure, block_dim: int, rank: int) -> None:
@@ -47,14 +47,14 @@ class LinearCDELayer(TabledLayer):
         self.structure = structure
         self.block_dim = block_dim if structure == "block" else d_model
         self.first_state = nn.Parameter(torch.empty(d_model))
-        # Row 0 of each is that of A^0.
+        # Row 0 of each parameter belongs to A^0.
         self.blocks = nn.Parameter(torch.empty(d_model + 1, d_model, block_dim)) if structure == "block" else None
         if self.blocks is None:
             self.diagonal = nn.Parameter(torch.empty(d_model + 1, d_model))
             self.left, self.right = (nn.Parameter(torch.empty(d_model + 1, d_model, rank)) for _ in range(2))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Normal of size 1/2; those of matrices are divided by the root of the block dimension or the rank."""
+        """Draw from normal distributions of deviation 1/2, of matrices divided by the root of block size or rank."""
         nn.init.normal_(self.first_state, std=0.5, generator=generator)
         if self.blocks is not None:
             nn.init.normal_(self.blocks, std=0.5 * self.block_dim**-0.5, generator=generator)
@@ -64,7 +64,7 @@ class LinearCDELayer(TabledLayer):
                 nn.init.normal_(factor, std=0.5 * factor.shape[-1] ** -0.5, generator=generator)
 
     def norm_of_a(self) -> Float[Tensor, ""]:
-        """The root of the sum of the squares of A^0 ... A^D; in the forms of low rank, of their diagonals alone."""
+        """Return the root of the sum of the squares of A^0 ... A^D, or of their diagonals if the rank is low."""
         norm: Tensor = (self.diagonal if self.blocks is None else self.blocks).norm()
         return norm
 
@@ -86,7 +86,7 @@ class LinearCDELayer(TabledLayer):
         return transitions
 
     def _products(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M 1 D D"]:
-        """Return I + diag(d(u)) + U(u) V(u)^T: both factors follow the input before they are multiplied."""
+        """Return I + diag(d(u)) + U(u) V(u)^T: both factors depend on the input before they are multiplied."""
         diagonal, left, right = (
             TIME_STEP * (part[0] + (features @ part[1:].flatten(1)).unflatten(-1, part.shape[1:]))
             for part in (self.diagonal, self.left, self.right)

@@ -1,4 +1,4 @@
-"""Layers of linear recurrences with one state for all channels: dense, LRU, S5, and diagonal with input dependence."""
+"""Layers of linear recurrences with a state for all channels: dense, LRU, S5, and diagonal with input dependence."""
 
 import math
 from abc import abstractmethod
@@ -16,9 +16,9 @@ from lengthwise.ops.complex_pairs import times_pairs
 
 
 class DenseLinearLayer(RecurrentLayer):
-    """x_t = A x_{t-1} + B u_t, y_t = C x_t + b: A starts orthogonal.
+    """x_t = A x_{t-1} + B u_t, y_t = C x_t + b, with an orthogonal A at the start.
 
-    Source: Fan et al. (2024), eq. (2), their "vanilla LRNN". Differs from the source: they say no more of it.
+    Source: Fan et al. (2024), eq. (2), their "vanilla LRNN". Differs from the source: it gives no further details.
     """
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
@@ -36,7 +36,7 @@ class DenseLinearLayer(RecurrentLayer):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """Step after step: with one A for all strings, a step is a single product of matrices."""
+        """Run step by step: all strings share A, so a step is a single product of matrices."""
         inputs = self.b(features)
         latest = state
         states = []
@@ -60,14 +60,14 @@ class _DiagonalLayer(RecurrentLayer):
         self.d = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """B and C complex normal, of a size that keeps that of features; D normal."""
+        """Draw B and C from complex normal distributions that preserve the size of features, D from a normal one."""
         nn.init.normal_(self.b, std=(2 * self.b.shape[1]) ** -0.5, generator=generator)
         nn.init.normal_(self.c, std=(2 * self.num_states) ** -0.5, generator=generator)
         nn.init.normal_(self.d, generator=generator)
 
     @abstractmethod
     def discrete(self) -> tuple[Tensor, Tensor]:
-        """a, and the factor of each row of B."""
+        """Return a, and the factor of each row of B."""
 
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
@@ -83,7 +83,7 @@ class _DiagonalLayer(RecurrentLayer):
     def by_definition(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """The same in real arithmetic, step after step: only constants are complex."""
+        """Return the same in real arithmetic, step by step; only constants are complex."""
         a, factor = self.discrete()
         by_step, b = torch.view_as_real(a), torch.view_as_real(factor[:, None] * as_complex(self.b))
         latest, outputs = state.unflatten(1, (self.num_states, 2)), []
@@ -95,7 +95,7 @@ class _DiagonalLayer(RecurrentLayer):
 
 
 class LRULayer(_DiagonalLayer):
-    """a = exp(-exp(nu) + i exp(theta)), in a ring of 0.9 to 0.999 at first, and gains that start as sqrt(1 - |a|^2).
+    """a = exp(-exp(nu) + i exp(theta)), at first in a ring of 0.9 to 0.999, with gains that start as sqrt(1 - |a|^2).
 
     Source: Orvieto et al., "Resurrecting recurrent neural networks for long sequences" (ICML 2023), section 3.
     Differs from the source: C is drawn smaller by a factor of sqrt(2), so that features keep their size.
@@ -110,7 +110,7 @@ class LRULayer(_DiagonalLayer):
         self.log_gain = nn.Parameter(torch.empty(d_state))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Eigenvalues uniform in the ring."""
+        """Draw eigenvalues uniformly from the ring."""
         super().reset_parameters(generator)
         nn.init.uniform_(self.nu, 0.9**2, 0.999**2, generator=generator)
         nn.init.uniform_(self.theta, 1e-3, 2 * math.pi, generator=generator)
@@ -125,7 +125,7 @@ class LRULayer(_DiagonalLayer):
 
 
 class S5Layer(_DiagonalLayer):
-    """One system with many inputs and outputs: eigenvalues start as the normal part of LegS, the input is held.
+    """One system with all inputs and outputs; its eigenvalues start as LegS's normal part, steps hold the input.
 
     Source: Smith et al., "Simplified state space layers for sequence modeling" (ICLR 2023), sections 3.1-3.3.
     Differs from the source: B and C are drawn in the eigenvectors' basis; one block of eigenvalues, whose real parts
@@ -141,7 +141,7 @@ class S5Layer(_DiagonalLayer):
         self.log_step = nn.Parameter(torch.empty(self.num_states))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """As LegS; steps log-uniform."""
+        """Start as LegS, with log-uniform steps."""
         super().reset_parameters(generator)
         start, _, _ = legs_pairs(2 * self.num_states)
         with torch.no_grad():
@@ -156,9 +156,9 @@ class S5Layer(_DiagonalLayer):
 
 
 class InputDependentLayer(RecurrentLayer):
-    """x_t = tanh(f(u_t)) x_{t-1} + B u_t + b, element by element, f of two linear maps and a ReLU between; y_t = x_t.
+    """x_t = tanh(f(u_t)) x_{t-1} + B u_t + b, element by element, y_t = x_t; f is two linear maps with a ReLU between.
 
-    Source: Fan et al. (2024), eq. (3). Differs from the source: they leave f open, and have no b.
+    Source: Fan et al. (2024), eq. (3). Differs from the source: it leaves f open, and has no b.
     """
 
     def __init__(self, *, d_model: int, hidden: int) -> None:

@@ -1,4 +1,4 @@
-"""The layer of the log-depth recurrent unit: an operator on two states, and a feed-forward block."""
+"""The layer of the log-depth recurrent unit: a binary operator on states, and a feed-forward block."""
 
 from typing import Literal
 
@@ -14,14 +14,14 @@ from lengthwise.ops.tree import Merge
 Operator = Literal["mlp", "gated-sum", "linear"]
 
 FEED_FORWARD_SCALE = 0.02
-"""Of the variance of a feed-forward block's weights, next to that of an operator's."""
+"""The ratio of the variance of a feed-forward block's weights to the variance of an operator's weights."""
 
 NOT_THIS_PART = -1e4
-"""A score so low that its weight is exactly 0, and finite: where a window has no other part it takes this one."""
+"""A score so low that its weight is exactly 0. It is finite, so that a window of one part alone uses this part."""
 
 
 class MLPOperator(nn.Module):
-    """op(x, y) = L_3(L_1(w_x * x) + L_2(w_y * y)), with (w_x, w_y) = W_3 ReLU(W_2 ReLU(W_1 [x; y])).
+    """The operator op(x, y) = L_3(L_1(w_x * x) + L_2(w_y * y)), with (w_x, w_y) = W_3 ReLU(W_2 ReLU(W_1 [x; y])).
 
     The widths of W_1 to W_3 are 2 D, 2 D, 4 D, 2 D; all maps have biases, and L_1 to L_3 begin as the identity.
     """
@@ -52,7 +52,7 @@ class MLPOperator(nn.Module):
 
 
 class GatedSum(nn.Module):
-    """op(x, y) = g * x + (1 - g) * y, with g = sigmoid(W [x; y] + b)."""
+    """The operator op(x, y) = g * x + (1 - g) * y, with g = sigmoid(W [x; y] + b)."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class GatedSum(nn.Module):
 
 
 class LinearOperator(nn.Module):
-    """op(x, y) = W [x; y] + b."""
+    """The operator op(x, y) = W [x; y] + b."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -89,14 +89,14 @@ _OPERATORS: dict[Operator, type[MLPOperator | GatedSum | LinearOperator]] = {
 
 
 class LogDepthLayer(nn.Module):
-    """Merges two states: z = op(x, y), then LayerNorm(z + W_2 ReLU(W_1 z)), x the older and y the newer one.
+    """A merge of two states, z = op(x, y), then LayerNorm(z + W_2 ReLU(W_1 z)), with x the older and y the newer state.
 
-    A state of zeros is "no symbol", and two of them merge to zeros, so that what stands before a string stays zero at
-    every level. It is a tree layer (`lengthwise.ops.tree.TreeLayer`) of two heads whose scores are constant: one takes
-    the newest state, one the other, both unchanged, and `output` merges what they took. `merge` is the equation.
+    A state of zeros means "no symbol". Two of them merge to zeros, so that positions before a string stay zero at
+    every level. It is a tree layer (`lengthwise.ops.tree.TreeLayer`) of two heads with constant scores: one takes the
+    newest state, the other the older one, both unchanged, and `output` merges them. `merge` is the equation.
 
     Source: Pert, Alrajeh and Russo (2026), arXiv 2605.26035, by its code's equations.
-    Differs from the source: in nothing we know of but where a window holds zeros alone, which no answer there reads.
+    Differs from the source: in nothing we know of, except for windows of zeros alone, which no answer there reads.
     """
 
     def __init__(self, *, d_model: int, operator: Operator) -> None:
@@ -107,21 +107,21 @@ class LogDepthLayer(nn.Module):
         self.norm = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Operators by the mean of their widths, L_1 to L_3 the identity; feed-forward weights with 0.02 of that."""
+        """Draw operators by the mean of their widths, feed-forward weights with 0.02 of that; L_1 to L_3 are I."""
         self.operator.reset_parameters(generator)
         for linear in (self.feed_forward.widen, self.feed_forward.narrow):
             _draw(linear, generator, FEED_FORWARD_SCALE)
         self.norm.reset_parameters()
 
     def merge(self, older: Float[Tensor, "*N D"], newer: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """The state of a window of two, by the equation."""
+        """Return the state of a window of two, by the equation."""
         mixed = self.operator(older, newer)
         merged = self.norm(mixed + self.feed_forward(mixed, F.relu))
         has_symbols = ((older != 0) | (newer != 0)).any(-1, keepdim=True)
         return torch.where(has_symbols, merged, torch.zeros_like(merged))
 
     def fused(self) -> Merge:
-        """The equation on parts or on indices of states, without the heads."""
+        """Return the equation on parts or on indices of states, without the heads."""
 
         def merge(states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Tensor:
             if windows is None:
@@ -135,11 +135,11 @@ class LogDepthLayer(nn.Module):
         return (1 - eye) * NOT_THIS_PART
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Nothing: this layer normalizes after its sums."""
+        """Return the states unchanged, as this layer normalizes after its sums."""
         return states
 
     def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]:
-        """Zeros: scores do not depend on states."""
+        """Return zeros, as scores do not depend on states."""
         return torch.zeros_like(normed)[..., None, :].expand(*normed.shape[:-1], 2, self.d_model)
 
     def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]:
@@ -151,5 +151,5 @@ class LogDepthLayer(nn.Module):
 
 
 def _draw(linear: nn.Linear, generator: torch.Generator, scale: float = 1.0) -> None:
-    """Weights of variance 2 scale / (inputs + outputs), from a normal distribution cut at two deviations; bias 0."""
+    """Draw weights of variance 2 scale / (inputs + outputs) from a truncated normal distribution; the bias is 0."""
     draw_truncated(linear, (2 * scale / (linear.in_features + linear.out_features)) ** 0.5 / TRUNCATED, generator)

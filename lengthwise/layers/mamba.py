@@ -17,11 +17,11 @@ from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
 
 
 class SelectiveLayer(RecurrentLayer):
-    """Twice as wide as features, with a recurrence of real decays, a skip and a gate: W_out(y * SiLU(z)).
+    """A layer of twice the features' width: a recurrence with real decays, a skip and a gate, W_out(y * SiLU(z)).
 
-    Decays are exp(s r) in [0, 1], or 2 exp(s r) - 1 in [-1, 1] if `eigenvalues` is `"signed"`: s > 0 is made from the
-    input, the rate r < 0 is learned. The state before the first symbol is 0, or learned. With `conv` above 0 what the
-    recurrence is made of goes through a convolution of that width, with biases.
+    Decays are exp(s r) in [0, 1], or 2 exp(s r) - 1 in [-1, 1] if `eigenvalues` is `"signed"`. The step s > 0 depends
+    on the input, the rate r < 0 is learned. The state before the first symbol is 0, or learned. With `conv` above 0, a
+    convolution of that width with biases precedes the recurrence.
 
     Source: Grazzi, Siems, Zela, Franke, Hutter and Pontil, "Unlocking state-tracking in linear RNNs through negative
         eigenvalues" (ICLR 2025), section 4, for signed decays. Differs from the source: in the learned start.
@@ -52,14 +52,14 @@ class SelectiveLayer(RecurrentLayer):
 
     @abstractmethod
     def decays(self, features: Float[Tensor, "B T D"]) -> Tensor:
-        """Those at every position, [B, T, ...]."""
+        """Return the decays at every position, [B, T, ...]."""
 
     @abstractmethod
     def step_bias(self) -> Tensor:
-        """What is added to a step before the softplus, a parameter."""
+        """Return the parameter that is added to a step before the softplus."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Matrices uniform up to 1 / sqrt(inputs), steps log-uniform from 0.001 to 0.1, a learned start N(0, 1)."""
+        """Draw matrices uniformly up to 1 / sqrt(inputs), log-uniform steps from 0.001 to 0.1, a start from N(0, 1)."""
         draw_linears(self, generator)
         draw_steps(self.step_bias(), generator)
         if self.start is not None:
@@ -76,7 +76,7 @@ class SelectiveLayer(RecurrentLayer):
     def convolved(
         self, x: Float[Tensor, "B T X"], recent: Float[Tensor, "B _"]
     ) -> tuple[Float[Tensor, "B T X"], Float[Tensor, "B _"]]:
-        """SiLU of x, or of its convolution, and the inputs that the next position needs."""
+        """Return the SiLU of x, or of its convolution, and the inputs that the next position needs."""
         if self.convolution is not None and self.convolution_bias is not None:
             x, recent = self.convolution(x, recent)
             x = x + self.convolution_bias
@@ -84,10 +84,10 @@ class SelectiveLayer(RecurrentLayer):
 
 
 class MambaLayer(SelectiveLayer, TabledLayer):
-    r"""P decays of its own for each of 2 D channels: h_t = a_t h_{t-1} + s_t b_t x_t, y_t = <c_t, h_t> + d x_t.
+    r"""Separate decays, P for each of 2 D channels: h_t = a_t h_{t-1} + s_t b_t x_t, y_t = <c_t, h_t> + d x_t.
 
-    (x, z) = W_in u, x becomes SiLU(conv(x)); steps s = softplus(W_s W x + bias) through ceil(D / 16) numbers, b and c
-    are W x, of P numbers that all channels share. Signed decays leave the input term as it is.
+    (x, z) = W_in u, and x becomes SiLU(conv(x)). Steps are s = softplus(W_s W x + bias) through ceil(D / 16) numbers. b
+    and c are W x, of P numbers that all channels share. Signed decays leave the input term as it is.
 
     Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), section 3, and its
         code. Differs from the source: as `SelectiveLayer`.
@@ -122,7 +122,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
         return self.step_map.bias
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Rates -1 ... -P in every channel, d = 1, W_s uniform up to 1 / sqrt(inputs)."""
+        """Set rates -1 ... -P in every channel and d = 1; draw W_s uniformly up to 1 / sqrt(inputs)."""
         super().reset_parameters(generator)
         with torch.no_grad():
             self.log_rate.copy_(torch.arange(1.0, self.d_state + 1).log()[:, None].expand_as(self.log_rate))
@@ -131,7 +131,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
     def selected(
         self, x: Float[Tensor, "*M E"]
     ) -> tuple[Float[Tensor, "*M E"], Float[Tensor, "*M P"], Float[Tensor, "*M P"]]:
-        """s, b and c."""
+        """Return s, b and c."""
         low, b, c = self.selection(x).split([self.rank, self.d_state, self.d_state], -1)
         return F.softplus(self.step_map(low)), b, c
 
@@ -160,7 +160,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
         return self._scanned(at_rows(made, rows), before, recent, (made[0], rows))
 
     def _scan_inputs(self, x: Float[Tensor, "*M E"], gate: Float[Tensor, "*M E"]) -> tuple[Tensor, ...]:
-        """s, s x, b, c, d x and SiLU(z)."""
+        """Return s, s x, b, c, d x and SiLU(z)."""
         steps, b, c = self.selected(x)
         return steps, steps * x, b, c, self.skip * x, F.silu(gate)
 
@@ -183,11 +183,11 @@ class MambaLayer(SelectiveLayer, TabledLayer):
 class Mamba2Layer(SelectiveLayer):
     r"""One decay for each of H heads of 2 D / H channels: S_t = a_t S_{t-1} + s_t b_t x_t^T, y_t = S_t^T c_t + d x_t.
 
-    (z, x, b, c, s) = W_in u, of which x, b and c become SiLU(conv(.)), and s softplus(s + bias); all heads share
-    b and c, of P numbers. The gate comes before the norm: W_out RMSNorm(y * SiLU(z)).
+    (z, x, b, c, s) = W_in u, of which x, b and c become SiLU(conv(.)), and s becomes softplus(s + bias). All heads
+    share b and c, of P numbers. The gate comes before the norm: W_out RMSNorm(y * SiLU(z)).
 
     Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 7, and its code. Differs from the source: as
-        `MambaLayer`; the number of heads is given, and not that of a head's channels.
+        `MambaLayer`; the argument is the number of heads, not the number of channels of a head.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Mamba2Layer(SelectiveLayer):
         return self.bias
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Rates uniform from -16 to -1, d = 1, a norm of 1."""
+        """Draw rates uniformly from -16 to -1; d = 1 and the norm is 1."""
         super().reset_parameters(generator)
         with torch.no_grad():
             self.log_rate.uniform_(1, 16, generator=generator).log_()
@@ -228,7 +228,7 @@ class Mamba2Layer(SelectiveLayer):
         self.norm.reset_parameters()
 
     def selected(self, features: Float[Tensor, "B T D"]) -> tuple[Tensor, Tensor, Float[Tensor, "B T H"]]:
-        """z, what x, b and c are made of, and s."""
+        """Return z, the values before convolution of x, b and c, and s."""
         mixed = self.width + 2 * self.d_state
         gate, rest, steps = self.input_map(features).split([self.width, mixed, self.num_heads], -1)
         return gate, rest, F.softplus(steps + self.bias)

@@ -1,4 +1,4 @@
-"""What a transformer makes of its inputs before its first layer: symbols or vectors, with their positions."""
+"""The input of a transformer's first layer: symbols or vectors, with their positions."""
 
 from typing import Literal
 
@@ -14,12 +14,12 @@ ReadInKind = Literal["normed", "plain"]
 
 
 class SymbolReadIn(nn.Module):
-    """Embeddings N(0, 1), zeros for the pad, positions, and, of kind `"normed"`, a LayerNorm.
+    """Embeddings from N(0, 1), zeros for the pad, positions, and, of kind `"normed"`, a LayerNorm.
 
     The embedding has `num_rows` rows, by default one for each of `vocab_size` symbols.
 
     Source: the code of Xu and Sato (2024) for dynamic programming; `"plain"`: GPT-2's.
-    Differs from the source: the pad is no symbol of the vocabulary.
+    Differs from the source: the pad is not a symbol of the vocabulary.
     """
 
     def __init__(

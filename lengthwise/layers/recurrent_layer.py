@@ -1,4 +1,4 @@
-"""What a layer of a stacked recurrent network is, and the gate that state-space layers share."""
+"""The contract of a layer of a stacked recurrent network, and the gate that state-space layers share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.ops.intervals import Intervals
 
 MIN_PROBABILITY = 1e-30
-"""What a mixture's smaller probabilities are taken for: logarithms stay finite."""
+"""The lower bound of a mixture's probabilities, which keeps logarithms finite."""
 
 
 class RecurrentLayer(nn.Module, ABC):
-    """From features of some positions, and the state before them, to outputs and the state after them.
+    """A map from features of some positions and the state before them to outputs and the state after them.
 
-    A state is `state_size` real numbers for each string; complex ones lie in pairs. Many positions at once give what
-    they give one after another, each with the state that the one before it left.
+    A state is `state_size` real numbers for each string, with complex numbers in pairs. Several positions at once give
+    the same results as one after another, each with the state after the previous position.
     """
 
     state_size: int
@@ -29,7 +29,7 @@ class RecurrentLayer(nn.Module, ABC):
         """Draw all parameters again."""
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
-        """The state before the first symbol, zeros unless a layer says otherwise, for as many strings as `like` has."""
+        """Return the state before the first symbol, by default zeros, for as many strings as `like` has."""
         return like.new_zeros(len(like), self.state_size)
 
     @abstractmethod
@@ -39,16 +39,16 @@ class RecurrentLayer(nn.Module, ABC):
 
 
 class TabledLayer(RecurrentLayer):
-    """A recurrent layer that makes what a step does from features alone: the lowest of a stack does so once a symbol.
+    """A recurrent layer whose step depends on features alone, so that the lowest layer computes it once per symbol.
 
-    A table has rows of features, of symbols or of positions; strings say which row comes at which position.
+    A table has a row of features for each symbol or position; strings list the row at each position.
     """
 
     @abstractmethod
     def through_rows(
         self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """What ``forward(table[rows], state)`` gives."""
+        """Return ``forward(table[rows], state)``."""
 
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
@@ -59,18 +59,18 @@ class TabledLayer(RecurrentLayer):
 
 
 def at_rows(tensors: Sequence[Float[Tensor, "R *_"]], rows: Int64[Tensor, "B T"]) -> list[Float[Tensor, "B T *_"]]:
-    """What a table's rows have, at the positions of strings: looked up together, which is faster than one by one."""
+    """Return a table's rows at the positions of strings; one look-up of all tensors is faster than several."""
     looked_up = F.embedding(rows, torch.cat([tensor.flatten(1) for tensor in tensors], 1))
     parts = looked_up.split([tensor[0].numel() for tensor in tensors], -1)
     return [part.unflatten(-1, tensor.shape[1:]) for part, tensor in zip(parts, tensors, strict=True)]
 
 
 class BoundedLayer(RecurrentLayer):
-    """A recurrent layer that says what a step makes of features and states that are known up to intervals."""
+    """A recurrent layer that bounds its step for features and states that are known up to intervals."""
 
     @abstractmethod
     def bounds(self, features: Intervals, state: Intervals) -> tuple[Intervals, Intervals]:
-        """Intervals that hold the outputs [*N, D] and the states [*N, Z] after one step from such intervals."""
+        """Return intervals that contain the outputs [*N, D] and the states [*N, Z] after one step."""
 
 
 class Gated(RecurrentLayer):
@@ -101,9 +101,9 @@ class Gated(RecurrentLayer):
 
 
 class Topmost(nn.Module):
-    """Of a state that is several things one after another, the numbers that come last.
+    """The last numbers of a state that consists of several parts one after another.
 
-    `copies`: as a copy, for what follows to write into, as a user's `nn.ReLU(inplace=True)` does.
+    `copies`: return a copy, so that a user's in-place module, such as `nn.ReLU(inplace=True)`, can write into it.
     """
 
     def __init__(self, width: int, *, copies: bool = False) -> None:
@@ -116,37 +116,38 @@ class Topmost(nn.Module):
 
 
 def hidden_layer_readout(width: int, hidden: int, num_classes: int) -> nn.Sequential:
-    """Logits from the topmost `width` numbers of a state: a norm and one hidden layer of ReLU."""
+    """Return a read-out of the topmost `width` numbers of a state: a norm and one hidden layer of ReLU."""
     return nn.Sequential(
         Topmost(width), nn.LayerNorm(width), nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, num_classes)
     )
 
 
 def as_complex(pairs: Float[Tensor, "*M 2"]) -> Tensor:
-    """Complex numbers from pairs of real ones, which is how parameters are kept: `Module.double` leaves complex be."""
+    """Return complex numbers from pairs of real ones; parameters are kept so, as `Module.double` skips complex ones."""
     return torch.view_as_complex(pairs)
 
 
 def packed(state: Tensor) -> Float[Tensor, "B Z"]:
-    """A state of complex numbers as real ones."""
+    """Return a state of complex numbers as real numbers."""
     return torch.view_as_real(state).flatten(1)
 
 
 def unpacked(state: Float[Tensor, "B Z"], *shape: int) -> Tensor:
-    """The complex numbers that `packed` made these of, as [B, *shape]."""
-    return torch.view_as_complex(state.contiguous().reshape(-1, *shape, 2))  # of a part of a state, too
+    """Return the complex numbers of a `packed` state, as [B, *shape]."""
+    # The state may be a part of a larger one, which is not contiguous.
+    return torch.view_as_complex(state.contiguous().reshape(-1, *shape, 2))
 
 
 class MixtureReadout(nn.Module):
-    """log p(y), p(y) = sum_s x_s q_s(y): x is a distribution of states, q_s = softmax(w_s) one of answers for each.
+    """log p(y) for p(y) = sum_s x_s q_s(y): x is a distribution over states, q_s = softmax(w_s) one over answers.
 
-    An answer is certain only if nearly all of x lies in states that are certain of it: what a state knows cannot be
-    spread over numbers that mean something together, so that the states that are learned are those of a machine.
-    Probabilities below 1e-30 count as 1e-30.
+    An answer is certain only if nearly all of x lies in states that are certain of it. So knowledge cannot be spread
+    over numbers that have a meaning only together, and the learned states are the states of a machine. Probabilities
+    below 1e-30 count as 1e-30.
 
     Source: Bengio and Frasconi (1995), An Input Output HMM Architecture, whose outputs these are if transitions are the
         stochastic columns of `BlockLinearLayer`. Differs from the source: distributions of answers depend on the state
-        alone, and all is learned by gradient descent.
+        alone, and gradient descent learns everything.
     """
 
     def __init__(self, num_states: int, num_classes: int) -> None:
@@ -154,7 +155,7 @@ class MixtureReadout(nn.Module):
         self.weight = nn.Parameter(torch.empty(num_states, num_classes))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Logits N(0, 1)."""
+        """Draw logits from N(0, 1)."""
         nn.init.normal_(self.weight, generator=generator)
 
     def forward(self, states: Float[Tensor, "*M D"]) -> Float[Tensor, "*M Y"]:

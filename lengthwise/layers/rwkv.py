@@ -10,11 +10,11 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 
 MINIMUM = -1e30
-"""Stands for log 0; finite, so that the difference of two is too."""
+"""Replaces log 0. It is finite, so that the difference of two of them is also finite."""
 
 
 class _Shifted(RecurrentLayer):
-    """Mixes the features of each position with those before it, in shares that are learned for each use of them."""
+    """A layer that mixes the features of each position with the previous ones, in a learned share for each use."""
 
     def __init__(self, *, d_model: int, uses: int) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class _Shifted(RecurrentLayer):
         self.mix = nn.Parameter(torch.empty(uses, d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Shares n / D of channels n; matrices uniform up to 1 / sqrt(inputs)."""
+        """Set shares n / D for channels n; draw matrices uniformly up to 1 / sqrt(inputs)."""
         draw_linears(self, generator)
         with torch.no_grad():
             self.mix.copy_(torch.arange(self.d_model) / self.d_model)
@@ -37,14 +37,14 @@ class TimeMix(_Shifted):
 
     For each channel,
 
-    wkv_t = (sum_{i<t} e^{-(t-1-i) w + k_i} v_i + e^{u + k_t} v_t) / (the same without v),
+    wkv_t = (sum_{i<t} e^{-(t-1-i) w + k_i} v_i + e^{u + k_t} v_t) / (the same without v).
 
-    r, k, v from features mixed with those before. The sums are kept with the largest exponent taken out.
+    r, k, v come from features mixed with the previous ones. The sums are divided by their largest exponential.
 
     Source: Peng et al., "RWKV: reinventing RNNs for the Transformer era" (Findings of EMNLP 2023), eq. (11)-(13),
-        (16), (17), and appendix D for the running maximum. Differs from the source: in what parameters start as. All
-        matrices are uniform, where the published code begins with zeros for r, k and o; every layer has the decays and
-        the shares of its first one; all bonuses are log 0.3, where those of the code alternate around it.
+        (16), (17), and appendix D for the running maximum. Differs from the source: in the initialization. All matrices
+        are uniform, whereas the published code begins with zeros for r, k and o. Every layer has the decays and the
+        shares of its first one. All bonuses are log 0.3; the code's alternate around it.
     """
 
     def __init__(self, *, d_model: int) -> None:
@@ -55,7 +55,7 @@ class TimeMix(_Shifted):
         self.bonus = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Rates of decay from e^-5 to e^3, half of them below 0.93; bonuses log 0.3."""
+        """Set rates of decay from e^-5 to e^3, half of them below 0.93, and bonuses log 0.3."""
         super().reset_parameters(generator)
         with torch.no_grad():
             self.mix[0].sqrt_()  # the published code's share for r
@@ -64,7 +64,7 @@ class TimeMix(_Shifted):
         nn.init.constant_(self.bonus, math.log(0.3))
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
-        """No features, no sums, and the largest exponent of none."""
+        """Return a state without features and sums, whose largest exponent is the logarithm of 0."""
         zeros = torch.zeros_like(like)
         return torch.cat([zeros, zeros, zeros, zeros + MINIMUM], 1)
 
@@ -76,6 +76,7 @@ class TimeMix(_Shifted):
         receptance = torch.sigmoid(self.receptance(for_r))
         decay, averages = self.log_decay.exp(), []
         for k, v in zip(self.key(for_k).unbind(1), self.value(for_v).unbind(1), strict=True):
+            # The largest exponent so far is taken out of both sums, so that no exponential exceeds 1.
             now = torch.maximum(largest, self.bonus + k)
             old, new = torch.exp(largest - now), torch.exp(self.bonus + k - now)
             averages.append((old * a + new * v) / (old * b + new))
@@ -89,7 +90,7 @@ class TimeMix(_Shifted):
 
 
 class ChannelMix(_Shifted):
-    """o_t = sigmoid(r_t) * W_v max(0, k_t)^2, r and k from features mixed with those before.
+    """o_t = sigmoid(r_t) * W_v max(0, k_t)^2, with r and k from features mixed with the previous ones.
 
     Source: Peng et al. (2023), eq. (14), (15), (18). Differs from the source: as `TimeMix`.
     """

@@ -10,13 +10,13 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer
 
 
 class ShortConvolution(RecurrentLayer):
-    """y_t = sum_{i<width} w_i * u_{t-i} for each channel, over inputs that are 0 before the first: causal, depthwise.
+    """y_t = sum_{i<width} w_i * u_{t-i} for each channel, with inputs 0 before the first: causal and depthwise.
 
     The state is the last `width - 1` inputs, [width - 1, channels], oldest first. For kernels as long as the string,
     `ops.causal_convolution` is faster.
 
     Source: the convolution before the recurrence of Gu and Dao, "Mamba" (2023), of width 4. Differs from the source: no
-        bias, and no nonlinearity after it, which is for the layer that uses it to add.
+        bias and no nonlinearity; the layer that uses it adds them.
     """
 
     def __init__(self, *, channels: int, width: int) -> None:
@@ -28,10 +28,10 @@ class ShortConvolution(RecurrentLayer):
         self.channels, self.width = channels, width
         self.state_size = (width - 1) * channels
         self.weight = nn.Parameter(torch.empty(channels, width))
-        """Of each channel, oldest input first: the last column is of the present one."""
+        """Kernels by channel, oldest input first: the last column multiplies the present input."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Kernels uniform up to 1 / sqrt(width)."""
+        """Draw kernels uniformly up to 1 / sqrt(width)."""
         draw_uniformly([self.weight], self.width, generator)
 
     def forward(

@@ -1,4 +1,4 @@
-"""A layer of the recurrence x_t = P_t D_t x_{t-1} + B u_t whose P_t has one 1 in every column."""
+"""A layer of the recurrence x_t = P_t D_t x_{t-1} + B u_t for matrices P_t with one 1 in every column."""
 
 from typing import Literal
 
@@ -16,25 +16,28 @@ Diagonal = Literal["full", "phase", "none"]
 
 @in_full_precision
 def _of_size_1(numbers: Float[Tensor, "*M N"]) -> Float[Tensor, "*M N 2"]:
-    """exp(2 pi i sigmoid(x)), the real part and the imaginary one."""
+    """Return exp(2 pi i sigmoid(x)) as its real part and its imaginary part."""
     angle = 2 * torch.pi * torch.sigmoid(numbers)
     return torch.stack([angle.cos(), angle.sin()], -1)
 
 
 class PDSSMLayer(TabledLayer):
-    """x_t = P(u_t) D(u_t) x_{t-1} + B u_t from x_0 = e_1, y_t = W x_t + b + d * u_t; N complex numbers are a state.
+    """x_t = P(u_t) D(u_t) x_{t-1} + B u_t from x_0 = e_1, y_t = W x_t + b + d * u_t; the state is N complex numbers.
 
-    P(u) has its 1 of each column where M(u) = sum_k softmax(S u)_k M_k is largest, of K matrices M_k; its gradient is
-    that of the column's softmax. D(u) = sigmoid(f(u)) exp(2 pi i sigmoid(g(u))) with f and g of N hidden units (GELU).
-    `diagonal`: `"full"`, as above; `"phase"`, of numbers of size 1; `"none"`, D = 1, and everything is real then.
-    `driven`: with B. `form`: `"scatter"`, as above, or `"gather"`, D P with one 1 in every row of P.
+    P(u) has the 1 of each column where M(u) = sum_k softmax(S u)_k M_k is largest, for K matrices M_k; its gradient is
+    the gradient of the column's softmax. D(u) = sigmoid(f(u)) exp(2 pi i sigmoid(g(u))), where f and g have N hidden
+    units (GELU).
 
-    Real and not driven, with `"scatter"`, every state is a one-hot vector, exactly: N states of a finite machine.
+    `diagonal` is `"full"`, as above; `"phase"`, with numbers of size 1; or `"none"`, D = 1, for which all numbers are
+    real. `driven` adds B. `form` is `"scatter"`, as above, or `"gather"`, D P with one 1 in every row of P.
+
+    If the layer is real, not driven and of form `"scatter"`, every state is exactly a one-hot vector: one of N states
+    of a finite machine.
 
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025), and its code for x_0, the initialization, and `"gather"`.
-    Differs from the source: hidden units are N, which gives the paper's number of parameters, the code has 2 N;
-        no dropout; D = 1, phases alone, and B = 0 are ours.
+    Differs from the source: N hidden units, which give the paper's number of parameters, where the code has 2 N; no
+        dropout; D = 1, phases alone, and B = 0 are ours.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class PDSSMLayer(TabledLayer):
         self.d = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """M_k normal / sqrt(N), B normal / sqrt(2 N), d normal / sqrt(D); linear maps up to 1 / sqrt(inputs)."""
+        """Draw M_k normal / sqrt(N), B normal / sqrt(2 N), d normal / sqrt(D), linear maps up to 1 / sqrt(inputs)."""
         draw_linears(self, generator)
         nn.init.normal_(self.dictionary, std=self.num_states**-0.5, generator=generator)
         nn.init.normal_(self.d, std=len(self.d) ** -0.5, generator=generator)
@@ -72,7 +75,7 @@ class PDSSMLayer(TabledLayer):
         return mixed
 
     def factors(self, features: Float[Tensor, "R D"]) -> Float[Tensor, "R N F"] | None:
-        """The diagonals D(u)."""
+        """Return the diagonals D(u)."""
         if self.phase_map is None:
             return None
         unit = _of_size_1(self.phase_map(features))

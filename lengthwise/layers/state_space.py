@@ -1,10 +1,10 @@
-r"""State-space layers with a system of its own for each channel: S4, S4D and Liquid-S4.
+r"""State-space layers with a separate system for each channel: S4, S4D and Liquid-S4.
 
-A channel u_t, one number a position, drives x' = A x + B u of P states, read out as y = C x + D u and made discrete
-with a step of its own. Eigenvalues of A come in conjugate pairs, so that P / 2 complex numbers stand for a state.
+A channel u_t, one number at each position, drives x' = A x + B u of P states, with the output y = C x + D u. The system
+is discretized with a learned step. Eigenvalues of A are conjugate pairs, so P / 2 complex numbers represent a state.
 
-HiPPO-LegS: A_nk = -sqrt((2n+1)(2k+1)) below the diagonal, -(n+1) on it, 0 above; B_n = sqrt(2n+1). A is normal but for
-a rank-one term: A = V (Λ - p p*) V* with Λ diagonal, real parts -1/2.
+HiPPO-LegS: A_nk = -sqrt((2n+1)(2k+1)) below the diagonal, -(n+1) on it, 0 above; B_n = sqrt(2n+1). A is normal except
+for a rank-one term: A = V (Λ - p p*) V* with Λ diagonal and real parts -1/2.
 """
 
 import math
@@ -25,7 +25,7 @@ Eigenvalues = Literal["legs", "lin", "inv"]
 
 
 def legs(size: int) -> tuple[Float[Tensor, "P P"], Float[Tensor, " P"]]:
-    """A and B of HiPPO-LegS, float64.
+    """Return A and B of HiPPO-LegS, in float64.
 
     Source: Gu et al., "HiPPO: recurrent memory with optimal polynomial projections" (NeurIPS 2020), theorem 2.
     Differs from the source: in nothing.
@@ -36,7 +36,9 @@ def legs(size: int) -> tuple[Float[Tensor, "P P"], Float[Tensor, " P"]]:
 
 
 def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Λ, p = V* P_n and V* B of HiPPO-LegS, of each conjugate pair the one with positive frequency; `size` is even.
+    """Return Λ, p = V* P_n and V* B of HiPPO-LegS for an even `size`, by one of each conjugate pair.
+
+    The chosen ones have positive frequencies.
 
     All are complex, of shape [P / 2].
 
@@ -46,6 +48,7 @@ def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
     a, b = legs(size)
     p = (torch.arange(size, dtype=torch.float64) + 0.5).sqrt()
     skew = a + torch.outer(p, p) + 0.5 * torch.eye(size, dtype=torch.float64)
+    # A skew-symmetric matrix times -i is Hermitian, so that `eigh` finds exactly real frequencies.
     frequencies, vectors = torch.linalg.eigh(-1j * skew)
     chosen = vectors[:, size // 2 :].mH
     start = torch.complex(torch.full_like(frequencies, -0.5), frequencies)[size // 2 :]
@@ -53,7 +56,7 @@ def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def eigenvalues(name: Eigenvalues, size: int) -> Tensor:
-    """The P / 2 eigenvalues that a diagonal system starts with.
+    """Return the P / 2 eigenvalues with which a diagonal system starts.
 
     Source: Gu et al., "On the parameterization and initialization of diagonal state space models" (NeurIPS 2022): the
     normal part of LegS (S4D-LegS), -1/2 + i pi n (S4D-Lin), -1/2 + i P/pi (P/(2n+1) - 1) (S4D-Inv).
@@ -67,12 +70,12 @@ def eigenvalues(name: Eigenvalues, size: int) -> Tensor:
 
 
 def draw_log_steps(log_steps: Tensor, generator: torch.Generator) -> None:
-    """Draw the logarithms of steps between 0.001 and 0.1, uniformly, as the published codes do."""
+    """Draw the logarithms of steps from 0.001 to 0.1 uniformly, as the published codes do."""
     nn.init.uniform_(log_steps, math.log(1e-3), math.log(1e-1), generator=generator)
 
 
 class _Channels(RecurrentLayer):
-    """What the systems of all channels have: eigenvalues -exp(.) + i(.), steps, C and D."""
+    """The parameters of the systems of all channels: eigenvalues -exp(.) + i(.), steps, C and D."""
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
         super().__init__()
@@ -86,10 +89,10 @@ class _Channels(RecurrentLayer):
 
     @abstractmethod
     def starting_eigenvalues(self) -> Tensor:
-        """Those of every channel, [P / 2]."""
+        """Return the first eigenvalues of every channel, [P / 2]."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Eigenvalues as given, steps log-uniform, C complex normal of variance 1, D normal."""
+        """Set eigenvalues; draw log-uniform steps, C complex normal of variance 1, D normal."""
         start = self.starting_eigenvalues()
         with torch.no_grad():
             self.log_decay.copy_((-start.real).log().expand_as(self.log_decay))
@@ -99,17 +102,18 @@ class _Channels(RecurrentLayer):
         nn.init.normal_(self.d, generator=generator)
 
     def continuous(self) -> Tensor:
-        """Eigenvalues, [D, P / 2], in the left half of the plane."""
+        """Return the eigenvalues, [D, P / 2], in the left half of the plane."""
         return torch.complex(-self.log_decay.exp(), self.frequency)
 
     def held(self, times: Tensor) -> tuple[Tensor, Tensor]:
-        """exp(λ h t) of all eigenvalues λ and steps h at `times`, [D, P / 2, times], and (exp(λ h) - 1) / λ."""
+        """Return exp(λ h t) of eigenvalues λ and steps h at `times`, [D, P / 2, times], and (exp(λ h) - 1) / λ."""
         exponents = self.continuous() * self.log_step.exp()[:, None]
+        # expm1 keeps the digits of small steps that exp(.) - 1 would cancel.
         return torch.exp(exponents[..., None] * times), torch.expm1(exponents) / self.continuous()
 
 
 class S4DLayer(_Channels):
-    """Diagonal A, made discrete with the input held over a step; B is 1, for C can hold what it would say.
+    """A diagonal A, discretized with the input held over a step; B is 1, since C can absorb any other.
 
     Source: Gu et al. (NeurIPS 2022), section 3. Differs from the source: in nothing.
     """
@@ -125,7 +129,7 @@ class S4DLayer(_Channels):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """A convolution with K_t = 2 Re(C A^t B), and what is left of the state before."""
+        """Return a convolution with K_t = 2 Re(C A^t B), plus the response to the state before."""
         if torch.compiler.is_exporting():
             return self.by_definition(features, state)
         length, c = features.shape[1], as_complex(self.c)
@@ -140,7 +144,7 @@ class S4DLayer(_Channels):
     def by_definition(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """The same in real arithmetic, step after step: only constants are complex."""
+        """Return the same in real arithmetic, step by step; only constants are complex."""
         powers, factor = self.held(torch.ones(1, dtype=torch.int64, device=features.device))
         by_step, b = torch.view_as_real(powers[..., 0]), torch.view_as_real(factor)
         c = self.c * self.c.new_tensor([2.0, -2.0])
@@ -152,14 +156,14 @@ class S4DLayer(_Channels):
 
 
 class S4Layer(_Channels):
-    r"""A = Λ - p p* with the complex conjugates, starting as HiPPO-LegS, made discrete by the bilinear rule.
+    r"""A = Λ - p p* with the complex conjugates, starting as HiPPO-LegS, discretized by the bilinear rule.
 
-    In the real and imaginary parts of P / 2 states this is a real matrix: rotations that decay, less 2 q q^T with
-    q = (Re p, Im p). The kernel is made of its powers, as many at once as there are.
+    In the real and imaginary parts of P / 2 states, this is a real matrix: rotations that decay, less 2 q q^T with
+    q = (Re p, Im p). The kernel comes from the powers of this matrix, doubling their number with each product.
 
     Source: Gu et al. (ICLR 2022), sections 2.2, 2.3 and 3.2. Differs from the source: A is Λ - p p* instead of
-        Λ - p q*, with real parts that stay negative, as in its follow-ups; the kernel is made of P x P powers, which
-        is short but costs more than the source's generating function.
+        Λ - p q*, with real parts that stay negative, as in its follow-ups; P x P powers give the kernel, in short code
+        that costs more than the source's generating function.
     """
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
@@ -178,7 +182,7 @@ class S4Layer(_Channels):
             self.b.copy_(torch.view_as_real(b).expand_as(self.b))
 
     def discrete(self) -> tuple[Float[Tensor, "D P P"], Float[Tensor, "D P"], Float[Tensor, "D P"]]:
-        """A, B and C of the discrete system, of the parts of the states."""
+        """Return A, B and C of the discrete system, for the real and imaginary parts of the states."""
         decay, turn = -self.log_decay.exp().diag_embed(), self.frequency.diag_embed()
         q = self.p.mT.flatten(1)
         a = torch.cat([torch.cat([decay, -turn], 2), torch.cat([turn, decay], 2)], 1) - 2 * q[:, :, None] * q[:, None]
@@ -193,7 +197,7 @@ class S4Layer(_Channels):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """A convolution with K_t = C A^t B, and what is left of the state before."""
+        """Return a convolution with K_t = C A^t B, plus the response to the state before."""
         length = features.shape[1]
         a, b, c = self.discrete()
         before = state.unflatten(1, (self.d_model, self.d_state))
@@ -211,8 +215,8 @@ class LiquidS4Layer(S4Layer):
     """x_t = A x_{t-1} + (B u_t) * x_{t-1} + B u_t, with transitions A + diag(B u_t) that depend on the input.
 
     Source: Hasani et al., "Liquid structural state-space models" (ICLR 2023), as in Fan et al. (2024), eq. (4).
-    Differs from the source: the recurrence itself, step after step, where the published code adds to S4's convolution
-        a few correlations of inputs; and the product is that of the real and of the imaginary parts.
+    Differs from the source: the recurrence itself, step by step, whereas the published code adds a few correlations of
+        inputs to S4's convolution; the product multiplies real parts and imaginary parts separately.
     """
 
     @in_full_precision

@@ -13,15 +13,15 @@ from lengthwise.layers.transformer_layer import Scales
 from lengthwise.ops.sinusoids import Time, timestep_sinusoids
 
 NUM_FREQUENCIES = 256
-"""Sines and cosines of a loop's number, whatever the width of the model."""
+"""The number of sines and cosines of a loop's number, whatever the width of the model."""
 
 
 Gates = Literal["closed", "open"]
-"""What gates are at the start of training: 0, so that a loop does nothing, or 1, as if there were none."""
+"""Gates at the start of training: 0, so that a loop does nothing, or 1, as if there were no gates."""
 
 
 class LoopScales(nn.Module, ABC):
-    """The gains and gates of every loop; at the start all gains are 1, and all gates 0 (`"closed"`) or 1 (`"open"`)."""
+    """The gains and gates of every loop; at first all gains are 1, and all gates 0 (`"closed"`) or 1 (`"open"`)."""
 
     gates: Gates = "closed"
 
@@ -31,10 +31,10 @@ class LoopScales(nn.Module, ABC):
 
     @abstractmethod
     def raw(self, num_loops: int) -> Float[Tensor, "R 4 D"]:
-        """Gains and gates of loops 0 ... R - 1, less what they are at the start."""
+        """Return gains and gates of loops 0 ... R - 1, minus their values at the start."""
 
     def forward(self, num_loops: int) -> list[Scales]:
-        """What each loop multiplies by, all of them computed at once."""
+        """Return the factors of each loop, all computed at once."""
         gains, gates = self.raw(num_loops).chunk(2, 1)
         if self.gates == "open":
             gates = 1 + gates
@@ -42,12 +42,12 @@ class LoopScales(nn.Module, ABC):
 
 
 class TimestepScales(LoopScales):
-    """Gains and gates as functions of the timestep encoding, which has as many parameters for any number of loops.
+    """Gains and gates as functions of the timestep encoding, with as many parameters for any number of loops.
 
-    With the frequency embedding e(r) of loop r = 0, 1, ... (`lengthwise.ops.sinusoids`), of 256 numbers:
-    TE(r) = W_2 SiLU(W_1 e(r) + b_1) + b_2, and (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b, where W and b start
-    at 0: 5 D^2 + 262 D parameters. With time `"fraction"`, r / R stands for r, so that the last loop is known as such,
-    however many there are. With gates `"open"`, g_1 - 1 and g_2 - 1 stand for g_1 and g_2.
+    e(r) is the frequency embedding of loop r = 0, 1, ... (`lengthwise.ops.sinusoids`), of 256 numbers. With
+    TE(r) = W_2 SiLU(W_1 e(r) + b_1) + b_2, the scales are (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b, where W
+    and b start at 0: 5 D^2 + 262 D parameters. With time `"fraction"`, r / R replaces r, so that the last loop is
+    recognizable for any number of loops. With gates `"open"`, g_1 - 1 and g_2 - 1 replace g_1 and g_2.
 
     Source: Xu and Sato (2024), section 4.2, and their code.
     Differs from the source: in time `"fraction"` and gates `"open"`; the paper's prose has an encoding of D numbers.
@@ -70,10 +70,10 @@ class TimestepScales(LoopScales):
 
 
 class ConstantScales(LoopScales):
-    """Learned gains and gates that all loops share: what the timestep encoding is compared with.
+    """Learned gains and gates that all loops share: the baseline for the timestep encoding.
 
-    Source: ours; but for language, the published plain loop has another norm, and for dynamic programming another
-        activation as well, so that more than time tells it apart.
+    Source: ours. For language, the published plain loop has another norm, and for dynamic programming also another
+        activation, so that it differs in more than time.
     """
 
     def __init__(self, *, d_model: int, gates: Gates = "closed") -> None:

@@ -1,4 +1,4 @@
-"""The causal pre-norm transformer layer, and gains and gates that a loop may put on it."""
+"""The causal pre-norm transformer layer, with optional gains and gates of a loop."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,15 +14,15 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import CAUSAL, CausalAttention
 
 LayerKind = Literal["scaled", "rms", "gpt2"]
-"""`scaled`: RMSNorm without a gain of its own, SiLU. `rms`: RMSNorm with a learned gain, GELU. `gpt2`: LayerNorm with
-gain and bias, GELU. GELU is the tanh approximation here; a layer may be given another activation."""
+"""`scaled`: RMSNorm without a gain, SiLU. `rms`: RMSNorm with a learned gain, GELU. `gpt2`: LayerNorm with gain and
+bias, GELU. GELU is the tanh approximation here; a layer may be given another activation."""
 
 Activation = Literal["silu", "gelu", "gelu-tanh"]
-"""What stands between the two maps of a feed-forward block: SiLU, the exact GELU, or its tanh approximation."""
+"""The activation of a feed-forward block: SiLU, the exact GELU, or its tanh approximation."""
 
 
 class Scales(NamedTuple):
-    """What a layer's normed inputs (gains) and its outputs (gates) are multiplied by, number by number.
+    """The factors of a layer's normed inputs (gains) and of its outputs (gates), number by number.
 
     In the order of the published code: attention before feed-forward, gains before gates.
     """
@@ -45,13 +45,13 @@ class _Maps(NamedTuple):
 class TransformerLayer(nn.Module):
     """x' = x + g_1 * Attn(a_1 * norm(x)), then x' + g_2 * FF(a_2 * norm(x')), with causal attention of H heads.
 
-    FF(x) = W_2 f(W_1 x), 4 D hidden units, biases everywhere; `activation` is f, by default the one of the `kind`.
-    Gains a and gates g are the `Scales` that a call gives; without them the layer is GPT-2's. How attention sees
-    positions is the `CausalAttention` that a call gives. Shapes: states [B, T, D] to states [B, T, D].
+    FF(x) = W_2 f(W_1 x) has 4 D hidden units and biases everywhere; `activation` is f, by default the activation of
+    the `kind`. A call may give gains a and gates g as `Scales`; without them the layer is GPT-2's. A call also gives
+    the `CausalAttention`, which determines how attention sees positions. States [B, T, D] give states [B, T, D].
 
-    A gain in front of a linear map and a gate behind it are products with its columns and rows. `forward` multiplies
-    the matrices, once a call, where `by_definition` multiplies every state: the same numbers up to rounding.
-    Activations `"recomputed"`: what follows attention is computed again for its gradient, not kept.
+    A gain before a linear map and a gate after it are products with the map's columns and rows. So `forward` multiplies
+    the matrices, once for each call, where `by_definition` multiplies every state. The results are equal up to
+    rounding. Activations `"recomputed"`: the part after attention is computed again for its gradient, not kept.
 
     Source: Xu and Sato (2024), section 4.2, and their code (`scaled`, `rms`); Radford et al., "Language models are
         unsupervised multitask learners" (2019) (`gpt2`).
@@ -78,7 +78,7 @@ class TransformerLayer(nn.Module):
         self.narrow = nn.Linear(4 * d_model, d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Linear maps as torch draws them, gains 1 and biases of norms 0."""
+        """Draw linear maps as torch does, and set gains of norms to 1 and their biases to 0."""
         draw_linears(self, generator)
         for norm in self.norms:
             norm.reset_parameters()  # type: ignore[operator]  # ModuleList forgets the type of its modules
@@ -102,7 +102,7 @@ class TransformerLayer(nn.Module):
         scales: Scales | None = None,
         attention: CausalAttention = CAUSAL,
     ) -> Float[Tensor, "B D"]:
-        """The same numbers as `forward` at one position of each row: of the other positions, keys and values alone."""
+        """Return `forward` at one position of each row; other positions compute only keys and values."""
         maps = self._maps(scales)
         normed = self.norms[0](states)
         here = torch.arange(len(positions), device=states.device)
@@ -117,7 +117,7 @@ class TransformerLayer(nn.Module):
     def by_definition(
         self, states: Float[Tensor, "B T D"], scales: Scales | None = None, attention: CausalAttention = CAUSAL
     ) -> Float[Tensor, "B T D"]:
-        """The same numbers as `forward`, as the equations stand: every weight of attention written out."""
+        """Return the numbers of `forward` by the equations, with every weight of attention written out."""
         ones = states.new_ones(states.shape[-1])
         gain_1, gain_2, gate_1, gate_2 = scales or Scales(ones, ones, ones, ones)
         query, key, value = self._heads(self.query_key_value(gain_1 * self.norms[0](states)), 3)
@@ -141,19 +141,21 @@ class TransformerLayer(nn.Module):
         )
 
     def _heads(self, projected: Float[Tensor, "B T _"], count: int) -> tuple[Float[Tensor, "B H T E"], ...]:
-        """Queries, keys, values, or some of them, head by head."""
+        """Return queries, keys and values, or some of them, head by head."""
         return torch.unflatten(projected, -1, (count, self.num_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
 
     def _respond(
         self, states: Float[Tensor, "B T D"], attended: Float[Tensor, "B H T E"], maps: _Maps
     ) -> Float[Tensor, "B T D"]:
-        """What follows attention, position by position."""
+        """Return the part of the layer after attention, position by position."""
         states = states + F.linear(attended.transpose(1, 2).flatten(2), *maps.output)
         return states + F.linear(self.activation(F.linear(self.norms[1](states), *maps.widen)), *maps.narrow)
 
 
 def draw_as_gpt2_does(layers: Sequence[TransformerLayer], generator: torch.Generator) -> None:
-    """Matrices N(0, 0.02^2), those that end in the residual smaller by the square root of their number; biases 0.
+    """Draw matrices from N(0, 0.02^2) and set biases to 0; matrices that end in the residual are smaller.
+
+    These are divided by the square root of their number, so that the residual keeps its size.
 
     Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and their code.
     """
@@ -165,13 +167,13 @@ def draw_as_gpt2_does(layers: Sequence[TransformerLayer], generator: torch.Gener
 
 
 def draw_linear_as_gpt2_does(linear: nn.Linear, generator: torch.Generator, smaller: float = 1.0) -> None:
-    """A matrix N(0, 0.02^2), or by a factor smaller, and a bias of 0."""
+    """Draw a matrix from N(0, 0.02^2), or smaller by a factor, and set the bias to 0."""
     nn.init.normal_(linear.weight, std=0.02 / smaller, generator=generator)
     nn.init.zeros_(linear.bias)
 
 
 def _scaled(linear: nn.Linear, *, gain: Tensor | None = None, gate: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Weight and bias of x -> gate * linear(gain * x)."""
+    """Return weight and bias of x -> gate * linear(gain * x)."""
     weight: Tensor = linear.weight
     bias: Tensor = linear.bias
     if gain is not None:

@@ -1,4 +1,4 @@
-"""The transformer layers that RegularGPT is built from, taken apart around their attention (`TreeLayer`)."""
+"""The transformer layers of RegularGPT, in parts around their attention (`TreeLayer`)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +13,7 @@ from lengthwise.ops.tree import Merge
 
 
 class FeedForward(nn.Module):
-    """W_2 f(W_1 x), each with its bias, for a function f that the caller gives."""
+    """W_2 f(W_1 x), each map with its bias, for a function f that the caller gives."""
 
     def __init__(self, d_model: int, hidden: int) -> None:
         super().__init__()
@@ -26,9 +26,9 @@ class FeedForward(nn.Module):
 
 
 class TreeAttentionLayer(nn.Module):
-    """What the layers share: projections into heads and a bias r[h, j] for the j-th newest state of a window.
+    """The common parts: projections into heads and a bias r[h, j] for the j-th newest state of a window.
 
-    Its `num_feed_forwards` feed-forward blocks have `hidden` units together, by default 4 D.
+    The `num_feed_forwards` feed-forward blocks have `hidden` units in total, by default 4 D.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class TreeAttentionLayer(nn.Module):
         return [module for module in self.modules() if isinstance(module, nn.Linear)]
 
     def reset_shared_parameters(self) -> None:
-        """What starts alike in every layer: gains of norms 1, biases 0, r 0."""
+        """Set the parameters that start alike in every layer: gains of norms 1, biases 0, r 0."""
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()
@@ -80,16 +80,16 @@ class TreeAttentionLayer(nn.Module):
 class MergeLayer(TreeAttentionLayer):
     """Merges a window into one state of fixed scale, without a residual around the attention.
 
-    n1(y) = tanh(g y);  o = W_o attention(n1(y_0), ..., n1(y_{C-1}));  u = o + F_1(n2(o));  out = norm(u + F_2(n3(u))),
-    with F_i(x) = W_i' GELU(W_i x + b_i) + b_i' of half of the hidden units, n2 and n3 LayerNorm, `norm` free of
-    parameters, and a learned gain g for each number of the state.
+    n1(y) = tanh(g y);  o = W_o attention(n1(y_0), ..., n1(y_{C-1}));  u = o + F_1(n2(o));  out = norm(u + F_2(n3(u))).
+    F_i(x) = W_i' GELU(W_i x + b_i) + b_i' has half of the hidden units. n2 and n3 are LayerNorms, `norm` has no
+    parameters, and g is a learned gain for each number of the state.
 
-    - With a residual the newest state would pass through unmixed; with a free scale, states would drift with depth.
-    - The tanh saturates: what a state says with large numbers arrives unchanged however often it is merged, and small
-      changes are forgotten. A linear map instead passes on what no label depends on, say how many symbols
-      were read, and that grows beyond anything training has shown.
-    - One hidden layer must build the whole product of two states from sums over them; two halves of its size, one after
-      the other, are as fast and make fewer mistakes.
+    - With a residual, the newest state would pass through unmixed; with a free scale, states would drift with depth.
+    - The tanh saturates: information in large numbers stays unchanged however often it is merged, and small changes are
+      forgotten. A linear map instead passes on information that no label depends on, such as the number of symbols, and
+      this grows beyond the range of training.
+    - One hidden layer would have to build the whole product of two states from sums over them. Two halves of its size,
+      one after the other, are as fast and make fewer mistakes.
     - r[h, j] starts at 8 for j = h mod C, so that every head reads mostly one part of the window. With r = 0 the layer
       starts as a function of the sum of its window, blind to order, and r moves by about a learning rate a step.
 
@@ -109,7 +109,7 @@ class MergeLayer(TreeAttentionLayer):
         self.gain = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Linear weights N(0, 0.08^2), biases 0, g = 2, r = 8 for each head's own position in the window, else 0."""
+        """Draw linear weights from N(0, 0.08^2); biases 0, g = 2, r = 8 at each head's own position, else 0."""
         self.reset_shared_parameters()
         nn.init.constant_(self.gain, 2.0)
         with torch.no_grad():
@@ -119,14 +119,14 @@ class MergeLayer(TreeAttentionLayer):
             nn.init.normal_(linear.weight, std=0.08, generator=generator)
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """What queries, keys and values are projected from: tanh(g y)."""
+        """Return tanh(g y), from which queries, keys and values are projected."""
         return torch.tanh(self.gain * states)
 
     def fused(self) -> Merge | None:
-        """The merge in one piece (`lengthwise.ops.merge`), for training; None where the layer is to be taken apart.
+        """Return the merge in one operation (`lengthwise.ops.merge`) for training, or None if the layer runs in parts.
 
-        That is so without gradients, in evaluation mode, in transforms of `torch.func`, and where a part was replaced
-        or has a hook.
+        The layer runs in parts without gradients, in evaluation mode, in transforms of `torch.func`, and if a part was
+        replaced or has a hook: the operation would bypass replaced parts and hooks.
         """
         if not (self.training and torch.is_grad_enabled()) or torch._C._are_functorch_transforms_active():
             return None
@@ -138,7 +138,7 @@ class MergeLayer(TreeAttentionLayer):
         return partial(merge, weights)
 
     def _is_usual(self) -> bool:
-        """Whether all parts are of the kinds that they were made of, with the same parameters, and none has a hook."""
+        """Return whether all parts have their original types and parameters, and no hooks."""
         parts = list(self.modules())
         return (
             {type(part) for part in parts} == {MergeLayer, FeedForward, nn.ModuleList, nn.LayerNorm, nn.Linear}
@@ -158,7 +158,7 @@ class PreNormLayer(TreeAttentionLayer):
     """GPT-2's layer: x + attention(n1(x)), then x + W_2 GELU(W_1 n2(x)).
 
     Source: Chi et al. (2023), section 3 ("all the other details of GPT2").
-    Differs from the source: residual projections are not scaled down by depth, which is not fixed here.
+    Differs from the source: residual projections are not scaled down by depth, which varies here.
     """
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
@@ -169,13 +169,13 @@ class PreNormLayer(TreeAttentionLayer):
         self.norm_2 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """GPT-2's initialization: weights N(0, 0.02^2), gains 1, biases and r 0."""
+        """Draw GPT-2's initialization: weights from N(0, 0.02^2), gains 1, biases and r 0."""
         self.reset_shared_parameters()
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=0.02, generator=generator)
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """What queries, keys and values are projected from."""
+        """Return the normalized states, from which queries, keys and values are projected."""
         normed: Tensor = self.norm_1(states)
         return normed
 
@@ -199,7 +199,7 @@ class PostNormLayer(TreeAttentionLayer):
         self.norm_2 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Weights from a normal truncated at two deviations with sd 1/sqrt(fan-in), biases 0, r from N(0, 0.02^2)."""
+        """Draw truncated normal weights (two deviations, sd 1/sqrt(fan-in)), r from N(0, 0.02^2); biases are 0."""
         self.reset_shared_parameters()
         for linear in self.linears:
             std = linear.in_features**-0.5
@@ -207,7 +207,7 @@ class PostNormLayer(TreeAttentionLayer):
         nn.init.normal_(self.bias, std=0.02, generator=generator)
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Nothing: this layer normalizes after its sums."""
+        """Return the states unchanged, as this layer normalizes after its sums."""
         return states
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
@@ -217,13 +217,13 @@ class PostNormLayer(TreeAttentionLayer):
 
 
 class BareLayer(TreeAttentionLayer):
-    """Attention, then W_2 ReLU(W_1 x): biases everywhere, and no normalization and no residual.
+    """Attention, then W_2 ReLU(W_1 x), with biases everywhere, but without normalization and residual.
 
-    Exact on states of zeros and ones, which is what closed-form weights need. States keep no fixed scale, so it is not
-    made for training.
+    It is exact on states of zeros and ones, as closed-form weights need. Its states have no fixed scale, so it is not
+    meant for training.
 
-    Source: the network of Lemma 1 of Chi et al. (2023) behind the attention of its section 7.2.
-    Differs from the source: in the biases of the attention, which a construction sets to 0.
+    Source: the network of Lemma 1 of Chi et al. (2023) after the attention of its section 7.2.
+    Differs from the source: attention has biases, which a construction sets to 0.
     """
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
@@ -232,16 +232,16 @@ class BareLayer(TreeAttentionLayer):
         )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Weights N(0, 1 / fan_in), biases and r 0."""
+        """Draw weights from N(0, 1 / fan_in); biases and r are 0."""
         self.reset_shared_parameters()
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=linear.in_features**-0.5, generator=generator)
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Nothing."""
+        """Return the states unchanged."""
         return states
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """The feed-forward block of what attention mixed; the newest state has no other way through."""
+        """Return the feed-forward block of the mixed values; the newest state passes through attention alone."""
         merged: Tensor = self.feed_forwards[0](self.to_output(attended), F.relu)
         return merged

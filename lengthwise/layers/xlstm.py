@@ -1,4 +1,4 @@
-"""The two layers of xLSTM: sLSTM, whose output is fed back, and mLSTM, a matrix memory that is not."""
+"""The two layers of xLSTM: sLSTM, whose output is fed back, and mLSTM, a matrix memory without feedback."""
 
 import math
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from lengthwise.ops.mlstm import mlstm
 from lengthwise.ops.slstm import MINIMUM, slstm
 
 MAP_WIDTH = 4
-"""Inputs and outputs of the maps that make the queries, keys and values of mLSTM."""
+"""The number of inputs and outputs of the maps that compute the queries, keys and values of mLSTM."""
 
 
 class SLSTMLayer(RecurrentLayer):
     r"""Gates (i, f, z, o)_t = W u_t + R h_{t-1} + b, each unit a moving average, normed head by head.
 
-    c = sigmoid(f) c' + e^i tanh(z), n = sigmoid(f) n' + e^i, h = sigmoid(o) c / n; the output is a group norm of h, one
-    group a head. R is block-diagonal, a block for each head. A state is h, c / n and log n (`lengthwise.ops.slstm`).
-    With `conv` above 0, i and f are made of SiLU(conv(u)) in place of u.
+    c = sigmoid(f) c' + e^i tanh(z), n = sigmoid(f) n' + e^i, h = sigmoid(o) c / n. The output is a group norm of h with
+    one group for each head. R is block-diagonal with one block for each head. The state is h, c / n and log n
+    (`lengthwise.ops.slstm`). With `conv` above 0, i and f are computed from SiLU(conv(u)) instead of u.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2, and its code. Differs
-        from the source: W is dense, where the code has a block for each head; the norm has a bias; every layer starts
+        from the source: W is dense, whereas the code has a block for each head; the norm has a bias; every layer starts
         with the biases of the first one; the convolution has no bias.
     """
 
@@ -40,7 +40,7 @@ class SLSTMLayer(RecurrentLayer):
         self.norm = nn.GroupNorm(num_heads, d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """R 0, W normal of variance 2 / 5 D, biases of f from 5 to -7 along the units of a head, others 0; norms 1."""
+        """Draw W normal of variance 2 / 5 D; R 0, biases of f from 5 to -7 along the units of a head, others 0."""
         draw_by_inputs(self.input_map.weight, self.input_map.in_features, generator)
         nn.init.zeros_(self.feedback)
         nn.init.zeros_(self.input_map.bias)
@@ -52,7 +52,7 @@ class SLSTMLayer(RecurrentLayer):
             self.convolution.reset_parameters(generator)
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
-        """No output, no average, and the logarithm of no norm."""
+        """Return a state with output 0, average 0, and the logarithm of a norm of 0."""
         nothing = torch.zeros_like(like)
         return torch.cat([nothing, nothing, nothing + MINIMUM, like.new_zeros(len(like), self.sizes[1])], 1)
 
@@ -76,19 +76,19 @@ class SLSTMLayer(RecurrentLayer):
 
 
 class MLSTMLayer(TabledLayer):
-    r"""A matrix memory for each of H heads, twice as wide as features, with a skip and a gate.
+    r"""A matrix memory for each of H heads, of twice the features' width, with a skip and a gate.
 
-    (x, z) = W u and c = SiLU(conv(x)); queries and keys are made of c, values of x, by maps of 4 numbers to 4; the two
-    gates of a head are linear in queries, keys and values. `lengthwise.ops.mlstm` makes h of them, with keys divided by
-    the root of a head's width, and the output is W_out ((norm(h) + skip * c) * SiLU(z)), the norm head by head.
+    (x, z) = W u and c = SiLU(conv(x)). Queries and keys are computed from c, values from x, by maps of 4 numbers to 4.
+    The two gates of a head are linear in queries, keys and values. `lengthwise.ops.mlstm` computes h, with keys divided
+    by the root of a head's width. The output is W_out ((norm(h) + skip * c) * SiLU(z)), with the norm head by head.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3, and its code. Differs
-        from the source: as `lengthwise.ops.mlstm`; the convolution has no bias, the norm has one; without a convolution
-        c is SiLU(x), where the code has none that does without one.
+        from the source: as `lengthwise.ops.mlstm`; the convolution has no bias, the norm has one; without a
+        convolution, which the code always has, c is SiLU(x).
     """
 
     def __init__(self, *, d_model: int, num_heads: int, conv: int = 0, num_blocks: int = 1) -> None:
-        """`num_blocks` is how many such layers, or others, the model has: W_out begins the smaller."""
+        """`num_blocks` is the number of blocks of the model; W_out starts smaller if there are more."""
         super().__init__()
         inner = 2 * d_model
         self.num_heads = num_heads
@@ -106,9 +106,9 @@ class MLSTMLayer(TabledLayer):
         self.output_map = nn.Linear(inner, d_model, bias=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Gates 0 but for biases, N(0, 0.01) of i and from 3 to 6 along the heads of f; W_out N(0, 4 / D blocks^2).
+        """Set weights of gates to 0; draw biases of i from N(0, 0.01) and W_out from N(0, 4 / D blocks^2).
 
-        All other matrices are N(0, 2 / 5 D), the maps of 4 numbers among them.
+        Biases of f rise from 3 to 6 along the heads. All other matrices, also the maps of 4 numbers, are N(0, 2 / 5 D).
         """
         d_model = self.input_map.in_features
         for weight in (self.input_map.weight, self.maps):
@@ -144,7 +144,7 @@ class MLSTMLayer(TabledLayer):
     def _memory_inputs(
         self, x: Float[Tensor, "*M E"], c: Float[Tensor, "*M E"], z: Float[Tensor, "*M E"]
     ) -> tuple[Tensor, ...]:
-        """Queries, keys, values, the gates i and f, skip * c and SiLU(z)."""
+        """Return queries, keys, values, the gates i and f, skip * c and SiLU(z)."""
         q, k, v = (
             torch.einsum("...gi,gij->...gj", made_of.unflatten(-1, (-1, MAP_WIDTH)), maps).flatten(-2)
             for made_of, maps in zip((c, c, x), self.maps, strict=True)
@@ -167,5 +167,5 @@ class MLSTMLayer(TabledLayer):
 
 
 def draw_by_inputs(weight: Tensor, num_inputs: int, generator: torch.Generator) -> None:
-    """Draw weights N(0, 2 / 5 inputs)."""
+    """Draw weights from N(0, 2 / 5 inputs)."""
     nn.init.normal_(weight, std=math.sqrt(2 / (5 * num_inputs)), generator=generator)
