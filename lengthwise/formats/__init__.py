@@ -1,1 +1,1 @@
-"""File formats of finite machines: one file a format, known by suffix."""
+"""File formats of finite machines: one module for each format, found by the suffix of a file."""

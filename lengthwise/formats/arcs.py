@@ -8,10 +8,10 @@ from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.formats.draft import Draft
 
 EPSILON = "<eps>"
-"""Stands for no symbol or no output in the files that are written."""
+"""The word for no symbol or no output in the files that are written."""
 
 EPSILONS = frozenset({"", EPSILON, "<epsilon>", "ε", "ϵ", "@0@", "@_EPSILON_SYMBOL_@"})
-"""What tools write for no symbol or no output."""
+"""The words of other tools for no symbol or no output."""
 
 _DOUBTFUL = re.compile(r"λ|Λ|lambda|eps|epsilon|&epsilon;|\*e\*|@.+@", re.IGNORECASE | re.DOTALL)
 """Words that mean no symbol, or any symbol, to some tools, and are symbols to others."""
@@ -43,6 +43,8 @@ def is_doubtful(word: str) -> bool:
 
 
 def are_weights(outputs: Iterable[str]) -> bool:
+    # OpenFst prints a weight as the last column, like an output. A machine that answers with numbers alone would be
+    # read wrongly, so such files are rejected.
     """Return whether all outputs are numbers, which are weights; also several with commas between them.
 
     Example:
@@ -63,9 +65,9 @@ def are_the_symbols(arcs: Iterable[tuple[str, str]]) -> bool:
 def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> LabeledMachine:
     """Return the machine of arcs with named symbols.
 
-    Arcs without outputs make an acceptor, and so do arcs that all write the symbol they read, as OpenFst keeps and
-    prints acceptors. All others make a transducer: its answer is the last output, and none if that is empty or the
-    state is not final.
+    Arcs without outputs make an acceptor. So do arcs that all write the symbol they read, as OpenFst stores and prints
+    acceptors. All others make a transducer, whose answer is the last output. A string has no answer if that output is
+    empty or its state is not final.
 
     Raises:
         ValueError: the outputs are weights; an arc of a transducer reads nothing; a symbol may mean no symbol; the
@@ -95,7 +97,7 @@ def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> 
 
 
 def _normalized(arc: Arc) -> Arc:
-    """The arc with an empty symbol or output if it is what tools write for none."""
+    """Return the arc with an empty symbol or output if the word means none to some tool."""
     for word in (arc.symbol, arc.output or ""):
         if is_doubtful(word):
             raise ValueError(
@@ -110,7 +112,7 @@ def _normalized(arc: Arc) -> Arc:
 def _check_zero(arcs: Sequence[Arc]) -> None:
     """Raise a ValueError if 0 may stand for no symbol, as it does in files without a table of symbols.
 
-    A machine that has one edge of each number from each state reads digits.
+    A machine with exactly one edge for each number from each state reads digits.
     """
     symbols = {arc.symbol for arc in arcs}
     if "0" not in symbols or not all(re.fullmatch("[0-9]+", symbol) for symbol in symbols):

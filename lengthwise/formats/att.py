@@ -20,19 +20,19 @@ MAX_LINES = 2 * MAX_EDGES
 
 @FORMATS.register("att")
 class ATT(ReadableFormat):
-    r"""AT&T text: a line for each edge, and one with its number alone for each final state.
+    r"""AT&T text: a line for each edge, and a line with a state's number alone for each final state.
 
     The first line begins with the initial state. Edges of an automaton are ``source target symbol``. Edges of any other
-    machine are ``source target symbol output``: its answer to a string is the last output. There is no answer if that
-    is ``<eps>``, the state is not final, or an edge is missing, and none to the empty string.
+    machine are ``source target symbol output``, and its answer to a string is the last output. A string has no answer
+    if that output is ``<eps>``, the state is not final, or an edge is missing. The empty string never has one.
 
     - If every edge repeats its symbol as output, it is an automaton, as ``fstprint`` prints one by default.
-    - No symbol is ``<eps>``, ``<epsilon>``, ``ε``, foma's and HFST's ``@0@`` and ``@_EPSILON_SYMBOL_@``, or an empty
-      field between tabs. Other words with this meaning to some (``λ``, ``epsilon``, ``@_IDENTITY_SYMBOL_@``) are
+    - ``<eps>``, ``<epsilon>``, ``ε``, foma's and HFST's ``@0@`` and ``@_EPSILON_SYMBOL_@``, and an empty field between
+      tabs mean no symbol. Other words that mean this to some tools (``λ``, ``epsilon``, ``@_IDENTITY_SYMBOL_@``) are
       rejected.
     - Outputs that are all numbers are weights, and rejected.
-    - Symbols stand for themselves, without a table of numbers. If all are numbers, 0 is a symbol only if each state has
-      one edge of each. Otherwise the file is rejected: tools without a table print 0 for no symbol.
+    - Symbols are texts, without a table of numbers. If all are numbers, 0 is a symbol only if each state has exactly
+      one edge for each of them. Otherwise the file is rejected, as tools without a table print 0 for no symbol.
 
     Example:
         >>> ATT.read("0 1 a\n1 0 a\n1\n").machine.outputs.tolist()
@@ -97,7 +97,7 @@ def att_rows(text: str) -> list[tuple[int, list[str]]]:
         [(1, ['0', '1', '', 'a']), (3, ['1', '0'])]
     """
     rows: list[tuple[int, list[str]]] = []
-    known: dict[str, str] = {}  # each word once, as a file repeats them
+    known: dict[str, str] = {}  # each word is stored once, as a file repeats its words
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split("\t") if "\t" in line else line.split()
         if not line.strip():

@@ -9,32 +9,32 @@ from lengthwise.registry import Registry
 
 
 class Format(ABC):
-    """A way to write machines as text, known by the suffixes of its files."""
+    """A text format of machines, found by the suffixes of its files."""
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     comment: ClassVar[str | None] = None
-    """What lines begin with that say nothing of the machine; None: there are no such lines."""
+    """The beginning of comment lines, which do not change the machine; None if the format has no comments."""
     holds_automata_alone: ClassVar[bool] = False
-    """Whether its machines accept or reject, so that two common labels such as OK and FAIL are taken for that."""
+    """True if all its machines accept or reject, so that two common labels such as OK and FAIL mean that."""
     has_names: ClassVar[bool] = False
-    """Whether it is source code, whose names begin with that of the file."""
+    """True for source code, whose names begin with the name of the file."""
 
     @staticmethod
     @abstractmethod
     def write(machine: LabeledMachine) -> str:
-        """The machine as text.
+        """Return the machine as text.
 
         Raises:
-            ValueError: the format cannot hold its symbols, its answers or its size.
+            ValueError: the format cannot express its symbols, its answers or its size.
         """
 
     @classmethod
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
-        """The machine as text with notes, here in comments before it.
+        """Return the machine as text with notes, by default as comments before it.
 
         Raises:
-            ValueError: as `write`; the format has no comments.
+            ValueError: as `write`, or the format has no comments.
         """
         if cls.comment is None:
             raise ValueError(f"format: expected one that has comments, got {cls.name}; convert the machine to it")
@@ -42,18 +42,18 @@ class Format(ABC):
 
 
 class ReadableFormat(Format):
-    """A format that is read, too: what `write` writes answers every string but the empty one as before.
+    """A format that can be read: a written machine answers every string but the empty one as before.
 
-    The empty string, too, where the machine accepts or rejects every string.
+    If the machine accepts or rejects every string, this includes the empty string.
     """
 
     @staticmethod
     @abstractmethod
     def read(text: str) -> LabeledMachine:
-        """The machine of a text.
+        """Return the machine of a text.
 
         Raises:
-            ValueError: the text is no machine of this format, or one with several answers that is not deterministic.
+            ValueError: the text is not a machine of this format, or it is nondeterministic with several answers.
         """
 
 

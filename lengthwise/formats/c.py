@@ -13,6 +13,7 @@ from lengthwise.formats.base import FORMATS, Format
 from lengthwise.formats.notes import Notes, notes_on
 
 MAX_SYMBOLS = 256
+"""The largest number of symbols, so that each is a byte."""
 
 _TEMPLATE = """\
 #ifndef {upper}_H
@@ -111,7 +112,7 @@ static inline int {name}_classify_text(const char *text, size_t count)
 }}
 
 """
-"""Of machines whose symbols are bytes."""
+"""Functions for machines whose symbols are bytes."""
 
 _CHECK = "        if (symbols[i] >= {upper}_NUM_SYMBOLS)\n            return {upper}_NO_SYMBOL;\n"
 
@@ -120,9 +121,9 @@ _CHECK = "        if (symbols[i] >= {upper}_NUM_SYMBOLS)\n            return {up
 class C(Format):
     """A header of C99: ``int NAME_classify(const uint8_t *symbols, size_t count)`` and ``NAME_step``; written only.
 
-    Where all symbols are single bytes, ``NAME_classify_text`` and ``NAME_symbol_of`` take these. Tables have the
-    smallest integers that hold their numbers. Compiled as C with ``-DNAME_SELF_TEST`` the header is a program that
-    answers twenty strings. NAME is ``machine`` unless notes say otherwise.
+    If all symbols are single bytes, ``NAME_classify_text`` and ``NAME_symbol_of`` accept text. Tables have the smallest
+    sufficient integer types. Compiled as C with ``-DNAME_SELF_TEST``, the header is a program that answers twenty
+    strings. NAME is ``machine`` unless notes give another.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
@@ -137,12 +138,12 @@ class C(Format):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """A header."""
+        """Return a header."""
         return C.write_annotated(machine, notes_on(machine))
 
     @classmethod
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
-        """A header whose names begin with that of the notes; their strings are its test."""
+        """Return a header whose names begin with the name of the notes; their strings are its test."""
         table, name = machine.machine.semiautomaton.table, identifier(notes.name)
         num_states, num_symbols = table.shape
         if num_symbols > MAX_SYMBOLS:
@@ -179,12 +180,12 @@ class C(Format):
 
 
 def _ended(line: str) -> str:
-    """A comment that does not go on in the next line, as behind a backslash, or the trigraph of one."""
+    """Return a comment that ends with its line: a backslash, or its trigraph, would continue it on the next one."""
     return f"{line} ." if line.rstrip().endswith(("\\", "??/")) else line
 
 
 def _text_functions(machine: LabeledMachine, name: str) -> str:
-    """The functions that take bytes; none where a symbol has more of them."""
+    """Return the functions that accept text, or an empty text if a symbol has more than one byte."""
     if any(len(symbol.encode()) > 1 for symbol in machine.symbols):
         return ""
     of_byte = [-2] * 256
@@ -195,7 +196,7 @@ def _text_functions(machine: LabeledMachine, name: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name as C and JavaScript take it; names without an ASCII letter or digit have a hash each.
+    """Return a name as an identifier of C and JavaScript; names without an ASCII letter or digit become hashes.
 
     Example:
         >>> identifier("(a|b)*abb"), identifier("5-states"), identifier("\N{LATIN SMALL LETTER O WITH DIAERESIS}")
@@ -208,7 +209,7 @@ def identifier(name: str) -> str:
 
 
 def _type_of(largest: int, *, signed: bool) -> str:
-    """The smallest integer type that holds 0 ... largest and, if it is signed, -1."""
+    """Return the smallest integer type for 0 ... largest and, if it is signed, -1."""
     for bits in (8, 16, 32):
         if largest < 1 << (bits - signed):
             return f"{'' if signed else 'u'}int{bits}_t"
@@ -216,13 +217,13 @@ def _type_of(largest: int, *, signed: bool) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string literal of ASCII; octal escapes have three digits and so end where they end."""
+    """Return a string literal in ASCII; octal escapes have three digits, so that a digit after them is not included."""
     plain = (chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in text.encode())
     return f'"{"".join(plain)}"'
 
 
 def _wrapped(numbers: Iterable[int], indent: int) -> str:
-    """Numbers with commas between them, twenty a line."""
+    """Return numbers with commas between them, twenty in each line."""
     texts = [str(number) for number in numbers]
     rows = (", ".join(texts[start : start + 20]) for start in range(0, len(texts), 20))
     return ",\n".join(" " * indent + row for row in rows)

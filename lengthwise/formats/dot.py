@@ -12,21 +12,21 @@ from lengthwise.formats.dot_syntax import parse_dot
 class DOT(ReadableFormat):
     r"""DOT: ``__start0 -> s0`` marks the initial state, and so does an edge from any node without a frame.
 
-    - An automaton has ``shape=doublecircle``, or two peripheries, where it accepts. It may have several initial states.
-      ``ε`` on an edge reads nothing.
-    - A Moore machine has labels ``{s0|answer}`` of shape record. Also read are ``s0/answer`` and the answer on a second
-      line, behind the name of the node.
-    - A Mealy machine (`write_mealy`) has edges ``symbol/output``, or in HTML ``<symbol<br/>output>``; its answer to a
-      string is the last output. The empty string, and strings for which it lacks an edge, have no answer.
+    - Accepting states of an automaton have ``shape=doublecircle`` or two peripheries. It may have several initial
+      states. ``ε`` on an edge reads nothing.
+    - States of a Moore machine have labels ``{s0|answer}`` of shape record, or ``s0/answer``, or the answer on a second
+      line, after the name of the node.
+    - Edges of a Mealy machine (`write_mealy`) have labels ``symbol/output``, or ``<symbol<br/>output>`` in HTML. Its
+      answer to a string is the last output. The empty string, and strings for which an edge is missing, have no answer.
     - A drawing of ``fstdraw`` has a bold initial state, and arcs ``symbol`` or ``symbol:output`` (see `ATT`).
 
-    An edge of several symbols has commas or line breaks between them, outside of brackets: ``a, b`` are two symbols,
-    ``ACK(V,V)`` is one. A ``\`` before a character of a label that would mean something else makes it a character.
-    If states that accept are declared and defaults of nodes give the others a shape, these need no declaration.
+    Several symbols of an edge are separated by commas or line breaks outside of brackets: ``a, b`` are two symbols,
+    ``ACK(V,V)`` is one. In a label, ``\`` before a special character makes it an ordinary one. States need no
+    declaration if the accepting ones are declared and defaults of nodes give the others a shape.
 
-    Colors, positions, fonts and titles are left out. Probabilities and weights are rejected, and so are
-    outputs of states next to outputs of edges or accepting states. If no state has two lines around it, labels, colors
-    and shapes that may mean acceptance are rejected.
+    Colors, positions, fonts and titles are ignored. Probabilities and weights are rejected, and so are outputs of
+    states together with outputs of edges or accepting states. If every state has a single line around it, labels,
+    colors and shapes that may mean acceptance are rejected.
 
     Example:
         >>> mealy = DOT.read('digraph { __start0 -> q; q -> q [label="a/x"]; q -> q [label="b/y"] }')
@@ -42,7 +42,7 @@ class DOT(ReadableFormat):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """Return a graph, a line for each state and edge."""
+        """Return a graph with a line for each state and edge."""
         lines = ["digraph machine {"]
         for state, answer in enumerate(machine.answer_names()):
             if not machine.is_automaton:
@@ -60,7 +60,7 @@ class DOT(ReadableFormat):
 
     @staticmethod
     def write_mealy(machine: LabeledMachine) -> str:
-        """Return the smallest Mealy machine that answers all strings but the empty one alike: outputs stand on edges.
+        """Return the smallest Mealy machine, with outputs on edges, that answers all non-empty strings alike.
 
         Raises:
             ValueError: a string has no answer.
@@ -122,5 +122,5 @@ def escaped_text(text: str) -> str:
 
 
 def _all_escaped(text: str) -> str:
-    r"""Return a text with a ``\`` before each character but letters that would mean something else behind one."""
+    r"""Return a text with a ``\`` before each character, except letters to which a ``\`` would give a meaning."""
     return "".join(letter if letter in f"nlr{SUBSTITUTED}" else f"\\{letter}" for letter in text)

@@ -7,7 +7,7 @@ _USED = {
     "node": frozenset({"label", "peripheries", "style", "shape"}),
     "edge": frozenset({"label", "dir", "style", "weight"}),
 }
-"""Attributes that this package looks at, and a graph's own title and frame."""
+"""Attributes that this package reads, and a graph's own title and frame."""
 
 DRAWING = frozenset(
     re.findall(
@@ -32,8 +32,8 @@ DRAWING = frozenset(
 )
 """Attributes of Graphviz that only draw.
 
-Left out are attributes with a text that is drawn (xlabel, headlabel, taillabel, image) and those whose names could mean
-something else in a machine (start, root).
+Attributes with a text that is drawn (xlabel, headlabel, taillabel, image) are not in the set, and neither are names
+that could mean something else in a machine (start, root).
 """
 
 
@@ -41,7 +41,7 @@ def check_attribute(kind: str, key: str, value: str, line: int) -> None:
     """Check that an attribute of a graph, a node or an edge is known.
 
     Raises:
-        ValueError: it is not known; or an edge points backward, or has a weight that is more than a length in drawings.
+        ValueError: it is not known; an edge points backward; or an edge has a weight other than a length for drawings.
 
     Example:
         >>> check_attribute("edge", "weight", "2", 1)

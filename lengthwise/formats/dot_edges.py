@@ -15,7 +15,7 @@ _SEVERAL = re.compile(r"\[\^.*\]|\[?\w\s*(?:-|\.\.)\s*\w\]?|(?i:else|otherwise)|
 """A range of symbols, or all others."""
 
 _STACK = re.compile(r"(push|pop)\(.*\)", re.DOTALL)
-"""What AALpy writes behind the slash on edges of automata with a stack."""
+"""The labels of AALpy after the slash on edges of automata with a stack."""
 
 
 def edge_label(edge: Edge) -> str:
@@ -71,9 +71,9 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
     if _PROBABILITY.search(label):
         raise ValueError(f"expected outputs, got {quoted(label)}, which ends like a probability; write \\ before it")
     first = split_once(label, "/")
-    assert first is not None  # the caller asked `has_output`
+    assert first is not None  # the caller has checked `has_output`
     pairs: list[tuple[str, str]] = []
-    if split_once(first[1], "/") is not None:  # several pairs, or a slash inside of one output
+    if split_once(first[1], "/") is not None:  # either several pairs, or a slash inside of one output
         items = [split_once(item, "/") or (item, "") for item in label_items(label)]
         if all(symbol.strip() and output.strip() and split_once(output, "/") is None for symbol, output in items):
             pairs = items
@@ -101,7 +101,7 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
 
 
 def _check_symbol(symbol: str, label: str) -> None:
-    """Raise a ValueError if what may be a symbol may also have several parts, or stand for several symbols or none."""
+    """Raise a ValueError if a symbol may also consist of several parts, or mean several symbols or no symbol."""
     for mark in ":|→⇒":
         parts = split_once(symbol, mark)
         if parts is not None and all(part.strip() for part in parts):

@@ -4,13 +4,13 @@ import re
 from html import unescape
 
 BREAKS = (r"\n", r"\l", r"\r", "\n")
-r"""What ends a line of a label; the character itself comes from ``<br/>`` alone, the parser escapes other ones."""
+r"""Ends of a label's lines. The character itself comes only from ``<br/>``, as the parser escapes all others."""
 
 SUBSTITUTED = "NGEHTL"
-r"""Letters that Graphviz replaces behind a ``\`` by the name of a node, graph or edge."""
+r"""Letters that Graphviz replaces after a ``\`` by the name of a node, graph or edge."""
 
 ENTITY = re.compile(r"(?<!\\)&(?:#\w+|\w+);")
-r"""What Graphviz replaces by a character, such as ``&lt;``."""
+r"""A text that Graphviz replaces by a character, such as ``&lt;``."""
 
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _TOKEN = re.compile(r"\\.|.", re.DOTALL)
@@ -205,16 +205,17 @@ def _tokens(label: str) -> list[str]:
 
 
 def _closing_brackets(tokens: list[str]) -> dict[int, int]:
-    """Return where each bracket closes, but for those with nothing before, after or between their commas.
+    """Return the closing index of each bracket, without brackets that lack text before, after or between their commas.
 
-    One pass with a stack for each kind of bracket, so that a label of many brackets takes no longer than another.
+    One pass with a stack for each kind of bracket takes linear time, so that labels of many brackets cannot slow the
+    reader down.
     """
     closing: dict[int, int] = {}
     open_brackets: dict[str, list[tuple[int, int]]] = {mark: [] for mark in _BRACKETS.values()}
-    num_gaps = 0  # commas so far with nothing between them and a comma before
-    last = ""  # the last token that is not a space
-    gap_after: set[int] = set()  # brackets that a comma follows at once
-    opened = -1  # the bracket that opened just before
+    num_gaps = 0  # the number of commas so far that directly follow a comma
+    last = ""  # the last token other than a space
+    gap_after: set[int] = set()  # brackets that are directly followed by a comma
+    opened = -1  # the bracket that the previous token opened
     for index, token in enumerate(tokens):
         if token.isspace():
             continue

@@ -1,4 +1,4 @@
-"""The machine of a graph in DOT: which nodes are states, and which labels are outputs."""
+"""The machine of a graph in DOT: decides which nodes are states, and which labels are outputs."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,10 +22,10 @@ _INVISIBLE = ("none", "point", "plaintext", "plain")
 """Shapes of nodes that are not states: an edge without a label leads from them to an initial state."""
 
 _APPEARANCE = ("shape", "style", "color", "fillcolor", "bgcolor", "fontcolor", "fontname", "penwidth", "class")
-"""Attributes by which drawings tell accepting states from others, next to a second line around them."""
+"""Attributes by which drawings distinguish accepting states from others, besides a second line around them."""
 
 _PLAIN = {("shape", "circle"), ("shape", "ellipse"), ("shape", "oval"), ("style", "solid")}
-"""What states look like that are drawn in no special way."""
+"""The appearance of states that are drawn without any mark."""
 
 
 def machine_of_graph(graph: Graph) -> LabeledMachine:
@@ -35,6 +35,7 @@ def machine_of_graph(graph: Graph) -> LabeledMachine:
         ValueError: the graph is not a machine, or could be one of two; the sentence names what was seen.
     """
     states = {name: attributes for name, attributes in graph.nodes.items() if not _marks_start(name, attributes)}
+    # The order of checks matters: a graph that could be two machines must be rejected before one of them is chosen.
     drawing = _Drawing(graph, states)
     drawing.check_texts()
     starts = drawing.starts()
@@ -75,7 +76,7 @@ def machine_of_graph(graph: Graph) -> LabeledMachine:
 
 
 class _Drawing(NamedTuple):
-    """A graph, and its nodes that are states."""
+    """A graph and its nodes that are states."""
 
     graph: Graph
     states: Mapping[str, Attributes]
@@ -86,16 +87,16 @@ class _Drawing(NamedTuple):
         raise ValueError(f"line {line}: expected {expected}, got {got} ({quoted(name)}); {way_out}")
 
     def label(self, name: str) -> str:
-        r"""The label of a state, in which ``\N`` is its name."""
+        r"""Return the label of a state, in which ``\N`` is its name."""
         label = self.graph.nodes[name].get("label", "")
         return re.sub(r"\\(.)", lambda pair: name if pair[1] == "N" else pair[0], label) if "\\" in label else label
 
     def attribute(self, name: str, key: str) -> str:
-        """An attribute of a node in small letters, empty if it is not set."""
+        """Return an attribute of a node in small letters, empty if it is not set."""
         return self.graph.nodes[name].get(key, "").lower()
 
     def edges(self) -> list[Edge]:
-        """The edges between states, but for those that are invisible and only move nodes."""
+        """Return the edges between states, without invisible ones, which only move nodes."""
         edges = []
         for edge in self.graph.edges:
             is_invisible = "invis" in edge.attributes.get("style", "").lower()
@@ -113,7 +114,7 @@ class _Drawing(NamedTuple):
         return edges
 
     def starts(self) -> list[str]:
-        """The initial states: edges from nodes that are not states lead to them."""
+        """Return the initial states, to which edges from nodes that are not states lead."""
         starts: dict[str, None] = {}
         for edge in self.graph.edges:
             if edge.source in self.states:
@@ -132,7 +133,7 @@ class _Drawing(NamedTuple):
         return list(starts)
 
     def check_texts(self) -> None:
-        """Raise a ValueError at a text of its own, such as a legend, which may say what accepts."""
+        """Raise a ValueError at a free text, such as a legend, which may explain what accepts."""
         markers = {edge.source for edge in self.graph.edges}
         for name, attributes in self.graph.nodes.items():
             is_text = name not in self.states and self.attribute(name, "shape") in ("none", "plaintext", "plain")
@@ -141,7 +142,7 @@ class _Drawing(NamedTuple):
                 self.reject(name, "states and marks of initial states", "a text without an edge", "remove it")
 
     def accepting(self) -> list[str]:
-        """The states with two lines around them."""
+        """Return the states with two lines around them."""
         accepting = []
         for name in self.states:
             shape, lines = self.attribute(name, "shape"), self.attribute(name, "peripheries")
@@ -154,9 +155,9 @@ class _Drawing(NamedTuple):
         return accepting
 
     def known_states(self) -> Iterable[str]:
-        """The states that are declared, or all if accepting ones are declared and defaults give the others a shape.
+        """Return the declared states, or all states without any declaration.
 
-        All states are also known if no state is declared.
+        All states are also returned if the accepting ones are declared and defaults give the others a shape.
         """
         declared = [name for name in self.graph.declared if name in self.states]
         accepting = set(self.accepting())
@@ -168,7 +169,7 @@ class _Drawing(NamedTuple):
         return self.states if not declared or (are_others_drawn and accepting.issuperset(declared)) else declared
 
     def initial_of_openfst(self) -> str | None:
-        """The initial state in a drawing of ``fstdraw``: the one bold state of graph FST, or among solid ones."""
+        """Return the initial state in a drawing of ``fstdraw``: the only bold state of FST, or among solid ones."""
         styles = [self.attribute(name, "style") for name in self.states]
         are_solid = len(styles) > 1 and styles.count("solid") == len(styles) - 1
         if styles.count("bold") != 1 or not (self.graph.name == "FST" or are_solid):
@@ -177,7 +178,7 @@ class _Drawing(NamedTuple):
 
 
 def _marks_start(name: str, attributes: Mapping[str, str]) -> bool:
-    """Whether a node is not a state."""
+    """Return whether a node is not a state."""
     return (
         name.startswith("__start")
         or attributes.get("shape", "").lower() in _INVISIBLE
@@ -186,7 +187,7 @@ def _marks_start(name: str, attributes: Mapping[str, str]) -> bool:
 
 
 def _openfst_machine(drawing: _Drawing, start: str, edges: Sequence[Edge], accepting: Iterable[str]) -> LabeledMachine:
-    """The machine of a drawing of ``fstdraw``, whose arcs have a single ``symbol`` or ``symbol:output``."""
+    """Return the machine of a drawing of ``fstdraw``, whose arcs have labels ``symbol`` or ``symbol:output``."""
     for name in drawing.states:
         if split_once(drawing.label(name), "/") is not None:
             got = f"the label {quoted(drawing.label(name))}"
@@ -223,7 +224,7 @@ def _mealy(
 
 
 def _pairs_of_edges(edges: Sequence[Edge]) -> list[Sequence[tuple[str, str]]]:
-    """The symbols of each edge with their outputs."""
+    """Return the symbols of each edge with their outputs."""
     for edge in edges:
         if not has_output(edge_label(edge)):
             raise ValueError(
@@ -255,10 +256,10 @@ def _check_outputs_on_edges_alone(drawing: _Drawing, outputs: Mapping[str, str],
 
 
 def _state_outputs(drawing: _Drawing, *, are_states_marked: bool) -> dict[str, str]:
-    """The outputs in the labels of states; empty if they have none.
+    """Return the outputs in the labels of states, none or one for each state.
 
-    Outputs are the second field of a record, or follow the state's name behind a ``/`` or on a second line. A
-    label with these marks that does not begin with the name is a name of two parts only if accepting states are marked.
+    Outputs are the second field of a record, or follow the state's name after a ``/`` or on a second line. A label of
+    two parts that does not begin with the node's name is accepted as a name only if accepting states are marked.
     """
     outputs: dict[str, str] = {}
     without = unclear = None
@@ -288,15 +289,15 @@ def _state_outputs(drawing: _Drawing, *, are_states_marked: bool) -> dict[str, s
 
 
 def _names_state(text: str, name: str) -> bool:
-    """Whether a text is the name of a node, or has the same number behind letters, as 0 of s0."""
+    """Return whether a text is the name of a node, or has the same number after letters, as 0 of s0."""
     text, name = (re.sub(r"^[a-z_]+(?=[0-9]+$)", "", word.strip().lower()) for word in (text, name))
     return text == name
 
 
 def _check_accepts_nothing(drawing: _Drawing, edges: Sequence[Edge]) -> None:
-    """Raise a ValueError if states may accept in a way that is not known, or edges may have outputs.
+    """Raise a ValueError if states may accept in an unknown way, or edges may have outputs.
 
-    Without accepting states, a label of a state, a color, or a second part of an edge's label may be what is missing.
+    Without accepting states, a label of a state, a color, or a second part of an edge's label may be the missing mark.
     """
     expected = "accepting states (shape doublecircle) or outputs (a/x on edges, {state|output} in states of a record)"
     for name in drawing.states:
@@ -317,7 +318,7 @@ def _check_accepts_nothing(drawing: _Drawing, edges: Sequence[Edge]) -> None:
 
 
 def _check_shapes(drawing: _Drawing, accepting: Sequence[str]) -> None:
-    """Raise a ValueError if rejecting states have several shapes, of which one may mean something."""
+    """Raise a ValueError if rejecting states have several shapes, one of which may have a meaning."""
     first, kept = "", set(accepting)
     for name in drawing.states:
         shape = drawing.attribute(name, "shape")

@@ -12,14 +12,15 @@ from lengthwise.formats.draft import MAX_EDGES
 from lengthwise.validation import quoted
 
 MAX_LABEL = 100_000
-"""The longest name or label, in characters."""
+"""The largest number of characters in a name or label."""
 
 MAX_NODES = 250_000
-"""The largest number of nodes. There are at most `MAX_EDGES` edges, and an edge of groups counts as many."""
+"""The largest number of nodes. Edges are limited by `MAX_EDGES`, and an edge between groups counts as many edges."""
 
 MAX_DEPTH = 100
-"""The deepest nesting of subgraphs."""
+"""The largest depth of nested subgraphs."""
 
+# Possessive quantifiers (++ and *+) never backtrack, so that no file can make the search quadratic.
 _TOKEN = re.compile(
     r"""(?:\s++|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/|\#[^\n]*+)*+
     (?:(?P<quoted>"(?:[^"\\]++|\\.)*+")
@@ -46,7 +47,7 @@ Attributes = dict[str, str]
 
 
 class Edge(NamedTuple):
-    """An edge with its attributes, and the line of the text where it is."""
+    """An edge with its attributes, and its line in the text."""
 
     source: str
     target: str
@@ -58,8 +59,8 @@ class Edge(NamedTuple):
 class Graph:
     """Nodes and edges of a text, in its order.
 
-    `declared`: the nodes that have a statement of their own. `lines`: where each node is declared, or
-    comes first.
+    `declared` contains the nodes with their own statement. `lines` contains the line where each node is declared or
+    first mentioned.
     """
 
     name: str = ""
@@ -72,11 +73,11 @@ class Graph:
 def parse_dot(text: str) -> Graph:
     """Return nodes and edges of a directed graph and its subgraphs.
 
-    Attributes that only draw are read; all others of Graphviz, and of other tools, are rejected.
+    Attributes that only draw are accepted; all others of Graphviz, and of other tools, are rejected.
 
     Raises:
-        ValueError: the text is not a directed graph, or has an attribute that is not known, or is larger than
-            `MAX_NODES`, `MAX_EDGES`, `MAX_LABEL` or `MAX_DEPTH`; the sentence names the line.
+        ValueError: the text is not a directed graph, or has an unknown attribute, or is larger than `MAX_NODES`,
+            `MAX_EDGES`, `MAX_LABEL` or `MAX_DEPTH`; the message names the line.
 
     Example:
         >>> graph = parse_dot('digraph { node [shape=circle]; a -> b [label="x"] /* one edge */ }')
@@ -87,16 +88,16 @@ def parse_dot(text: str) -> Graph:
 
 
 class _Group(NamedTuple):
-    """The nodes at one end of an edge, and those that a group in braces declares by naming them alone."""
+    """The nodes at one end of an edge, and the nodes that a group in braces declares by their names alone."""
 
     nodes: Iterable[str]
     named: Iterable[str] = ()
 
 
 class _Parser:
-    """Statement by statement; stacks hold the defaults of nodes and edges, and the nodes, of each subgraph.
+    """A parser of statements, with stacks of the defaults and the nodes of each subgraph.
 
-    `named`: nodes that a statement of their own declares by their name alone.
+    `named` contains nodes that are declared by a statement with their name alone.
     """
 
     def __init__(self, text: str) -> None:
@@ -146,7 +147,7 @@ class _Parser:
             self._node_or_edges()
 
     def _subgraph(self) -> _Group:
-        """The nodes of a subgraph, whose statements are read."""
+        """Read a subgraph and return its nodes."""
         if self._is_word("subgraph"):
             self._next()
             if self._is_name():
@@ -166,7 +167,7 @@ class _Parser:
         return _Group(nodes, self.named[num_named:])
 
     def _node_or_edges(self) -> None:
-        """A node with its attributes, a chain of edges, or an attribute of the graph."""
+        """Read a node with its attributes, a chain of edges, or an attribute of the graph."""
         line, name = self._line(), self._name()
         if self._is_mark("="):
             self._next()
@@ -187,7 +188,7 @@ class _Parser:
     def _take_usual_edge(self) -> bool:
         """Read an edge with one regular expression if it matches `_USUAL_EDGE`, and return whether it did.
 
-        The result is the same as from `_node_or_edges`, and a file takes half the time.
+        The result equals that from `_node_or_edges`, and a file takes half the time.
         """
         match = _USUAL_EDGE.match(self.source, self.begin)
         if match is None or match[1].lower() in _KEYWORDS or match[2].lower() in _KEYWORDS:
@@ -202,7 +203,7 @@ class _Parser:
         return True
 
     def _port_and_arrow(self, name: str) -> bool:
-        """Whether an edge begins at the node, behind its port."""
+        """Read a node's port, and return whether an edge begins at the node."""
         self._port(name)
         return self._is_mark("->")
 
@@ -217,7 +218,7 @@ class _Parser:
                 )
 
     def _edges(self, first: _Group) -> None:
-        """A chain of edges after its first node or group, if there is one."""
+        """Read the rest of a chain of edges after its first node or group, if there is one."""
         if not self._is_mark("->"):
             return
         line, chain = self._line(), [first]
@@ -230,7 +231,7 @@ class _Parser:
                 self._port(name)
                 self._add_node(name, node_line)
                 chain.append(_Group((name,)))
-        for group in chain:  # naming a node in a group at an edge declares it no more than naming it at the edge
+        for group in chain:  # a name in a group at an edge is not a declaration, as a name at the edge is not
             for name in group.named:
                 self.graph.declared.pop(name, None)
         attributes = {**self.defaults[-1]["edge"], **self._attributes("edge")}
@@ -259,7 +260,7 @@ class _Parser:
         self.graph.edges.append(edge)
 
     def _attributes(self, kind: str) -> Attributes:
-        """The attributes in brackets, as far as others than those for drawing an edge or a graph."""
+        """Read the attributes in brackets; unknown ones are rejected."""
         attributes: Attributes = {}
         while self._is_mark("["):
             self._next()
@@ -278,7 +279,7 @@ class _Parser:
         return self.text in ('""', '" "')
 
     def _check_attribute(self, kind: str, key: str, is_blank: bool, line: int, value: str = "") -> None:
-        """Raise a ValueError at an attribute whose meaning is not known, unless its value is empty."""
+        """Raise a ValueError at an attribute with an unknown meaning, unless its value is empty."""
         if key in DRAWING or is_blank:
             return
         if kind == "graph" and key == "label" and len(self.defaults) > 1:
@@ -286,7 +287,7 @@ class _Parser:
         check_attribute(kind, key, value, line)
 
     def _name(self, *, is_label: bool = False) -> str:
-        """A name or value; quoted texts may be joined by a +."""
+        """Read a name or value; quoted texts may be joined by a +."""
         kind, text = self.kind, self.text
         if kind == "word":
             self._next()
@@ -313,7 +314,7 @@ class _Parser:
         return _RAW_BREAK.sub(r"\\n", text) if is_label else text
 
     def _next(self) -> None:
-        """Go to the next token."""
+        """Move to the next token."""
         match = _TOKEN.match(self.source, self.index)
         if match is None:
             begin = re.compile(r"(?:\s++|//[^\n]*+|\#[^\n]*+)*+").match(self.source, self.index)
@@ -341,7 +342,7 @@ class _Parser:
         raise ValueError(f"line {self._line()}: expected names, quoted texts and marks of DOT, got a label in HTML")
 
     def _line(self) -> int:
-        """The line of the current token, counted on from the last one that was needed."""
+        """Return the line of the current token, counting from the last requested one, so that the file is read once."""
         self.line += self.source.count("\n", self.counted, self.begin)
         self.counted = self.begin
         return self.line

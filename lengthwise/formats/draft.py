@@ -1,4 +1,4 @@
-"""A machine as a file tells it, piece by piece: named states, edges and answers."""
+"""A machine under construction from a file: named states, edges and answers."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -14,23 +14,23 @@ MAX_SETS = 10_000
 """The largest number of sets of states of a nondeterministic automaton."""
 
 MAX_MEMBERS = 10_000_000
-"""The largest number of states in all these sets, each set counted once for each symbol."""
+"""The largest number of states in all these sets; each set counts once for each symbol."""
 
 MAX_EDGES = 1_000_000
-"""The largest number of edges, each with one symbol; an edge that reads several symbols counts once for each."""
+"""The largest number of edges, each with one symbol; an edge with several symbols counts once for each."""
 
 MAX_TRANSITIONS = 20_000_000
-"""The largest table: number of states times number of symbols."""
+"""The largest size of a table: the number of states times the number of symbols."""
 
 MAX_NAME = 1_000
-"""The longest symbol or answer, in characters."""
+"""The largest number of characters in a symbol or answer."""
 
 
 class Draft:
-    """Collects states and edges; becomes an automaton, a Moore machine or a Mealy machine.
+    """Collects states and edges, and becomes an automaton, a Moore machine or a Mealy machine.
 
-    States and symbols are numbered in the order in which they come. An automaton may be nondeterministic: its states
-    are then the sets of states that strings lead to.
+    States and symbols are numbered in the order in which they are added. An automaton may be nondeterministic. Then the
+    states of the result are the sets of states that strings lead to.
 
     Example:
         >>> draft = Draft()
@@ -50,11 +50,11 @@ class Draft:
         self._num_edges = 0
 
     def add_state(self, name: str) -> None:
-        """Number a state, unless it has a number."""
+        """Number a state, unless it already has a number."""
         self._states.setdefault(name, len(self._states))
 
     def add_symbol(self, name: str) -> None:
-        """Number a symbol, unless it has a number."""
+        """Number a symbol, unless it already has a number."""
         _check_name(name)
         self._symbols.setdefault(name, len(self._symbols))
 
@@ -64,13 +64,13 @@ class Draft:
             raise ValueError(f"state {name!r} is used and nowhere declared; declare it")
 
     def set_start(self, name: str) -> None:
-        """Raise a ValueError where another state is the initial one."""
+        """Set the initial state; raise a ValueError if another state is already the initial one."""
         if self._start not in (None, name):
             raise ValueError(f"expected one initial state, got {self._start!r} and {name!r}; choose one")
         self._start = name
 
     def set_starts(self, names: Collection[str]) -> None:
-        """Let an automaton begin in several states: in a new one, from which edges that read nothing lead to these."""
+        """Let an automaton begin in several states, by edges that read nothing from a new initial state."""
         if len(names) < 2:
             for state in names:
                 self.set_start(state)
@@ -101,7 +101,7 @@ class Draft:
         self._empty_edges.setdefault(source, []).append(target)
 
     def automaton(self, accepting: Collection[str]) -> LabeledMachine:
-        """The machine that accepts in these states; edges that are missing lead to a sink that rejects."""
+        """Return the machine that accepts in these states; missing edges lead to a rejecting sink."""
         if self._empty_edges or any(len(targets) > 1 for targets in self._edges.values()):
             return self._determinized(accepting)
         table = self._table()
@@ -112,7 +112,7 @@ class Draft:
         return LabeledMachine(Transducer(self._semiautomaton(table), self._start_number(), outputs), REJECT_ACCEPT)
 
     def moore(self, outputs: Mapping[str, str]) -> LabeledMachine:
-        """The machine with the answer of each state; an empty name stands for no answer.
+        """Return the machine with the answer of each state; an empty name means no answer.
 
         Strings for which an edge is missing have no answer.
         """
@@ -122,10 +122,10 @@ class Draft:
         return _labeled(self._semiautomaton(table), start, names)
 
     def mealy(self) -> LabeledMachine:
-        """The machine whose answer is the output of the last edge; an empty one is no answer.
+        """Return the machine whose answer is the output of the last edge; an empty output means no answer.
 
-        Its states are the pairs of a state and the last output, so that the empty string has no answer. Strings for
-        which an edge is missing have no answer either.
+        Its states are pairs of a state and the last output, so the empty string has no answer. Strings for which an
+        edge is missing have no answer either.
         """
         self._check_symbols()
         self._check_deterministic()
@@ -139,7 +139,7 @@ class Draft:
         return _labeled(machine, 0, [output for _, output in meaning])
 
     def _determinized(self, accepting: Collection[str]) -> LabeledMachine:
-        """The machine of the sets of states that strings lead to, by the subset construction."""
+        """Return the machine of the sets of states that strings lead to, by the subset construction."""
         for state in accepting:
             self.check_state(state)
         self._check_symbols()
@@ -147,7 +147,7 @@ class Draft:
         num_members = 0
 
         def closed(states: Iterable[str]) -> frozenset[str]:
-            """These, and those that edges lead to which read nothing."""
+            """Return these states and all that they reach by edges that read nothing."""
             known = dict.fromkeys(states)
             for state in (queue := list(known)):
                 new = [target for target in self._empty_edges.get(state, ()) if target not in known]
@@ -219,7 +219,7 @@ class Draft:
             )
 
     def _table(self) -> np.ndarray:
-        """The numbers of next states; where an edge is missing, the number after all others, which has a row then."""
+        """Return the table of next states; missing edges lead to an additional state, which then has a row."""
         self._check_symbols()
         self._check_deterministic()
         sink = len(self._states)
@@ -239,7 +239,7 @@ def _check_name(name: str) -> None:
 
 
 def _labeled(machine: Semiautomaton, start: int, names: list[str]) -> LabeledMachine:
-    """A machine whose states have answers of these names."""
+    """Return a machine whose states have answers with these names."""
     classes = tuple(sorted(set(names) - {""}))
     numbers = {name: number for number, name in enumerate(classes)} | {"": IGNORE}
     outputs = np.array([numbers[name] for name in names])

@@ -1,4 +1,4 @@
-"""Machines in files: the format by the suffix."""
+"""Reading and writing of machines in files, with the format by the suffix."""
 
 from pathlib import Path
 
@@ -9,11 +9,11 @@ from lengthwise.formats.dot import DOT
 from lengthwise.formats.notes import notes_on
 
 MAX_BYTES = 64 * 2**20
-"""The largest file of a machine that is read, in bytes."""
+"""The largest size of a machine's file that is read, in bytes."""
 
 
 def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
-    """The format of each suffix, or of those that are read.
+    """Return the format of each suffix, or only of suffixes that can be read.
 
     Example:
         >>> sorted(set(suffixes()) - set(suffixes(readable=True)))
@@ -24,7 +24,7 @@ def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
 
 
 def format_of(path: Path, *, readable: bool = False) -> type[Format]:
-    """The format of a file by its suffix; a ValueError names the suffixes that there are."""
+    """Return the format of a file by its suffix; a ValueError names the known suffixes."""
     known, suffix = suffixes(readable=readable), path.suffix.lower()
     if suffix not in known:
         names = ", ".join(known)
@@ -35,11 +35,11 @@ def format_of(path: Path, *, readable: bool = False) -> type[Format]:
 
 
 def read_machine(path: str | Path) -> LabeledMachine:
-    """The machine in a file.
+    """Return the machine in a file.
 
     Raises:
-        ValueError: the file is missing, not UTF-8, of no known suffix, larger than `MAX_BYTES`, or holds no machine;
-            the sentence names it.
+        ValueError: the file is missing, not UTF-8, of unknown suffix, larger than `MAX_BYTES`, or does not contain a
+            machine; the message names it.
     """
     path = Path(path)
     kind = format_of(path, readable=True)
@@ -60,7 +60,7 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
     """Write a machine in the format of the file's suffix, by rename; in DOT, on request, as a Mealy machine.
 
     Raises:
-        ValueError: the suffix is of no format, or the format cannot hold the machine.
+        ValueError: the suffix is unknown, or the format cannot express the machine.
         OSError: the file cannot be written.
     """
     path = Path(path)
@@ -80,8 +80,8 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
 
 
 def _content(path: Path) -> bytes:
-    """Return the bytes of a plain file, if there are not too many."""
-    with open_file(path) as file:
+    """Return the bytes of a plain file, unless it is too large."""
+    with open_file(path) as file:  # read one byte more than allowed, as sizes of special files are unknown
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise ValueError(

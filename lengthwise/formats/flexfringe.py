@@ -20,12 +20,12 @@ _OF_EDGE = ("id", "source", "target", "name", "appearances")
 def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
     """Return the machine that FlexFringe learned from counts of types.
 
-    A state answers the type that most training strings had which ended there, and of several such types the first, as
-    FlexFringe does. A state in which no string ended has no answer. An edge that is missing, or that leads to a state
-    which FlexFringe did not print, leads to a state without an answer. The initial state is the one whose source is -1.
+    A state's answer is the most frequent type among the training strings that ended there; of several such types the
+    first, as in FlexFringe. A state in which no string ended has no answer. A missing edge, or an edge to a state that
+    FlexFringe did not print, leads to a state without an answer. The initial state is the one whose source is -1.
 
     Raises:
-        ValueError: there are other entries, such as the probabilities of other heuristics; an edge is there twice.
+        ValueError: other entries exist, such as the probabilities of other heuristics, or an edge is repeated.
 
     Example:
         >>> node = {"id": 0, "source": -1, "data": {"final_counts": {"0": 1, "1": 3}}}
@@ -77,7 +77,7 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
 
 
 def _answer(data: Any, num_types: int) -> int:
-    """The first of the most frequent types of strings that ended in a state."""
+    """Return the first of the most frequent types of strings that ended in a state."""
     _check_entries(data, _OF_DATA, ("final_counts",), "data of a node")
     counts = [0] * num_types
     for key, count in (data["final_counts"] or {}).items():
@@ -119,7 +119,7 @@ def _list(content: Any, what: str) -> Sequence[Any]:
 
 
 def _number(value: Any) -> str:
-    """The number of a node, which FlexFringe writes as a number in nodes and as a text in edges."""
+    """Return the number of a node, which FlexFringe writes as a number in nodes and as a text in edges."""
     text = str(value)
     if isinstance(value, bool) or not (text.removeprefix("-").isascii() and text.removeprefix("-").isdigit()):
         raise ValueError(f"expected the number of a node, got {text[:60]!r}; write the model again")

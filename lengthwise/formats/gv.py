@@ -10,11 +10,11 @@ from lengthwise.formats.dot import DOT, escaped_symbol, escaped_text
 
 @FORMATS.register("gv")
 class GV(DOT):
-    r"""DOT for pictures; it is read as `DOT` is.
+    r"""DOT for pictures, which is read as `DOT` is.
 
-    Symbols that lead from one state to the same other one share an edge, whose label is wrapped. States are named q0,
-    q1, ..., so that they are not confused with answers that are numbers. An automaton's rejecting sinks are left out,
-    and the graph's label says so; readers of DOT add them again.
+    Symbols that lead from one state to another share an edge with a wrapped label. States are named q0, q1, ..., so
+    that they are not confused with answers that are numbers. An automaton's rejecting sinks are omitted, and the
+    graph's label lists them; readers of DOT add them again.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
@@ -32,7 +32,7 @@ class GV(DOT):
     def write(machine: LabeledMachine) -> str:
         """Return a graph, a line for each state and each pair of states with symbols between them."""
         answers = machine.answer_names()
-        # Readers complete an automaton with a sink that rejects; they cannot know the answer of another one.
+        # Readers complete an automaton with a rejecting sink, but cannot know the answer of any other machine's sink.
         sinks = find_sinks(machine.machine, machine.classes) if machine.is_automaton else []
         lines = ["digraph machine {", "    rankdir=LR;"]
         if sinks:
@@ -55,7 +55,7 @@ class GV(DOT):
 
 
 def _labels(symbols: Sequence[str]) -> list[str]:
-    """Return one label for all symbols, in lines; one for each symbol if the reader would not tell them apart."""
+    """Return one label for all symbols, in lines, or one for each symbol if a reader could not separate them."""
     separate = [escaped_symbol(symbol) for symbol in symbols]
     if len(separate) == 1:
         return separate

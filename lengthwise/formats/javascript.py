@@ -62,7 +62,7 @@ _TEMPLATE = """\
 class JavaScript(Format):
     """A file for ``require`` and for ``<script>``: ``classify``, ``step``, ``answer`` and ``selfTest``; written only.
 
-    Without ``require`` they are those of a global object, which is named ``machine`` unless notes say otherwise.
+    Without ``require``, these are functions of a global object, named ``machine`` unless notes give another name.
     """
 
     suffixes = (".js", ".cjs")
@@ -71,12 +71,12 @@ class JavaScript(Format):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """A module."""
+        """Return a module."""
         return JavaScript.write_annotated(machine, notes_on(machine))
 
     @classmethod
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
-        """A module with the name of the notes; their strings are its test."""
+        """Return a module with the name of the notes; their strings are its test."""
         num_states = machine.machine.num_states
         bits = next(bits for bits in (8, 16, 32) if num_states <= 1 << bits)
         comments = [f"{cls.comment}{line}" for line in notes._replace(tests=()).lines()]
@@ -94,5 +94,5 @@ class JavaScript(Format):
 
 
 def _json(content: Any) -> str:
-    """JSON that ends no script of a page."""
+    """Return JSON that cannot end a script of a page."""
     return json.dumps(content).replace("</", "<\\/")

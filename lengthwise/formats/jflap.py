@@ -1,4 +1,4 @@
-"""The XML of JFLAP, which Automatarium and other tools for teaching read, too."""
+"""The XML of JFLAP, which Automatarium and other tools for teaching also read."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,16 +13,16 @@ from lengthwise.formats.limits import MAX_NAME, check_names, check_table, check_
 
 SPACING = 120
 COLUMNS = 6
-"""States are laid out in rows."""
+"""The distance between states in a drawing, and the number of states in a row."""
 
 EMPTY_SIGNS = ("λ", "ε")
-"""What JFLAP shows for the empty string, by its setting; a symbol of this name cannot be written."""
+"""JFLAP's signs for the empty string, by its setting; a symbol of this name cannot be written."""
 
 _OF_STATE = {"fa": ("final",), "moore": ("output",), "mealy": ()}
-"""Parts of a state that mark its answer, by type."""
+"""Parts of a state that mark its answer, by type of machine."""
 
 _ATTRIBUTES = {"state": {"id", "name"}}
-"""Known attributes of each part; a name is only shown."""
+"""The known attributes of each part; a name is only shown."""
 
 _DECORATIONS = ("x", "y", "label", "note", "controlx", "controly")
 """Positions and comments, which do not change the machine."""
@@ -30,11 +30,11 @@ _DECORATIONS = ("x", "y", "label", "note", "controlx", "controly")
 
 @FORMATS.register("jflap")
 class JFLAP(ReadableFormat):
-    """JFLAP: type fa for automata, moore for other machines; mealy is read, too.
+    """JFLAP: type fa for automata, moore for other machines; type mealy can also be read.
 
-    Symbols are single characters. An edge of an automaton that reads several is split into edges of one, and one may
-    read nothing, λ or ε; in other machines both are rejected. An automaton may have several initial states. Parts of
-    the file that are not known are rejected, and so is a document type.
+    Symbols are single characters. An edge of an automaton with several characters is split into edges with one each.
+    An edge may read nothing, λ or ε. In other machines both are rejected. An automaton may have several initial states.
+    Unknown parts of the file are rejected, and so is a document type.
 
     Example:
         >>> edge = "<transition><from>0</from><to>0</to><read>ab</read></transition>"
@@ -49,7 +49,7 @@ class JFLAP(ReadableFormat):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """An automaton or a Moore machine, its states in rows."""
+        """Return an automaton or a Moore machine, with its states in rows."""
         structure = ElementTree.Element("structure")
         _add(structure, "type", "fa" if machine.is_automaton else "moore")
         automaton = ElementTree.SubElement(structure, "automaton")
@@ -76,7 +76,7 @@ class JFLAP(ReadableFormat):
 
     @staticmethod
     def read(text: str) -> LabeledMachine:
-        """The machine of a structure."""
+        """Return the machine of a structure."""
         check_text(text)
         structure = _structure(text)
         _check_parts(structure, ("type", "automaton", "state", "transition", *_DECORATIONS), once=("type", "automaton"))
@@ -117,7 +117,7 @@ class JFLAP(ReadableFormat):
 
 
 def _structure(text: str) -> ElementTree.Element:
-    """The XML tree, of a text without a document type: entities that it defines can be larger than any memory."""
+    """Return the XML tree of a text without a document type, whose entities could expand beyond any memory."""
     builder, parser = ElementTree.TreeBuilder(), expat.ParserCreate()
 
     def reject_document_type(*_: object) -> None:
@@ -157,7 +157,7 @@ def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Seque
 
 
 def _names(states: Iterable[ElementTree.Element]) -> list[str]:
-    """The ids of the states, in their order."""
+    """Return the ids of the states, in their order."""
     names: dict[str, None] = {}
     for state in states:
         name = state.get("id", "")
@@ -170,7 +170,7 @@ def _names(states: Iterable[ElementTree.Element]) -> list[str]:
 def _edges(
     transitions: Sequence[ElementTree.Element], draft: Draft, num_states: int, *, is_split: bool
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Source, symbol, target and output of each edge; one of several symbols passes through states of its own."""
+    """Yield source, symbol, target and output of each edge; several symbols pass through new states between."""
     prefixes: dict[tuple[str, str], str] = {}
     symbols: set[str] = set()
     for edge in transitions:
@@ -193,16 +193,16 @@ def _edges(
         symbols.update(read)
         before = source
         for symbol in read[:-1]:
-            # Edges that begin alike share these states, whose names are short, however much was read.
+            # Edges that begin alike share these states. Their names are short, however long the text of an edge is.
             after = prefixes.setdefault((before, symbol), f"\n{len(prefixes)}")
             yield before, symbol, after, ""
             before = after
-        check_table(num_states + len(prefixes) + 1, len(symbols))  # and a sink
+        check_table(num_states + len(prefixes) + 1, len(symbols))  # one more state for a sink
         yield before, read[-1:], target, "" if is_split else _text(edge, "transout")
 
 
 def _text(element: ElementTree.Element, name: str) -> str:
-    """The text of a part, without spaces around it unless it is a single one."""
+    """Return the text of a part without surrounding spaces; a single space is kept as a symbol."""
     text = element.findtext(name) or ""
     return text if len(text) == 1 and text.isprintable() else text.strip()
 

@@ -21,7 +21,7 @@ _DECORATIONS = (*_NOTES, "name", "description", "comment")
 """Entries that do not change an automaton's language."""
 
 MAX_UNNAMED = 10_000
-"""Answers that are numbered up to the largest number among them, where the file has no names."""
+"""The limit of numbered answers in a file without names, as all numbers up to the largest get one."""
 
 _OTHER_NAMES = {
     "states": ("states",),
@@ -29,19 +29,19 @@ _OTHER_NAMES = {
     "accepting": ("accepting", "accepting_states", "final_states", "finals", "final"),
     "alphabet": ("alphabet", "input_symbols", "symbols"),
 }
-"""What other tools call the initial state, the accepting ones and the symbols."""
+"""Other tools' names for the states, the initial state, the accepting ones and the symbols."""
 
 
 @FORMATS.register("json")
 class JSON(ReadableFormat):
     """JSON: `Transducer.to_json` with the names of the answers, in `classes`; exact.
 
-    Notes are in `about` and `tests`, which are not read.
+    Notes are in `about` and `tests`, which are ignored when reading.
 
-    Also read: `DFA.to_json`, and `states`, `alphabet`, `initial`, `accepting` and `transitions`, these as triples
-    (state, symbol, state) or by state and symbol, as PySimpleAutomata and automata-lib name them; the symbol of an edge
-    that reads nothing is empty. What FlexFringe writes is read as `flexfringe_machine` describes. An object that
-    repeats a key or has other entries is rejected.
+    Other contents can also be read: `DFA.to_json`; `states`, `alphabet`, `initial`, `accepting` and `transitions` under
+    the names of PySimpleAutomata and automata-lib; and FlexFringe's, as `flexfringe_machine` describes. Transitions are
+    triples (state, symbol, state), or listed by state and symbol; an empty symbol reads nothing. An object that repeats
+    a key or has other entries is rejected.
 
     Example:
         >>> JSON.read('{"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [1], "start": 0}').classes
@@ -52,18 +52,18 @@ class JSON(ReadableFormat):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """An object on one line."""
+        """Return an object on one line."""
         return json.dumps({"classes": list(machine.classes), **machine.machine.to_json()}) + "\n"
 
     @classmethod
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
-        """An object on one line, with notes in entries of their own."""
+        """Return an object on one line, with notes in separate entries."""
         tests = [{"string": list(string), "answer": answer or None} for string, answer in notes.tests]
         return json.dumps({**json.loads(cls.write(machine)), "about": list(notes.about), "tests": tests}) + "\n"
 
     @staticmethod
     def read(text: str) -> LabeledMachine:
-        """The machine of an object."""
+        """Return the machine of an object."""
         check_text(text)
         content = strict_json_loads(text)
         if not isinstance(content, dict):
@@ -108,7 +108,7 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
 
 
 def _named(content: Mapping[str, Any]) -> LabeledMachine:
-    """The automaton of states with names."""
+    """Return the automaton of named states."""
     known = {"transitions", *_DECORATIONS, *(name for names in _OTHER_NAMES.values() for name in names)}
     if unknown := [name for name in content if name not in known]:
         raise ValueError(
@@ -141,7 +141,7 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
 
 
 def set_initial_states(draft: Draft, initial: Sequence[str], declared: Sequence[str]) -> None:
-    """Let an automaton begin in one state, or in a new one from which edges that read nothing lead to several."""
+    """Let an automaton begin in one state, or in several by edges that read nothing from a new one."""
     if len(initial) == 1:
         draft.set_start(initial[0])
         return
@@ -169,12 +169,12 @@ def _edges(transitions: Any) -> Iterable[tuple[str, str, str]]:
 
 
 def _names_of_states(states: Any) -> list[str]:
-    """The names of states, of which there may be one, without a list."""
+    """Return the names of states, given a list or a single state."""
     return [str(state) for state in (states if isinstance(states, list) else [states])]
 
 
 def _names_of_all(content: Mapping[str, Any], entry: str) -> list[str]:
-    """The names in a list of states or symbols; 1 and "1" would be two of one name."""
+    """Return the names in a list of states or symbols; 1 and "1" would get the same name and are rejected."""
     names, what = _entry(content, entry), "symbols" if entry == "alphabet" else "states"
     if not isinstance(names, list) or len(set(map(str, names))) < len(set(map(repr, names))):
         raise ValueError(f"{entry}: expected a list of {what} that have names of their own, got {str(names)[:60]}")
@@ -195,7 +195,7 @@ def _listed(content: Mapping[str, Any]) -> str:
 
 
 def _is_table(content: Any) -> bool:
-    """Whether it is a list of lists of whole numbers."""
+    """Return whether the content is a list of lists of whole numbers."""
     return isinstance(content, list) and bool(content) and all(_are_numbers(row) for row in content)
 
 

@@ -1,17 +1,17 @@
-"""Bounds of what a machine's file may hold, so that reading it takes less than a gigabyte."""
+"""Limits for the content of a machine's file, so that reading it takes less than a gigabyte."""
 
 from collections.abc import Iterable
 
 from lengthwise.automata.semiautomaton import MAX_TRANSITIONS
 
 MAX_CHARACTERS = 20_000_000
-"""The longest text of a machine, in characters; parsed JSON or XML takes about twenty times as many bytes."""
+"""The largest number of characters in a text; parsed JSON or XML takes about twenty times as many bytes."""
 
 MAX_NAMED_STATES = 200_000
-"""The most states with names that are kept while a file is read, about a kilobyte each."""
+"""The largest number of named states that are kept while a file is read, about a kilobyte each."""
 
 MAX_NAME = 10_000
-"""The longest name of a symbol, a state or an answer, in characters."""
+"""The largest number of characters in the name of a symbol, a state or an answer."""
 
 
 def check_text(text: str) -> None:

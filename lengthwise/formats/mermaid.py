@@ -8,7 +8,7 @@ from lengthwise.formats.base import FORMATS, Format
 class Mermaid(Format):
     """Mermaid's `stateDiagram-v2`; written only.
 
-    Accepting states lead to the end mark; states of other machines have their answers below their names.
+    Accepting states lead to the end mark. States of other machines have their answers below their names.
 
     Example:
         >>> import numpy as np
@@ -32,7 +32,7 @@ class Mermaid(Format):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """A diagram; symbols that lead from one state to another share an arrow."""
+        """Return a diagram; symbols that lead from one state to another share an arrow."""
         answers = machine.answer_names()
         lines = ["stateDiagram-v2", f"    [*] --> s{machine.machine.start}"]
         if not machine.is_automaton:
@@ -48,5 +48,5 @@ class Mermaid(Format):
 
 
 def _escaped(text: str) -> str:
-    """Characters that Mermaid may read as its own, as numbers."""
+    """Return a text in which characters with a meaning in Mermaid are numbers."""
     return "".join(c if c.isalnum() or c in "_-. " else f"#{ord(c)};" for c in text)

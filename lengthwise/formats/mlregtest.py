@@ -12,18 +12,18 @@ from lengthwise.formats.att import ATT, att_rows
 
 
 def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
-    r"""The smallest automaton of a language of MLRegTest, as its repository has it in `src/fstlib/att_format`.
+    r"""Return the smallest automaton of a language of MLRegTest, whose repository has it in `src/fstlib/att_format`.
 
-    The files are AT&T's text of acceptors that OpenFst keeps as transducers: ``source target symbol symbol`` for each
-    edge, the second symbol the same as the first, and final states alone on their lines. Edges that are missing lead to
-    a sink that rejects. Symbols are those of the edges, sorted; an `alphabet` names them where a language forbids one
-    everywhere, so that no edge has it. The classes of complements, of which there are no files, are ``.complement()``.
+    The files are AT&T's text of acceptors that OpenFst stores as transducers. Each edge is ``source target symbol
+    symbol``, with equal symbols, and final states are alone on their lines. Missing edges lead to a rejecting sink.
+    Symbols are the symbols of the edges, sorted. If a language forbids a symbol everywhere, so that no edge has it, an
+    `alphabet` must name all symbols. The classes of complements have no files; they are ``.complement()``.
 
     ``make_task("dfa", **read_mlregtest(path).to_json())`` is the task. The data sets of MLRegTest are not read: strings
     are drawn as for every recognition task, with near misses, at any length.
 
     Raises:
-        ValueError: the file is missing, not UTF-8, or holds no such automaton; the alphabet lacks a symbol of it.
+        ValueError: the file is missing, not UTF-8, or not such an automaton; the alphabet lacks a symbol of it.
 
     Source: MLRegTest (JMLR 25(283), 2024), the automata of its repository.
     """
@@ -41,7 +41,7 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
 
 
 def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
-    r"""`read_mlregtest` of the text of a file.
+    r"""Return the result of `read_mlregtest` for the text of a file.
 
     Raises:
         ValueError: as `read_mlregtest`.
@@ -65,7 +65,7 @@ def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
 
 
 def _over(language: DFA, symbols: tuple[str, ...]) -> DFA:
-    """The same language over these symbols, in this order; new ones lead to a sink that rejects."""
+    """Return the same language over these symbols, in this order; new ones lead to a rejecting sink."""
     sink = language.num_states
     table = np.full((sink + 1, len(symbols)), sink)
     for column, symbol in enumerate(symbols):

@@ -1,4 +1,4 @@
-"""What a file says besides its machine: where it comes from, and strings with their answers to test it by."""
+"""Notes in a machine's file: its origin, and strings with their answers as a test."""
 
 import json
 from collections.abc import Sequence
@@ -10,17 +10,18 @@ import numpy as np
 from lengthwise.automata.labeled import LabeledMachine
 
 NUM_TESTS = 20
+"""The number of strings with answers in the notes."""
 
 
 class Notes(NamedTuple):
-    """A name for the machine, sentences about it, and strings with their answers; no answer is an empty name."""
+    """A name for the machine, sentences about it, and strings with their answers, empty if a string has none."""
 
     name: str
     about: tuple[str, ...]
     tests: tuple[tuple[tuple[str, ...], str], ...]
 
     def lines(self) -> list[str]:
-        """The notes as lines of printable ASCII."""
+        """Return the notes as lines of printable ASCII."""
         lines = [json.dumps(sentence)[1:-1] for sentence in self.about]
         for string, answer in self.tests:
             text = "".join(string) if all(len(symbol) == 1 for symbol in string) else list(string)
@@ -29,7 +30,7 @@ class Notes(NamedTuple):
 
 
 def notes_on(machine: LabeledMachine, name: str = "machine", about: Sequence[str] = ()) -> Notes:
-    """Notes with twenty strings: shortest ones into up to ten states, and random ones of 1, 2, 3, ... symbols.
+    """Return notes with twenty strings: shortest ones into up to ten states, then random ones of 1, 2, 3, ... symbols.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa

@@ -11,11 +11,10 @@ _ALPHABET = "alphabet: "
 
 @FORMATS.register("regex")
 class Regex(ReadableFormat):
-    """A regular expression on the first line, as `dfa_from_regex` reads it.
+    """A regular expression on the first line, in the syntax of `dfa_from_regex`.
 
-    A second line, ``alphabet: abc``, gives the symbols where they are not just those that the expression names, sorted.
-    Lines after the first that begin with ``#`` say nothing of the machine.
-    States without an answer count as rejecting.
+    A second line, ``alphabet: abc``, lists the symbols, by default the symbols that the expression names, sorted. Later
+    lines that begin with ``#`` are comments. States without an answer count as rejecting.
 
     Example:
         >>> Regex.write(Regex.read("(a|b)*"))
@@ -28,30 +27,30 @@ class Regex(ReadableFormat):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """An expression found by state elimination."""
+        """Return an expression, computed by state elimination."""
         dfa = machine.dfa()
         for symbol in dfa.symbols:
             if not symbol.isprintable():
                 raise ValueError(f"expected symbols that can be printed, got {symbol!r}; rename it")
         pattern = regex_from_dfa(dfa)
-        # Of no strings at all, the expression is a class of all other characters, which another alphabet may have.
+        # The expression of the empty language is a class of all other characters, which another alphabet may have.
         names_all = named_symbols(pattern) == dfa.symbols and bool(dfa.minimize().accepting.any())
         alphabet = "" if names_all else f"{_ALPHABET}{''.join(dfa.symbols)}\n"
         return f"{pattern}\n{alphabet}"
 
     @classmethod
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
-        """The expression, and notes in comments after it."""
+        """Return the expression, with notes in comments after it."""
         return cls.write(machine) + "".join(f"{cls.comment}{line}\n" for line in notes.lines())
 
     @staticmethod
     def read(text: str) -> LabeledMachine:
-        """The smallest automaton of the expression."""
+        """Return the smallest automaton of the expression."""
         return labeled_dfa(dfa_from_regex(*pattern_and_alphabet(text)))
 
 
 def pattern_and_alphabet(text: str) -> tuple[str, str | None]:
-    """The expression of a file, and the symbols, where the file gives them."""
+    """Return the expression of a file, and its symbols or None."""
     pattern, *others = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     others = [line for line in others if not line.startswith("#")]
     if len(others) > 1 or not all(line.startswith(_ALPHABET) for line in others):

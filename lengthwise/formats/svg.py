@@ -13,5 +13,5 @@ class SVG(Format):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """Circles for states, arcs for transitions."""
+        """Return circles for states and arcs for transitions."""
         return machine_svg(machine.machine, machine.classes)
