@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 from lengthwise.registry import lazy_names
 from lengthwise.version import __version__
 
-if os.name != "posix":  # said here once, instead of "No module named 'fcntl'" by whatever is imported first
+if os.name != "posix":  # once here, so that the first import does not fail with "No module named 'fcntl'"
     raise ImportError(
         "lengthwise: expected a POSIX system, as Linux is, with locks on files (fcntl), forkserver and resource, got "
         f"{os.name!r}; on Windows, use the Windows Subsystem for Linux"
     )
 
+# Imported on first use, so that `import lengthwise` loads neither torch nor any other large package.
 _HOME = {
     "TASKS": "lengthwise.tasks.base",
     "MODELS": "lengthwise.models.base",
@@ -71,5 +72,5 @@ __getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:
-    """What tab completion offers."""
+    """Return the names that tab completion offers."""
     return __all__

@@ -1,22 +1,22 @@
-"""What tasks, models and training agree on."""
+"""Conventions that tasks, models and training share."""
 
 IGNORE = -100
-"""Target of an unsupervised position (integer targets; NaN in float targets)."""
+"""The target of an unsupervised position, for integer targets; float targets use NaN."""
 
 PAD = -1
-"""Input id of "no symbol": legal only for models that accept pads (`lengthwise.models.capabilities.AcceptsPads`)."""
+"""The input id of "no symbol", for models that accept pads (`lengthwise.models.capabilities.AcceptsPads`) only."""
 
 SEP, BAR = 0, 1
-"""In problems that are written as strings: the ids of ``<sep>``, which ends one, and of ``|``, between its parts."""
+"""The ids of ``<sep>``, which ends a problem that is written as a string, and of ``|``, between its parts."""
 
 NUM_SPECIAL = 2
-"""In such problems letters and integers have the ids that follow: integer n is symbol ``NUM_SPECIAL + n``."""
+"""The number of ids before letters and integers in such problems: integer n is symbol ``NUM_SPECIAL + n``."""
 
 
 class Diverged(RuntimeError):
-    """A state, a loss or a gradient is no longer finite, although all that it was computed from was.
+    """A state, a loss or a gradient became infinite or NaN, although all numbers that it depends on were finite.
 
-    `step`: the first symbol of a string, counted from 1, whose state is not finite; None where there is no such thing.
+    `step` is the first symbol of a string, counted from 1, whose state is not finite, or None for a loss or a gradient.
     """
 
     def __init__(self, message: str, step: int | None = None) -> None:
@@ -28,4 +28,4 @@ class Diverged(RuntimeError):
 
 
 class Tie(ArithmeticError):
-    """The largest logit is not one alone, or logits are no numbers: nothing says which symbol is next."""
+    """The largest logit is tied, or a logit is NaN, so that the next symbol is undefined."""

@@ -1,7 +1,7 @@
-"""Devices: which one a net computes on, what it is called in results, and how numbers get there.
+"""Devices: the device of a net's computation, its name in results, and transfers to it.
 
 Batches, noise and initial weights are drawn on the CPU, whose generators give the same numbers everywhere, and then
-moved. Results on another device may differ in the last bits: sums have another order there.
+moved. Results on other devices may differ in the last bits, because sums have another order there.
 """
 
 import os
@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
-"""`auto`: CUDA where there is one, else MPS, else the CPU."""
+"""`auto` is CUDA if available, else MPS, else the CPU."""
 
 Precision = Literal["float32", "bfloat16"]
-"""What products of matrices are computed in; `bfloat16` is torch's autocast, weights and sums stay float32."""
+"""The precision of matrix products; `bfloat16` is torch's autocast, in which weights and sums stay float32."""
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -28,17 +28,17 @@ AUTOCAST = ("cpu", "cuda", "mps")
 """Kinds of devices on which torch can lower the precision of products."""
 
 VARIABLE = "LENGTHWISE_DEVICE"
-"""The environment variable that names the device where nothing else does."""
+"""The environment variable that names the default device."""
 
 READS_AT_ONCE = ("cpu", "mps", "meta")
-"""Devices on which a check may wait for its numbers, or has to; others assert by themselves, when they get there."""
+"""Devices on which a check may, or must, wait for its numbers. On others, the device asserts later, by itself."""
 
 
 def find_device(name: str) -> torch.device:
-    """The device of that name.
+    """Return the device with this name.
 
     Raises:
-        ValueError: there is no such name, or no such device on this machine.
+        ValueError: the name is unknown, or this machine lacks such a device.
 
     Example:
         >>> find_device("cpu")
@@ -58,7 +58,7 @@ def find_device(name: str) -> torch.device:
 
 
 def default_device() -> torch.device:
-    """That of the environment variable `LENGTHWISE_DEVICE`, which workers inherit, else the CPU."""
+    """Return the device of the environment variable `LENGTHWISE_DEVICE`, which workers inherit, or the CPU."""
     try:
         return find_device(os.environ.get(VARIABLE, "cpu"))
     except ValueError as problem:
@@ -66,40 +66,40 @@ def default_device() -> torch.device:
 
 
 def describe_device(device: torch.device) -> str:
-    """What a number depends on: the kind of device, and which one it is."""
+    """Return the kind and the model of a device, on which the bits of results depend."""
     if device.type == "cuda":
         return f"cuda ({torch.cuda.get_device_name(device)})"
     return f"{device.type} ({platform.machine()})"
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where a model's parameters are, or else its buffers; the CPU where it has neither."""
+    """Return the device of a model's parameters, or else of its buffers; the CPU if it has neither."""
     for tensor in chain(model.parameters(), model.buffers()):
         return tensor.device
     return torch.device("cpu")
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """The same numbers on a device; to CUDA from pinned memory, while the CPU goes on."""
+    """Return the same numbers on a device. Pinned memory lets the CPU continue during a transfer to CUDA."""
     if device.type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
 
 def on_device_assert(condition: Tensor, sentence: str) -> None:
-    """Let the device of a condition stop the program with the sentence unless it is true everywhere.
+    """Let the device stop the program with the sentence unless a condition is true everywhere.
 
-    Nothing waits for it. For devices other than those in `READS_AT_ONCE`.
+    The program does not wait for the result. Meant for devices outside of `READS_AT_ONCE`.
     """
     torch._assert_async(condition.all(), sentence)
 
 
 @contextmanager
 def computing_in(precision: Precision, device: torch.device) -> Iterator[None]:
-    """Within it, products of matrices are computed in this precision.
+    """Compute products of matrices in this precision inside the context.
 
-    Those inside of cuDNN's recurrences and convolutions are float32 in both, where torch by default has TF32, of 11
-    bits.
+    Products inside of cuDNN's recurrences and convolutions are float32 for both; torch's default for them is TF32, with
+    11 bits.
     """
     products: Any = nullcontext() if precision == "float32" else torch.autocast(device.type, dtype=torch.bfloat16)
     with products, _without_tf32() if device.type == "cuda" else nullcontext():
@@ -117,14 +117,14 @@ def _without_tf32() -> Iterator[None]:
 
 
 def lowers_precision() -> bool:
-    """Whether products of matrices are computed in less than float32 here: within `computing_in("bfloat16", ...)`."""
+    """Return whether products are below float32 here, as they are inside of `computing_in("bfloat16", ...)`."""
     return any(torch.is_autocast_enabled(kind) for kind in AUTOCAST)
 
 
 def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """A function of tensors that is computed in float32 also within `computing_in("bfloat16", ...)`.
+    """Make a function of tensors compute in float32, also inside of `computing_in("bfloat16", ...)`.
 
-    Recurrences are: what a step rounds, all later ones go on from.
+    Recurrences need this, as all later steps continue from the rounding error of each step.
     """
 
     @wraps(function)
@@ -142,13 +142,13 @@ def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Resu
 
 
 def check_arithmetic() -> None:
-    """Reject settings of torch and of its environment by which numbers are not those of float32 on a CPU.
+    """Reject settings of torch and of its environment that change float32 arithmetic on a CPU.
 
-    Certificates are about these, and a run's settings, by which it is named, say nothing of others.
+    Certificates are about this arithmetic, and a run is named by its settings, which do not include others.
     """
     try:
         precision = torch.get_float32_matmul_precision()
-    except RuntimeError:  # where backends were given precisions of their own
+    except RuntimeError:  # torch refuses to answer if backends have different precisions
         precision = "mixed"
     if precision != "highest":
         raise ValueError(
@@ -178,7 +178,7 @@ def check_arithmetic() -> None:
 
 @contextmanager
 def on_cpu(model: nn.Module) -> Iterator[None]:
-    """Within it, the model is on the CPU, for what only that can do."""
+    """Move a model to the CPU inside the context, for work that only a CPU can do."""
     device = device_of(model)
     model.cpu()
     try:

@@ -1,6 +1,6 @@
-"""What a notebook shows of an object: cards and small charts as self-contained HTML, for light and dark pages.
+"""Notebook displays of objects: cards and small charts as self-contained HTML, for light and dark pages.
 
-Text and lines have the color of the text around them, so that no style sheet and no script is needed.
+Text and lines have the color of the surrounding text, so neither style sheets nor scripts are needed.
 """
 
 import csv
@@ -14,19 +14,21 @@ from html import escape
 from typing import NamedTuple
 
 NOTHING = "-"
-"""Stands where nothing was measured."""
+"""The sign for a value that was not measured."""
 
 ACCENT = "#3b7dd8"
+"""The color of curves and of the edge of a card, readable on light and dark pages."""
 
 WIDTH, HEIGHT = 460, 190
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 12.0, 10.0, 34.0
-"""A chart, and its margins, in pixels."""
+"""The size of a chart and its margins, in pixels."""
 
 MAX_TICKS = 7
+"""The largest number of labeled lengths on an axis."""
 
 
 class Plotted(NamedTuple):
-    """An accuracy at a length, its interval, and what the best constant answer scores there."""
+    """An accuracy at a length, its interval, and the score of the best constant answer there."""
 
     length: int
     accuracy: float
@@ -36,7 +38,7 @@ class Plotted(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """Control characters as Python writes them: no XML holds them, and a terminal does as they say.
+    """Return a text with control characters as Python escapes: XML cannot contain them, and terminals obey them.
 
     Example:
         >>> printable("two\\nlines")
@@ -67,7 +69,7 @@ def _inert(cell: object) -> object:
 
 
 def literal(text: str) -> str:
-    """Text of which nothing is read as Markdown or HTML, by any reader: what is no markup stays as it is.
+    """Return a text that Markdown and HTML readers show unchanged; only characters that act as markup are escaped.
 
     Example:
         >>> print(literal("regex pattern=(a*b)* d_model=8 x < 1"), literal("<b>__a__"), literal("[a](b)"))
@@ -88,11 +90,11 @@ _MARKUP = [
         (r"\s*[\n\r]\s*", " "),
     )
 ]
-"""What is read as markup, and how it is written: underscores inside words are none, nor brackets with no link after."""
+"""Patterns of markup and their escapes. Underscores inside words are not markup, nor are brackets without a link."""
 
 
 def spelled(string: Sequence[str], symbols: Sequence[str] = ()) -> str:
-    """The symbols of a string one after another, with spaces between them where some, or others, are words.
+    """Return the symbols of a string in a row, with spaces between them if any symbol is a word.
 
     Example:
         >>> spelled(("a", "b")), spelled(("login", "view")), spelled(("a", "b"), symbols=("a", "b", "ab"))
@@ -102,7 +104,7 @@ def spelled(string: Sequence[str], symbols: Sequence[str] = ()) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """A number of things.
+    """Return a number and a noun in singular or plural.
 
     Example:
         >>> counted(1, "state"), counted(1_200, "state")
@@ -112,7 +114,9 @@ def counted(count: int, what: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage, cut (never rounded) to two decimals; only exactly 1 is "100 %", only exactly 0 "0 %".
+    """Return a fraction as a percentage, cut (not rounded) to two decimals.
+
+    Only exactly 1 is "100 %", and only exactly 0 is "0 %", so that a rare mistake never looks like none at all.
 
     Example:
         >>> percent(1.0), percent(0.99996), percent(1 - 1e-15), percent(0.57), percent(0.00001), percent(0.0)
@@ -128,7 +132,7 @@ def percent(share: float) -> str:
 
 
 def card(title: str, pairs: Iterable[tuple[str, str]], *parts: str, accent: str = ACCENT) -> str:
-    """A framed title, terms and what they are, and parts that are HTML; all else is escaped.
+    """Return a framed title, pairs of a term and its value, and parts in HTML; all else is escaped.
 
     Example:
         >>> card("<b>", [("length", "41")]).count("<b>"), "&lt;b&gt;" in card("<b>", [])
@@ -149,7 +153,7 @@ def card(title: str, pairs: Iterable[tuple[str, str]], *parts: str, accent: str 
 
 
 def accuracy_svg(points: Sequence[Plotted], *, is_joined: bool) -> str:
-    """Accuracy against length on a logarithmic axis, with 95 % intervals; dashed, the best constant answer.
+    """Return a chart of accuracy by length on a logarithmic axis, with 95 % intervals and a dashed baseline.
 
     Example:
         >>> accuracy_svg([Plotted(41, 1.0, 0.985, 1.0, 0.5)], is_joined=True).count("<circle")
@@ -208,7 +212,7 @@ def _dot(x: float, y: float, point: Plotted) -> str:
 
 
 def _ticks(low: int, high: int) -> list[int]:
-    """Round lengths between two, the two themselves where there is none; about as many as have room.
+    """Return round lengths between two, as many as fit, or the two themselves if no round length is between.
 
     Example:
         >>> _ticks(41, 500), _ticks(41, 43), _ticks(1, 100_000)

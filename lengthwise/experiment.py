@@ -1,4 +1,4 @@
-"""What an experiment is: cells of runs, how each run is measured, and what the paper reports for the cell."""
+"""The contract of an experiment: cells of runs, the measurement of each run, and the paper's entry for each cell."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,16 +12,16 @@ from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 from lengthwise.tasks.base import SymbolTask
 
 Scale = Literal["smoke", "small", "paper"]
-"""`small`: what a laptop does. `smoke`: seconds; its numbers say nothing. `paper`: the paper's own sizes and steps,
-where an experiment re-runs a paper's; those of our own protocol have no larger size and reject it."""
+"""`small` fits a laptop. `smoke` takes seconds, and its numbers have no meaning. `paper` has the paper's own sizes and
+steps; experiments of our own protocol have no larger size and reject it."""
 
 SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (128, 8)), structured=((20, 4),))
 
 
 class Printed(NamedTuple):
-    """An entry as a paper prints it, the protocol in a sentence, and its lengths, where they are not those scored.
+    """An entry as a paper prints it, the protocol in a sentence, and its lengths if they differ from the scored ones.
 
-    `is_above_chance`: 0 is what the best constant answer scores, 1 is right.
+    `is_above_chance`: the scale has 0 for the best constant answer and 1 for a perfect one.
     """
 
     entry: str
@@ -33,10 +33,11 @@ class Printed(NamedTuple):
 class Cell(NamedTuple):
     """One entry of a table: the same configuration over several seeds, or seeds and rates.
 
-    `published` is the paper's entry, as printed; `window` the lengths scored, where they are not the whole dense range;
-    `task` the one of its runs' `other_tasks` that is scored, where it is not the task that they learned; `part` the
-    name of the matrix that the cell stands in, where an experiment has several; `printed` what several papers
-    print, each by a protocol of its own.
+    - `published`: the paper's entry, as printed.
+    - `window`: the scored lengths, if they are not the whole dense range.
+    - `task`: the scored one of the runs' `other_tasks`, if it is not the learned task.
+    - `part`: the name of the cell's matrix, if an experiment has several.
+    - `printed`: the entries of several papers, each with its own protocol.
     """
 
     row: str
@@ -50,27 +51,26 @@ class Cell(NamedTuple):
 
 
 class Experiment(NamedTuple):
-    """Cells to be filled, how their runs are measured, and what a reader has to know to compare the numbers.
+    """Cells to fill, the measurement of their runs, and the facts that a reader needs to compare the numbers.
 
-    `about`: what the page shows, in one to three sentences; `headline`: what came out of it at `headline_scale`, with
-    fields for numbers (`lengthwise.report.tables.headline`);
-    `notes`: how the setting differs from the paper's, and what else its numbers need.
-    `scored`: the lengths that count, those at which every class can occur (`"balanced"`) or all (`"legal"`); or, where
-    answers are numbers, their squared `"error"`; or, of language models, the `"perplexity"` of chunks; or what
-    it cost to reach a level (`"attempts"`); or, of the recipes that a cell searches, the run whose final training loss
-    is lowest (`"search"`).
-    `fit`: a length, one of the plan's long ones, and the accuracy that every run of a cell has to reach at it; where
-    one does not, the cell is marked: how it scores beyond says nothing of generalization.
-    `best_test`: show, next to final weights, the best of the tests taken while a run trains, as the paper does.
-    `compared`: pairs of columns, each of one run a seed, that are compared seed by seed in each row that has both.
-    `is_matrix`: show rows by columns, as a heat map, instead of a line for each cell.
-    `needs`: the device, data and time that its runs take, where these are no laptop's: sentences, printed before they
-    start.
-    `lacks`: what has to be given before its runs can be run, as a text that is not part of the package: a sentence.
-    `main`: the columns of the page's first table, where they are not the usual ones.
-    `study`: what else is computed, from the folder that holds the runs, or from none where there are no cells. The page
-    of a study (`lengthwise.report.pages.study`) shows what it returns.
-    `needs_weights`: the study looks into the nets, so that recorded results do not stand for runs.
+    - `about`: the contents of the page, in one to three sentences.
+    - `headline`: the result at `headline_scale`, with fields for numbers (`lengthwise.report.tables.headline`).
+    - `notes`: differences between this setting and the paper's, and other conditions of the numbers.
+    - `scored`: the lengths that count, all at which every class can occur (`"balanced"`) or all legal ones
+      (`"legal"`); for answers that are numbers, the squared `"error"`; for language models, the `"perplexity"` of
+      chunks; the cost of reaching a level (`"attempts"`); or, among the recipes of a cell, the run with the lowest final
+      training loss (`"search"`).
+    - `fit`: one of the plan's long lengths, and the accuracy that every run of a cell must reach there. Other cells
+      are marked, because their scores at larger lengths do not measure generalization.
+    - `best_test`: also show the best of the tests taken during training, as the paper does.
+    - `compared`: pairs of columns with one run for each seed, compared seed by seed in each row that has both.
+    - `is_matrix`: show rows by columns, as a heat map, instead of a line for each cell.
+    - `needs`: sentences about the device, data and time of its runs if a laptop lacks them, printed before the start.
+    - `lacks`: a sentence about missing inputs of its runs, such as a text that is not part of the package.
+    - `main`: the columns of the page's first table, if they are not the usual ones.
+    - `study`: a further computation from the folder of the runs, if the experiment has any. The page of a study
+      (`lengthwise.report.pages.study`) shows its result.
+    - `needs_weights`: the study inspects the nets, so recorded results cannot replace runs.
     """
 
     title: str
@@ -92,7 +92,7 @@ class Experiment(NamedTuple):
     headline_scale: Scale = "small"
 
     def introduction(self, scale: str, headline: str = "") -> str:
-        """What a page begins with: what came out, if this is given, and what the page shows."""
+        """Return the first sentences of a page: the headline, if given, then `about`; at `smoke`, a warning first."""
         return " ".join(filter(None, [_SMOKE if scale == "smoke" else headline, self.about]))
 
     @property
@@ -102,7 +102,7 @@ class Experiment(NamedTuple):
 
     @property
     def plans(self) -> list[EvaluationPlan]:
-        """How each run is measured: of the dense range, what its cells score."""
+        """The measurement of each run, with the part of the dense range that its cells score."""
         windows: dict[str, list[tuple[int, int]]] = {}
         for cell in self.cells:
             for spec in cell.specs:
@@ -110,7 +110,7 @@ class Experiment(NamedTuple):
         return [self.plan.within(min(low for low, _ in own), max(high for _, high in own)) for own in windows.values()]
 
     def select(self, row: str | None = None, column: str | None = None) -> "Experiment":
-        """The experiment with only the cells of a row, of a column, or of both; a name of none is a ValueError."""
+        """Return the experiment with only the cells of a row, a column, or both; an unknown name is a ValueError."""
         cells = list(self.cells)
         for axis, name in (("row", row), ("column", column)):
             known = list(dict.fromkeys(getattr(cell, axis) for cell in cells))
@@ -128,9 +128,9 @@ _SMOKE = (
 
 
 class ScaledSpecs(NamedTuple):
-    """Makes the specifications of a cell at a scale: at `smoke` one seed and tiny sizes; `paper` is a ValueError.
+    """Makes the specifications of a cell at a scale: one seed and tiny sizes at `smoke`; `paper` is a ValueError.
 
-    `goal` and `budget` as in `make_spec`.
+    `goal` and `budget` are as in `make_spec`.
     """
 
     scale: Scale
@@ -150,18 +150,18 @@ class ScaledSpecs(NamedTuple):
 
 
 def with_seeds(spec: RunSpec, seeds: Iterable[int]) -> tuple[RunSpec, ...]:
-    """The same run with each of these seeds: it is validated once."""
+    """Return the same run with each of these seeds; copying validates it only once."""
     return tuple(spec._replace(seed=seed) for seed in seeds)
 
 
 def check_is_not_paper(scale: Scale, reason: str = "this experiment is our own and no paper's") -> None:
-    """Raise a ValueError with the reason if an experiment is to be run at a size that no paper has."""
+    """Raise a ValueError with the reason if an experiment is requested at a paper's size that does not exist."""
     if scale == "paper":
         raise ValueError(f"scale: {reason}; use small, the real thing, or smoke")
 
 
 def at_smoke_scale(settings: Settings, model: str) -> Settings:
-    """Settings with hardly any training, and a small model where they do not say how large it is."""
+    """Return settings with hardly any training, and with a small model unless they set its size."""
     sizes = {"d_model": 16, "num_heads": 2, "block_dim": 16}
     config, given = MODELS[model].Config, settings.get("model", {})
     small = {name: size for name, size in sizes.items() if config.uses(name, given)}
@@ -170,7 +170,7 @@ def at_smoke_scale(settings: Settings, model: str) -> Settings:
 
 
 def parse_scale(name: str) -> Scale:
-    """The scale of that name; an unknown one is a ValueError."""
+    """Return the scale of this name; an unknown one is a ValueError."""
     if name not in get_args(Scale):
         raise ValueError(f"scale: expected one of {', '.join(get_args(Scale))}, got {name!r}")
     return cast(Scale, name)

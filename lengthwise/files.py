@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all; JSON with a digest, so that a number that was changed shows."""
+"""Files that appear completely or not at all, and JSON with a digest that reveals changed numbers."""
 
 import json
 import os
@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 HOST = platform.node().replace("/", "-")[:64] or "localhost"
-"""This machine's name, as it stands in names of files: processes of two machines may have one number."""
+"""This machine's name for file names: processes of two machines may have the same number."""
 
 
 class UnreadableFile(ValueError):
-    """A path is there, but cannot be read as a file: it is protected, or is a folder, a pipe or a device."""
+    """An existing path that cannot be read as a file: it is protected, or is a folder, a pipe or a device."""
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a plain file to read bytes; what it is gets checked first, as opening a pipe waits for its writer.
+    """Open a plain file to read bytes, after a check of its kind, since opening a pipe would wait for its writer.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        UnreadableFile: it may not be read, lies in a folder that may not be entered, or is not a file.
+        FileNotFoundError: the file does not exist.
+        UnreadableFile: it may not be read, is in a folder that may not be entered, or is not a file.
     """
     try:
         mode = path.stat().st_mode
@@ -64,7 +64,7 @@ def exists(path: Path) -> bool:
 
 
 def _missing_or_unreadable(path: Path, error: OSError) -> FileNotFoundError | UnreadableFile:
-    """Tell a file that does not exist from one that cannot be read: what to do next differs."""
+    """Distinguish a missing file from an unreadable one, because the way out differs."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return FileNotFoundError(error.errno, error.strerror, str(path))
     return UnreadableFile(f"{path}: cannot be read: {error.strerror or error}; change that, or name another")
@@ -73,11 +73,11 @@ def _missing_or_unreadable(path: Path, error: OSError) -> FileNotFoundError | Un
 def write_by_rename(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
 
-    Its draft stands next to it, under a name with those of the machine and the process. A link is replaced, and what it
-    leads to stays as it is.
+    Its draft is next to it, under a name with the machine and the process, so that a rename stays on one file system.
+    A link is replaced, and its target stays as it is.
 
     Raises:
-        OSError: the file cannot be written, for a full disk say, or is no file, but a pipe or a device; the sentence
+        OSError: the file cannot be written, for example because the disk is full, or is a pipe or a device; the message
             names it.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -85,19 +85,19 @@ def write_by_rename(path: Path, content: bytes) -> None:
     draft = path.with_name(f".{path.name}.{HOST}.{os.getpid()}")
     try:
         with naming(path):
-            draft.unlink(missing_ok=True)  # of a killed process of the same number, or a link that leads elsewhere
+            draft.unlink(missing_ok=True)  # left by a killed process of the same number, or a link to another file
             with draft.open("xb") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
+                os.fsync(file.fileno())  # before the rename: a crash could otherwise leave an empty file of this name
             draft.replace(path)
     finally:
-        with suppress(OSError):  # its name may be none: what is wrong with that is said above
+        with suppress(OSError):  # the name may be invalid, for which the error above has the reason
             draft.unlink(missing_ok=True)
 
 
 def reason(error: OSError) -> str:
-    """Return what an error of the system is about, its file first, without its number."""
+    """Return the subject of a system error, its file first, without the error number."""
     if error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return error.strerror or str(error)
@@ -105,7 +105,7 @@ def reason(error: OSError) -> str:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an error of the system say which file could not be written: the error of a full disk names none."""
+    """Add the file's name to system errors on writing, as the error of a full disk does not name it."""
     try:
         yield
     except OSError as error:
@@ -113,27 +113,27 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def remove_drafts(path: Path) -> None:
-    """Remove what processes left that were killed while they wrote this file; for the one that alone may write it."""
+    """Remove drafts of killed processes for this file; only its sole writer may call this."""
     for draft in path.parent.glob(f".{path.name}.*"):
         with suppress(OSError):
             draft.unlink()
 
 
 def is_empty(folder: Path) -> bool:
-    """Whether a folder contains no files but hidden ones, such as drafts of processes that were killed."""
+    """Return whether a folder contains only hidden files, such as drafts of killed processes."""
     return not any(path.is_file() and path.name[0] != "." for path in folder.rglob("*"))
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write an object, with the digest of its content."""
+    """Write an object with the digest of its content."""
     write_by_rename(path, json_text(content).encode())
 
 
 def read_json(path: Path, way_out: str) -> dict[str, Any]:
-    """The object that `write_json` wrote; a damaged file is a ValueError that ends in `way_out`.
+    """Return the object that `write_json` wrote; a damaged file is a ValueError that ends in `way_out`.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         UnreadableFile: it may not be read, or is not a file.
         ValueError: the file is not a JSON object, or its content has changed.
     """
@@ -145,12 +145,12 @@ def read_json(path: Path, way_out: str) -> dict[str, Any]:
 
 
 def json_text(content: Mapping[str, Any]) -> str:
-    """An object as JSON, with the digest of its content."""
+    """Return an object as JSON, with the digest of its content."""
     return json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n"
 
 
 def parse_json_text(text: str) -> dict[str, Any]:
-    """The inverse of `json_text`; a text that is no JSON object, or whose content has changed, is a ValueError."""
+    """Return the object of a `json_text`; a text of another kind, or with a changed content, is a ValueError."""
     content = strict_json_loads(text)
     if not isinstance(content, dict):
         raise ValueError("expected a JSON object, got something else")
@@ -160,7 +160,7 @@ def parse_json_text(text: str) -> dict[str, Any]:
 
 
 def strict_json_loads(text: str | bytes) -> Any:
-    """Return the value of a JSON text that says everything once and in numbers that JSON has.
+    """Return the value of a JSON text without repeated keys and with finite numbers only.
 
     Raises:
         ValueError: the text is not JSON, is nested too deeply, repeats a key in an object, or contains NaN, an infinite
@@ -190,7 +190,7 @@ def strict_json_loads(text: str | bytes) -> Any:
     def whole(number: str) -> int:
         try:
             return int(number)
-        except ValueError:  # Python converts no number of more than 4,300 digits
+        except ValueError:  # Python refuses to convert more than 4,300 digits
             raise ValueError(
                 f"expected numbers that can be read, got one of {len(number):,} digits; round it"
             ) from None
@@ -206,7 +206,7 @@ def strict_json_loads(text: str | bytes) -> Any:
 
 
 def digest_of(text: str) -> str:
-    """The digest that `json_text` put into a text."""
+    """Return the digest that `json_text` put into a text."""
     return str(json.loads(text)["digest"])
 
 

@@ -1,4 +1,4 @@
-"""The most memory that this process has had at once."""
+"""The peak memory of this process."""
 
 import resource
 from pathlib import Path
@@ -7,9 +7,10 @@ STATUS = Path("/proc/self/status")
 
 
 def peak_megabytes() -> float:
-    """On Linux as its kernel counts it for the process's own memory, elsewhere what getrusage tells, there in bytes.
+    """Return the largest memory of this process so far, in megabytes.
 
-    Linux's getrusage may tell the peak of the process that started this one.
+    On Linux the kernel's status file is read, because Linux's getrusage may report the peak of the parent process.
+    Elsewhere getrusage is used, in bytes.
     """
     if not STATUS.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2

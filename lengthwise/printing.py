@@ -1,7 +1,7 @@
 """Print lines and tables: the only module that writes to standard output and standard error.
 
-Symbols, answers and names come from files that others wrote. Raw, an escape sequence in one clears the screen, and a
-line break begins a line that looks like the program's own. So all text is escaped here, at the last moment.
+Symbols, answers and names come from files of other people. Unescaped, an escape sequence in one could clear the screen,
+and a line break could begin a line that looks like the program's own. So all text is escaped here, at the last moment.
 """
 
 import sys
@@ -17,7 +17,7 @@ from lengthwise.display import printable
 
 def print_line(console: Console, text: str) -> None:
     """Print one line, with control characters escaped: neither wrapped nor colored, and brackets stay brackets."""
-    # A string would lose words such as ":bug:", which rich replaces by pictures; a Text stays as it is.
+    # As a string, words such as ":bug:" would become pictures in rich; a Text stays as it is.
     console.print(Text(printable(text)), soft_wrap=True)
 
 
@@ -32,7 +32,7 @@ def write_row(cells: Iterable[str]) -> None:
 
 
 def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    """A table without frames, or a paragraph for each line where the terminal is too narrow for its longest words."""
+    """Print a table without frames, or a paragraph for each line if the terminal is narrower than the longest words."""
     header, rows = [printable(name) for name in header], [[printable(cell) for cell in line] for line in lines]
     console.print(Text(printable(title), style="italic"))
     widths = _fitted([[name, *column] for name, *column in zip(header, *rows, strict=True)], console.width)
@@ -52,7 +52,7 @@ def print_grid(console: Console, title: str, header: Sequence[str], lines: Itera
 
 
 def _wrapped(items: Sequence[str], width: int) -> list[str]:
-    """Items in lines of a width: a line breaks between items, inside an item only where that is longer than a line.
+    """Return items in lines of a width, with breaks between items; only items longer than a line are split.
 
     Example:
         >>> _wrapped(["task parity", "mean 99.9 %", "steps 6,000"], 24)
@@ -69,10 +69,10 @@ def _wrapped(items: Sequence[str], width: int) -> list[str]:
 
 
 def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | None:
-    """Widths of columns with a space behind each: the longest cell where it fits; None if words must break.
+    """Return widths of columns with a space after each, or None if words would have to break.
 
-    Short cells such as "50.00 %" stay whole, longer ones may break between words. Free width goes to where most lines
-    break.
+    Short cells such as "50.00 %" stay whole, longer ones may break between words. Free width goes to the columns with
+    the most lines.
     """
     expected = [max(map(len, column)) for column in columns]
     minimum = [

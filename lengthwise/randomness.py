@@ -1,4 +1,4 @@
-"""Explicit random number generators, each named by a seed and what it is for."""
+"""Explicit random number generators, each named by a seed and its purpose."""
 
 import operator
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ import torch
 
 
 def generator_for(seed: int, *purpose: str | int) -> torch.Generator:
-    """A generator that depends on the seed and the purpose alone, and on no other draw.
+    """Return a generator that depends only on the seed and the purpose, not on any other draw.
 
-    The name is hashed because torch's CPU generator keeps only the low 32 bits of its seed. So there are 2^32
-    generators: of the steps of a run of 100,000 about one pair has the same one.
+    The name is hashed because torch's CPU generator keeps only the low 32 bits of its seed. So only 2^32 generators
+    exist, and among the steps of a run of 100,000 about one pair shares a generator.
 
     Raises:
-        ValueError: the seed is no whole number.
+        ValueError: the seed is not a whole number.
 
     Example:
         >>> first, again = (generator_for(0, "data", 7).initial_seed() for _ in range(2))
@@ -27,7 +27,7 @@ def generator_for(seed: int, *purpose: str | int) -> torch.Generator:
 
 
 def whole_seed(seed: object) -> int:
-    """A seed of any whole-number type as an int, so that equal seeds are one; anything else is a ValueError."""
+    """Return a seed of any whole-number type as an int, so that equal seeds are the same; others are a ValueError."""
     try:
         return operator.index(seed)  # type: ignore[arg-type]
     except TypeError:
@@ -36,9 +36,9 @@ def whole_seed(seed: object) -> int:
 
 @contextmanager
 def draws_without_generator(device: torch.device, seed: int, *purpose: str | int) -> Iterator[None]:
-    """Within it, what nets draw without a generator, as dropout does, depends on the seed and the purpose alone.
+    """Make draws without a generator inside the context, as in dropout, depend only on the seed and the purpose.
 
-    On a CPU or an NVIDIA GPU; afterwards torch goes on with its own draws.
+    This works on a CPU or an NVIDIA GPU. Afterwards torch continues with its own draws.
     """
     generators = [torch.default_generator]
     if device.type == "cuda":

@@ -1,6 +1,6 @@
-"""Registries: mappings from a public name to the member that bears it, filled by discovering a package.
+"""Registries: mappings from public names to members, filled by importing a package's modules.
 
-And names of a package that are imported when they are first used.
+The module also has lazy names of a package, which are imported on first use.
 """
 
 import importlib
@@ -43,9 +43,9 @@ def discover(package: str) -> None:
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of `package`: a name is imported from its home, a module, when it is first used.
+    """Return the `__getattr__` of a package, which imports a name from its home module on first use.
 
-    So importing a package loads neither torch nor anything else that one of its names needs.
+    So importing the package loads neither torch nor any other module that one of its names needs.
     """
 
     def get(name: str) -> Any:
@@ -57,35 +57,35 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 EXTENSIONS = "LENGTHWISE_EXTENSIONS"
-"""The environment variable that names Python files of users, whose members count as the package's, in workers, too."""
+"""The environment variable that lists users' Python files, whose members count as the package's, also in workers."""
 
 _loaded: set[Path] = set()
 
 
 def extensions() -> list[str]:
-    """The paths that `LENGTHWISE_EXTENSIONS` names, with `os.pathsep` between them, made absolute."""
+    """Return the absolute paths in `LENGTHWISE_EXTENSIONS`, which are separated by `os.pathsep`."""
     return [str(Path(name).resolve()) for name in os.environ.get(EXTENSIONS, "").split(os.pathsep) if name]
 
 
 def load_extensions(paths: Iterable[str] | None = None) -> None:
-    """Run Python files, by default those that `LENGTHWISE_EXTENSIONS` names, each once in a process.
+    """Run Python files, by default the files in `LENGTHWISE_EXTENSIONS`, each once in a process.
 
-    One that has been imported otherwise, or is the program that runs, is not run again.
+    A file that was imported otherwise, or is the running program, is not run again.
 
     Raises:
-        ValueError: there is no such file, or it raises an exception.
+        ValueError: a file does not exist, or raises an exception.
     """
     for path in map(Path, extensions() if paths is None else paths):
         if path in _loaded:
             continue
         if path.suffix != ".py" or not path.is_file():
             raise ValueError(f"{EXTENSIONS}: expected Python files, got {path}, which is none; write its path")
-        _loaded.add(path)  # before it runs: what it registers looks into registries, which load extensions
+        _loaded.add(path)  # before it runs, because its own look-ups in registries load extensions again
         if any(getattr(module, "__file__", None) == str(path) for module in list(sys.modules.values())):
             continue
-        # A name that no other module has: `inspect` and `pickle` look for a class's module by its name.
+        # A name unlike any other module's: `inspect` and `pickle` look for a class's module by its name.
         spec = importlib.util.spec_from_file_location(re.sub(r"\W", "_", str(path)), path)
-        assert spec is not None  # as its name ends in .py
+        assert spec is not None  # its name ends in .py
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
@@ -94,7 +94,7 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
         except Exception as error:
             _loaded.discard(path)
             del sys.modules[spec.name]
-            if isinstance(error, ExtensionError):  # of another file, which was loaded meanwhile
+            if isinstance(error, ExtensionError):  # raised by another file, which was loaded meanwhile
                 raise
             frame = innermost_frame(error, [path])
             where = f", line {frame.lineno}" if frame else ""
@@ -102,30 +102,30 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
 
 
 def loaded_extensions() -> list[Path]:
-    """The Python files of users that were loaded, in order."""
+    """Return the loaded Python files of users, in order."""
     return sorted(_loaded)
 
 
 def innermost_frame(error: BaseException, files: Iterable[Path]) -> traceback.FrameSummary | None:
-    """Where in these files an error was raised, or passed on, last; None where it was in none of them."""
+    """Return the last frame in these files through which an error passed, or None without one."""
     names = set(map(str, files))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
     return frames[-1] if frames else None
 
 
 def file_of(member: object) -> str | None:
-    """The file that a class or a function is written in; None where it is of none, as in a notebook."""
+    """Return the file of a class or function, or None without a file, as in a notebook."""
     file: str | None = getattr(sys.modules.get(str(member.__module__)), "__file__", None)
     return file
 
 
 def is_of_package(member: object) -> bool:
-    """Whether the package itself defines a class or a function, and no file of a user's."""
+    """Return whether the package itself, not a user's file, defines a class or a function."""
     return str(member.__module__).startswith("lengthwise.")
 
 
 class Registry(Mapping[str, Member], Generic[Member]):
-    """A read-only mapping from name to member; the package is imported when it is first looked into.
+    """A read-only mapping from name to member, which imports its package on first use.
 
     Example:
         >>> from lengthwise.tasks import TASKS
@@ -134,7 +134,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
     """
 
     _num_discovering: ClassVar[int] = 0
-    """How many registries import their packages at this moment."""
+    """The number of registries that are importing their packages at this moment."""
 
     def __init__(self, kind: str, *packages: str, base: type | None = None, names_folders: bool = False) -> None:
         """Make an empty registry.
@@ -156,8 +156,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
         """Decorate a member of the family: it is listed under `name`, which becomes its attribute `name`.
 
         Raises:
-            ValueError: the name is taken, or none: other than letters, digits and the signs - _ / . in it; / is none
-                of those where names are parts of folders' names, which begin with a letter or a digit.
+            ValueError: the name is already registered, or contains a character other than letters, digits, `-`, `_`,
+                `/` and `.`. Names that become parts of folder names begin with a letter or digit and have no `/`.
         """
         if not isinstance(name, str):  # the decorator without parentheses
             raise ValueError(f"{self.kind}: expected a name, got {name!r}; register it under one, as with ('mine')")
@@ -168,7 +168,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
         def decorate(member: Registered) -> Registered:
             if not self._own.match(member.__module__):
-                self._discover()  # so that a name of the package cannot be taken before it is known
+                self._discover()  # so that a user's member cannot take a name of the package that is not loaded yet
             if self._base is not None and not (isinstance(member, type) and issubclass(member, self._base)):
                 raise ValueError(
                     f"{self.kind} {name!r}: expected a class that inherits {self._base.__name__}, got {member!r}"
@@ -187,7 +187,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
     def _discover(self) -> dict[str, Member]:
         if not self._discovered:
-            self._discovered = True  # while modules of the package are imported, they may look up each other's members
+            self._discovered = True  # set first, as modules of the package look up each other's members while loading
             Registry._num_discovering += 1
             try:
                 for package in self._packages:
@@ -197,8 +197,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
                 raise
             finally:
                 Registry._num_discovering -= 1
-        if not Registry._num_discovering:  # else a user's file could take a name of the package before it is known
-            # Each time, as a file that failed is not loaded, and fails again: its members must not seem to be unknown.
+        if not Registry._num_discovering:  # otherwise a user's file could take a name of the package too early
+            # At every look-up, because a file that failed must fail again: its members must not seem unknown.
             load_extensions()
         return self._members
 
@@ -222,19 +222,19 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
 
 class NameIn(NamedTuple):
-    """Says of a setting, ``Annotated[str, NameIn(TASKS)]`` for one, that its values are the names in a registry."""
+    """A mark for settings, as in ``Annotated[str, NameIn(TASKS)]``: their values are the names in a registry."""
 
     registry: Registry[Any]
 
 
 def _same_definition(old: object, new: object) -> bool:
-    """Whether one is the other, defined again (a notebook cell run twice)."""
+    """Return whether one is a new definition of the other, as when a notebook cell runs twice."""
     names = [(getattr(member, "__module__", None), getattr(member, "__qualname__", None)) for member in (old, new)]
     return names[0] == names[1]
 
 
 class UnknownName(KeyError, ValueError):
-    """A name that no member bears; its message says which name comes nearest."""
+    """A name without a member; its message contains the most similar name."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -242,7 +242,7 @@ class UnknownName(KeyError, ValueError):
 
 @contextmanager
 def names_of_files() -> Iterator[None]:
-    """Names that were written to a file, perhaps by somebody who had more members: an `UnknownName` says so."""
+    """Explain an `UnknownName` from a file: its author may have had other members."""
     try:
         yield
     except UnknownName as error:
@@ -250,4 +250,4 @@ def names_of_files() -> Iterator[None]:
 
 
 class ExtensionError(ValueError):
-    """What went wrong in a file of a user's."""
+    """An error inside a user's file."""

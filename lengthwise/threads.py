@@ -1,6 +1,6 @@
-"""One torch thread: sums then have one order, so a run gives the same bits wherever it is repeated.
+"""A single torch thread: sums then have one order, so that a run gives the same bits wherever it is repeated.
 
-These nets are small; on a busy machine more threads are far slower, too.
+The nets are small, so on a busy machine more threads would also be far slower.
 """
 
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Use one torch thread inside, and as many as before afterwards. Also a decorator.
+    """Use one torch thread inside the context, and the previous number afterwards; also a decorator.
 
-    Inside, numbers too small for all of float32's digits are 0, where the processor can do that: arithmetic on them
-    takes up to a hundred times as long, and probabilities of states that are never in are such numbers.
+    Inside, denormal float32 numbers become 0 if the processor supports it. Arithmetic on them takes up to a hundred
+    times as long, and the probabilities of states that do not occur are such numbers.
     """
     threads, flushed = torch.get_num_threads(), _flushes()
     torch.set_num_threads(1)
@@ -28,7 +28,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def denormals_kept() -> Iterator[None]:
-    """Compute with numbers too small for all of float32's digits, as programs do by default; `one_thread` does not."""
+    """Compute with denormal float32 numbers, as programs do by default and `one_thread` does not."""
     flushed = _flushes()
     torch.set_flush_denormal(False)
     try:
@@ -38,5 +38,5 @@ def denormals_kept() -> Iterator[None]:
 
 
 def _flushes() -> bool:
-    """Whether a number below float32's normal ones is 0 already."""
+    """Return whether a denormal float32 number is already replaced by 0."""
     return not bool(torch.tensor(1e-39, device="cpu") * 1.0)

@@ -1,4 +1,4 @@
-"""From raw settings to a validated description, with one clear line for every problem."""
+"""Validation of raw settings, with one clear line for every problem."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ Described = TypeVar("Described", bound=BaseModel)
 def validated(kind: type[Described], settings: Mapping[str, Any], path: str = "") -> Described:
     """Build `kind` from `settings`; every problem is one line: path, what was expected, what came, the way out.
 
-    `path` is where the settings stand in the whole request (``"model"``, say). Raises one ValueError for all problems.
+    `path` is the location of the settings in the whole request, such as ``"model"``. All problems are one ValueError.
     """
     try:
         return kind.model_validate(dict(settings))
@@ -43,7 +43,7 @@ def check_function(argument: str, value: object) -> None:
 
 
 def whole_number(argument: str, value: object, low: int, high: int) -> int:
-    """Return a whole number of any type as an int; any other value, a truth value too, is a ValueError."""
+    """Return a whole number of any type as an int; any other value, also a truth value, is a ValueError."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:
         got = truncate(repr(value))
         raise ValueError(f"{argument}: expected a whole number from {low:,} to {high:,}, got {got}; give one")
@@ -51,7 +51,7 @@ def whole_number(argument: str, value: object, low: int, high: int) -> int:
 
 
 def texts_of(argument: str, value: object) -> tuple[str, ...]:
-    """Return several texts as a tuple; the letters of a text are several, and any other value is a ValueError."""
+    """Return several texts as a tuple; a single text counts as its letters, and any other value is a ValueError."""
     texts = tuple(value) if isinstance(value, Iterable) else (value,)
     if not isinstance(value, Iterable) or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{argument}: expected several texts, got {truncate(repr(value))}; give a list of them")
@@ -59,19 +59,19 @@ def texts_of(argument: str, value: object) -> tuple[str, ...]:
 
 
 def path_of(argument: str, value: object) -> Path:
-    """Return a path that is given as text or as a path; any other value is a ValueError."""
+    """Return a path from a text or a path; any other value is a ValueError."""
     check_kind(argument, value, (str, os.PathLike), "a path")
-    return Path(value)  # type: ignore[arg-type]  # as was checked
+    return Path(value)  # type: ignore[arg-type]  # checked above
 
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
 else:
-    ModelMetaclass = type(BaseModel)  # which has no public name
+    ModelMetaclass = type(BaseModel)  # it has no public name
 
 
 class _OneLineErrors(ModelMetaclass):
-    """Makes descriptions that users write in Python answer ``Recipe(stepz=3)`` as `validated` answers."""
+    """Lets descriptions that users write in Python reject ``Recipe(stepz=3)`` with the lines of `validated`."""
 
     def __call__(cls: type[BaseModel], *arguments: Any, **settings: Any) -> Any:  # type: ignore[misc]  # noqa: N805
         try:
@@ -81,7 +81,7 @@ class _OneLineErrors(ModelMetaclass):
 
 
 class Description(BaseModel, metaclass=_OneLineErrors):
-    """What users describe: it is frozen, and unknown fields, infinite numbers, and truth values as numbers are refused.
+    """A frozen description by users; it rejects unknown fields, infinite numbers, and truth values as numbers.
 
     Example:
         >>> from lengthwise.training.recipe import Recipe
@@ -96,7 +96,7 @@ class Description(BaseModel, metaclass=_OneLineErrors):
     @model_validator(mode="before")
     @classmethod
     def _truth_is_no_number(cls, settings: Any) -> Any:
-        """Pydantic takes True for 1."""
+        """Reject truth values for numbers, since pydantic takes True for 1."""
         for name, value in settings.items() if isinstance(settings, Mapping) else ():
             if isinstance(value, bool) and name in cls.model_fields:
                 kinds = _types(cls.model_fields[name].annotation)
@@ -106,7 +106,7 @@ class Description(BaseModel, metaclass=_OneLineErrors):
 
 
 def _types(annotation: object) -> set[object]:
-    """The plain types that a type is made of, those of the values that it lists among them."""
+    """Return the plain types inside a type, with the types of the values that it lists."""
     parts = get_args(annotation)
     if get_origin(annotation) is Literal:
         return set(map(type, parts))
@@ -130,12 +130,12 @@ def _hidden_unknown(kind: type[BaseModel], problem: Any) -> Iterator[dict[str, A
 
 
 def dump_named(name: str, description: BaseModel) -> dict[str, Any]:
-    """A description as JSON, the name of what it describes first."""
+    """Return a description as JSON, with the name of its subject first."""
     return {"name": name, **description.model_dump(mode="json")}
 
 
 def split_named(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The inverse of `dump_named`: the name, and the rest."""
+    """Return the name and the rest of a `dump_named` result."""
     return str(content.get("name")), {key: value for key, value in content.items() if key != "name"}
 
 
@@ -149,24 +149,24 @@ def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
     if problem["type"] == "missing":
         return f"{full}: expected a value, got none; give one"
     expected = problem["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    if problem["type"] == "value_error":  # ours: they begin with the setting's own name
+    if problem["type"] == "value_error":  # raised by our checks, which begin with the setting's name
         return f"{full}.{expected}" if full else expected
-    if problem["type"] == "int_parsing_size":  # pydantic's sentence is about its own limits
+    if problem["type"] == "int_parsing_size":  # pydantic's sentence describes its own limits
         expected = "a smaller whole number"
     if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
         expected = f"a section of settings such as {full}.key"
-    expected = expected.partition(", got ")[0].partition(", unable to ")[0]  # pydantic's words; what came is said below
+    expected = expected.partition(", got ")[0].partition(", unable to ")[0]  # pydantic's words; the value follows below
     article = "a number " if expected.startswith(("greater", "less")) else ""
     return f"{full}: expected {article}{expected}, got {truncate(repr(problem['input']))}"
 
 
 def quoted(name: str) -> str:
-    """A name from a request as it may stand in a sentence: in quotes unless it is a plain word."""
+    """Return a name from a request for use in a sentence, in quotes unless it is a plain word."""
     return name if name.isprintable() and name.strip() == name != "" else truncate(repr(name))
 
 
 def truncate(text: str, longest: int = 120) -> str:
-    """A text of bounded length."""
+    """Return a text of bounded length."""
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 

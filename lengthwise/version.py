@@ -1,3 +1,3 @@
-"""The version of the package, in a file that every room may import."""
+"""The version of the package, in a file that every module may import."""
 
 __version__ = "0.1.0"
