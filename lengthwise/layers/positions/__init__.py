@@ -1,1 +1,1 @@
-"""Position encodings of transformers, one file each; what is shared is in `base` and `bias`."""
+"""Position encodings of transformers, one module each; `base` and `bias` contain the common parts."""

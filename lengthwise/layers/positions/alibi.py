@@ -1,4 +1,4 @@
-"""ALiBi: scores fall with the distance, on each head at a slope of its own."""
+"""ALiBi: scores fall linearly with the distance, with a separate slope for each head."""
 
 import torch
 from jaxtyping import Float, Int64
@@ -18,16 +18,16 @@ class ALiBi(DistanceBias):
     """
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
-        dtype = torch.float32 if distance.device.type == "mps" else torch.float64  # which MPS lacks
+        dtype = torch.float32 if distance.device.type == "mps" else torch.float64  # MPS lacks float64
         slopes = torch.tensor(alibi_slopes(self.sizes.num_heads), dtype=dtype, device=distance.device)
         falling: Tensor = torch.tensordot(slopes, distance.to(dtype), 0)
         return -falling
 
 
 def alibi_slopes(num_heads: int) -> list[float]:
-    """The slopes m_h, h = 1 ... H: 2^{-8h/H} where H is a power of two.
+    """Return the slopes m_h, h = 1 ... H, which are 2^{-8h/H} if H is a power of two.
 
-    Otherwise those of the largest power of two below H, and then every second slope of the power above it.
+    Otherwise they are the slopes of the largest power of two below H, then every second slope of the power above it.
 
     Example:
         >>> alibi_slopes(4)

@@ -1,4 +1,4 @@
-"""What every position encoding promises, and the registry of encodings."""
+"""The contract of position encodings, and their registry."""
 
 from abc import ABC
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from lengthwise.registry import Registry
 
 
 class PositionSizes(NamedTuple):
-    """What an encoding is made for: width D, heads H, layers L with weights of their own, and `max_positions`.
+    """The sizes of an encoding: width D, heads H, layers L with separate weights, and `max_positions`.
 
-    `max_positions` is the size of a table or of a range; encodings that any length has ignore it.
+    `max_positions` is the size of a table or of a range; encodings for any length ignore it.
     """
 
     d_model: int
@@ -25,7 +25,7 @@ class PositionSizes(NamedTuple):
 
 
 class CausalAttention:
-    """Attention of one layer at one length: softmax(q_i . k_j / sqrt(E)) over keys j <= i, E numbers a head.
+    """Attention of one layer at one length: softmax(q_i . k_j / sqrt(E)) over keys j <= i, with E numbers a head.
 
     Subclasses change queries, keys or scores by positions. Shapes: queries, keys and values [B, H, T, E].
     """
@@ -33,7 +33,7 @@ class CausalAttention:
     def attend(
         self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
     ) -> Float[Tensor, "B H T E"]:
-        """What every position attends to."""
+        """Return the result of attention at every position."""
         return F.scaled_dot_product_attention(query, key, value, is_causal=True)
 
     def attend_at(
@@ -43,25 +43,25 @@ class CausalAttention:
         value: Float[Tensor, "B H T E"],
         positions: Int64[Tensor, " B"],
     ) -> Float[Tensor, "B H 1 E"]:
-        """The same numbers as `attend` at one position of each row, whose query alone is given."""
+        """Return `attend` at one position of each row, given only the query of that position."""
         seen = torch.arange(key.shape[2], device=key.device) <= positions[:, None, None, None]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
 
     def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
-        """The definition: what the softmax over keys j <= i takes, pair by pair; later keys have any number."""
+        """Return the scores by definition: the softmax's arguments for keys j <= i; those of later keys are unused."""
         scores: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         return scores
 
 
 CAUSAL = CausalAttention()
-"""Attention that sees positions only in that it is causal."""
+"""Attention that distinguishes positions only by its causal mask."""
 
 
 class PositionEncoding(nn.Module, ABC):
-    """How a transformer tells positions apart: `add` changes what is read in, `attention` what the layers attend to.
+    """The way a transformer distinguishes positions: `add` changes its inputs, `attention` the attention of layers.
 
-    Built as ``Encoding(sizes)``. By default both change nothing, and there are no parameters. Position t must not
-    depend on what comes after it, and, in evaluation, not on the length.
+    Built as ``Encoding(sizes)``. By default both change nothing, and parameters are absent. Position t must not depend
+    on later positions and, in evaluation, not on the length.
     """
 
     name: ClassVar[str]
@@ -72,23 +72,23 @@ class PositionEncoding(nn.Module, ABC):
 
     @property
     def window(self) -> int | None:
-        """How many of the last positions each layer sees; None: all."""
+        """The number of last positions that each layer sees, None for all."""
         return None
 
     @property
     def max_length(self) -> int | None:
-        """The number of positions that there are; None: any."""
+        """The number of positions that the encoding has, None for any."""
         return None
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again."""
 
     def add(self, states: Float[Tensor, "B T D"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
-        """What was read in, with its positions; a training step gives the generator of what it draws."""
+        """Return the inputs with their positions; a training step passes the generator for its draws."""
         return states
 
     def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
-        """The attention of each layer, for states of this length, type and device: made once a forward pass."""
+        """Return the attention of each layer for states of this length, type and device, once per forward pass."""
         return [CAUSAL] * self.sizes.num_layers
 
 

@@ -11,25 +11,25 @@ from torch import Tensor
 from lengthwise.layers.positions.base import CausalAttention, PositionEncoding
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""With more scores than that, a part of the queries is computed at a time: memory does not grow with T^2."""
+"""The largest number of scores at once. Longer strings run part of the queries at a time, without T^2 memory."""
 
 
 class ScoreBias(PositionEncoding):
-    """Scores q_i . k_j / sqrt(E) + b_h(i, j): a bias for each head, the same in all layers.
+    """Scores q_i . k_j / sqrt(E) + b_h(i, j), with a bias for each head that all layers share.
 
-    A subclass has the equation, as `pairs`. The biases of all pairs, [H, T, T], are made once a forward pass.
+    A subclass defines `pairs`. The biases of all pairs, [H, T, T], are computed once per forward pass.
     """
 
     @abstractmethod
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
-        """The definition: b_h(i, j) of pairs of positions i >= j, pair by pair."""
+        """Return b_h(i, j) for pairs of positions i >= j, by definition."""
 
     def rows(self, start: int, stop: int, device: torch.device) -> Float[Tensor, "H N M"]:
-        """The biases of queries `start` ... `stop` - 1 and keys 0 ... `stop` - 1; -inf where the key is later."""
+        """Return the biases of queries `start` ... `stop` - 1 and keys 0 ... `stop` - 1; -inf for later keys."""
         return self.causal_pairs(*_positions(start, stop, device))
 
     def causal_pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
-        """The bias of any pairs of positions, -inf where the key is later."""
+        """Return the bias of any pairs of positions, -inf for later keys."""
         return self.pairs(query, torch.minimum(query, key)).masked_fill(key > query, -torch.inf)
 
     def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
@@ -37,11 +37,11 @@ class ScoreBias(PositionEncoding):
 
 
 class DistanceBias(ScoreBias):
-    """A bias b_h(i - j) of the distance alone: the equation is computed T times, then spread over the pairs."""
+    """A bias b_h(i - j) of the distance alone, so that it is computed for T distances instead of T^2 pairs."""
 
     @abstractmethod
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
-        """b_h(n) of distances n >= 0."""
+        """Return b_h(n) for distances n >= 0."""
 
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
         return self.by_distance(query - key)
@@ -51,15 +51,15 @@ class DistanceBias(ScoreBias):
 
 
 def _positions(start: int, stop: int, device: torch.device) -> tuple[Int64[Tensor, "N 1"], Int64[Tensor, "1 M"]]:
-    """Queries `start` ... `stop` - 1 and keys 0 ... `stop` - 1."""
+    """Return queries `start` ... `stop` - 1 and keys 0 ... `stop` - 1."""
     keys = torch.arange(stop, device=device)
     return keys[start:, None], keys[None]
 
 
 def spread(falling: Float[Tensor, "H M"], num_rows: int) -> Float[Tensor, "H N M"]:
-    """The last rows of biases [H, M, M], given those of distances M - 1 ... 0; -inf where the key is later.
+    """Return the last rows of biases [H, M, M] from the biases of distances M - 1 ... 0; -inf for later keys.
 
-    Each row is a window of one vector: all distances, then -inf.
+    Each row is a window of one vector: all distances, then -inf. So the rows are views and need no computation.
 
     Example:
         >>> spread(torch.tensor([[2.0, 1.0, 0.0]]), 2)

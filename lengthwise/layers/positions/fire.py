@@ -11,8 +11,12 @@ from lengthwise.layers.positions.base import POSITIONS, CausalAttention, Positio
 from lengthwise.layers.positions.bias import MAX_ELEMENTS_PER_CHUNK, BiasedAttention, ScoreBias, spread
 
 HIDDEN = 32
+"""The number of hidden units of the net that maps distances to biases."""
+
 INITIAL_C = 0.1
 INITIAL_LIMIT = 512.0
+"""The first value of c, and the first limit L, in positions."""
+
 EPSILON = 1e-6
 
 
@@ -20,8 +24,8 @@ EPSILON = 1e-6
 class FIRE(PositionEncoding):
     """Scores q_i . k_j / sqrt(E) + f_h(psi(i - j) / (psi(max(i, L)) + 1e-6)) with psi(x) = ln(1 + |c x|); for any T.
 
-    f is a net of 32 ReLUs with a number for each head. f, c (from 0.1) and L = 512 |l| (l from 1) are learned, in each
-    layer its own. The same distance counts less at a later query, once that is beyond L.
+    f is a net with 32 ReLUs and an output for each head. f, c (at first 0.1) and L = 512 |l| (l at first 1) are learned
+    separately in each layer. The same distance counts less at a later query, once the query is beyond L.
 
     Source: Li et al., "Functional interpolation for relative positions improves long context transformers" (ICLR 2024),
         and the code in their appendix.
@@ -58,9 +62,10 @@ class FIREBias(ScoreBias):
         return self._biases(query - key, torch.maximum(query.to(self.c), self._limit))
 
     def rows(self, start: int, stop: int, device: torch.device) -> Float[Tensor, "H N M"]:
-        """Up to position L the distance alone decides, so that the net is computed for each distance once.
+        """Return the biases of some queries.
 
-        Beyond, its hidden units, `HIDDEN` for each pair, are computed for a part of the rows at a time.
+        Up to position L the bias depends on the distance alone, so the net runs once for each distance. Beyond it, the
+        net has `HIDDEN` units for each pair, which are computed for a part of the rows at a time.
         """
         if stop - 1 < float(self._limit.detach()):
             return spread(self._biases(torch.arange(stop - 1, -1, -1, device=device), self._limit), stop - start)

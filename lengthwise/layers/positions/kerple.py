@@ -1,4 +1,4 @@
-"""KERPLE: biases that are conditionally positive definite kernels of the distance, with two learned numbers a head."""
+"""KERPLE: biases that are conditionally positive definite kernels of the distance, with two parameters a head."""
 
 import torch
 from jaxtyping import Float, Int64
@@ -8,12 +8,13 @@ from lengthwise.layers.positions.base import POSITIONS, PositionSizes
 from lengthwise.layers.positions.bias import DistanceBias
 
 FLOOR = 0.01
+"""The smallest effective value of a parameter."""
 
 
 class Kerple(DistanceBias):
     """Positive numbers p_h and a_h of every head, which all layers share; p starts as U(0, 2) and a as U(0, 1).
 
-    Where they are used they are at least 0.01. The gradient does not see this limit, so that it can lead back.
+    Their effective values are at least 0.01. The gradient ignores this limit, so that training can lead back above it.
     """
 
     def __init__(self, sizes: PositionSizes) -> None:
@@ -32,7 +33,7 @@ class KerpleLog(Kerple):
 
     Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022),
         the logarithmic variant, r_1 = p and r_2 = a, and their code.
-    Differs from the source: its code writes the limited numbers into the parameters; here these may lie below it.
+    Differs from the source: its code writes the limited numbers into the parameters; here parameters may be below.
     """
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
@@ -46,7 +47,7 @@ class KerplePower(Kerple):
 
     Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022),
         the power variant, r_1 = a and r_2 = p, and their code.
-    Differs from the source: its code writes the limited numbers into the parameters; here these may lie beyond.
+    Differs from the source: its code writes the limited numbers into the parameters; here parameters may be outside.
     """
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
@@ -55,6 +56,6 @@ class KerplePower(Kerple):
 
 
 def _limited(numbers: Float[Tensor, " H"], num_axes: int, maximum: float | None = None) -> Float[Tensor, "H *_"]:
-    """Numbers between `FLOOR` and `maximum`, with the gradient of the numbers themselves, and axes for distances."""
+    """Return numbers limited to `FLOOR` ... `maximum` with the gradient of unlimited ones, and axes for distances."""
     limited = numbers + (numbers.clamp(FLOOR, maximum) - numbers).detach()
     return limited.view(-1, *(1,) * num_axes)

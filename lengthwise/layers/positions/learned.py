@@ -1,4 +1,4 @@
-"""A learned table of positions, added to what is read in."""
+"""A learned table of positions, added to the inputs."""
 
 import torch
 from jaxtyping import Float

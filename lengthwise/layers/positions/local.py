@@ -1,4 +1,4 @@
-"""Local attention: nothing but the last few positions is seen."""
+"""Local attention: each layer sees only the last few positions."""
 
 import torch
 from jaxtyping import Float, Int64
@@ -10,10 +10,10 @@ from lengthwise.layers.positions.bias import DistanceBias
 
 @POSITIONS.register("local")
 class LocalAttention(DistanceBias):
-    """Scores q_i . k_j / sqrt(E) where i - j < w, -inf elsewhere, with a window of w = `max_positions` positions.
+    """Scores q_i . k_j / sqrt(E) if i - j < w, else -inf, with a window of w = `max_positions` positions.
 
-    After L layers an answer depends on the last L (w - 1) + 1 positions, whatever was before them. Within a window, the
-    causal mask alone tells positions apart. No parameters; for any T.
+    After L layers an answer depends only on the last L (w - 1) + 1 positions. Within a window, only the causal mask
+    distinguishes positions. The encoding has no parameters and works for any T.
 
     Source: Beltagy et al., "Longformer: the long-document transformer" (2020), section 3.1, sliding window; as a
         recency bias for regular languages: Chi et al. (2023), section 2.2.

@@ -1,11 +1,11 @@
-"""No positions."""
+"""The absence of a position encoding."""
 
 from lengthwise.layers.positions.base import POSITIONS, PositionEncoding
 
 
 @POSITIONS.register("none")
 class NoPositions(PositionEncoding):
-    """Nothing but the causal mask tells positions apart: the first attends to one state, the second to two.
+    """Only the causal mask distinguishes positions: the first attends to one state, the second to two.
 
     Source: Kazemnejad et al., "The impact of positional encoding on length generalization in transformers" (NeurIPS
         2023), section 2, NoPE.

@@ -10,17 +10,17 @@ from lengthwise.ops.sinusoids import sinusoids_at
 
 @POSITIONS.register("randomized")
 class RandomizedPositions(PositionEncoding):
-    """x_t + PE(p_t) with p_0 < p_1 < ... < p_{T-1}: in training T of 0 ... `max_positions` - 1, drawn for each batch.
+    """x_t + PE(p_t) with p_0 < p_1 < ..., in training T of the numbers 0 ... `max_positions` - 1, drawn for each batch.
 
-    Without a generator, as in evaluation, p_t = t: only then every prefix of a string of up to `max_positions` symbols
-    has the same positions, however long the string is. No parameters.
+    Without a generator, as in evaluation, p_t = t. Otherwise a prefix would not have the same positions in every string
+    of up to `max_positions` symbols. The encoding has no parameters.
 
     Raises:
         ValueError: a string is longer than the range.
 
     Source: Ruoss et al., "Randomized positional encodings boost length generalization of transformers" (ACL 2023),
-        and their code, which draws one sample a batch, from 2,048 positions.
-    Differs from the source: it draws in evaluation, too, which a model does whose `drawing` has a generator.
+        and their code, which draws one sample for each batch, from 2,048 positions.
+    Differs from the source: it also draws in evaluation, as a model does here if its `drawing` has a generator.
     """
 
     @property

@@ -14,10 +14,10 @@ from lengthwise.ops.sinusoids import position_angles
 class RotaryPositions(PositionEncoding):
     """Scores q_i^T R_{i-j} k_j / sqrt(E): numbers 2m and 2m + 1 of a head are rotated by t 10000^{-2m/E} at position t.
 
-    Positions decide scores by their differences alone. No parameters; for any T.
+    So scores depend only on differences of positions. The encoding has no parameters and works for any T.
 
     Raises:
-        ValueError: a head has an odd number of units, which form no pairs.
+        ValueError: a head has an odd number of units, which cannot be paired.
 
     Source: Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), section 3.2.
     Differs from the source: in nothing.
@@ -33,6 +33,7 @@ class RotaryPositions(PositionEncoding):
 
     def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
         angles = position_angles(states.shape[1], self.sizes.d_model // self.sizes.num_heads)
+        # In float64 until here: float32 has too few digits for the angles of late positions.
         turns = torch.polar(torch.ones_like(angles), angles)
         dtype = torch.complex128 if states.dtype == torch.float64 else torch.complex64
         rotated = RotatedAttention(turns.to(states.device, dtype))
@@ -40,7 +41,7 @@ class RotaryPositions(PositionEncoding):
 
 
 class RotatedAttention(CausalAttention):
-    """Pairs of numbers as complex numbers, which a rotation multiplies by e^{i angle}."""
+    """Attention with rotated pairs of numbers; as complex numbers they are multiplied by e^{i angle}."""
 
     def __init__(self, turns: Complex[Tensor, "T F"]) -> None:
         self.turns = turns
@@ -61,7 +62,7 @@ class RotatedAttention(CausalAttention):
         return super().attend_at(turned, _rotate(key, self.turns), value, positions)
 
     def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
-        """With the rotation of each position as a matrix [E, E] of blocks (cos, -sin; sin, cos)."""
+        """Return the scores with the rotation of each position as a matrix [E, E] of blocks (cos, -sin; sin, cos)."""
         cosines, sines = self.turns.real, self.turns.imag
         blocks = torch.stack([torch.stack([cosines, -sines], -1), torch.stack([sines, cosines], -1)], -2)
         rotations = torch.stack([torch.block_diag(*of_position) for of_position in blocks])

@@ -1,4 +1,4 @@
-"""Fixed sinusoids, added to what is read in."""
+"""Fixed sinusoids, added to the inputs."""
 
 import torch
 from jaxtyping import Float
@@ -13,7 +13,7 @@ class SinusoidalPositions(PositionEncoding):
     """x_t + PE(t), t = 0 ... T - 1, with the sinusoids of `position_sinusoids`; for any T.
 
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
-    Differs from the source: what is read in is not multiplied by sqrt(D).
+    Differs from the source: inputs are not multiplied by sqrt(D).
     """
 
     def add(self, states: Float[Tensor, "B T D"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:

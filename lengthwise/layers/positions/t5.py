@@ -10,19 +10,24 @@ from lengthwise.layers.positions.base import POSITIONS, PositionSizes
 from lengthwise.layers.positions.bias import DistanceBias
 
 NUM_BUCKETS = 32
+"""The number of buckets of distances."""
+
 NUM_EXACT = 16
+"""The number of smallest distances with their own bucket."""
+
 MAX_DISTANCE = 128
+"""The distance at which the formula of the logarithmic buckets would reach `NUM_BUCKETS`."""
 
 
 @POSITIONS.register("t5")
 class T5Bias(DistanceBias):
     """Scores q_i . k_j / sqrt(E) + b_h(bucket(i - j)), with a learned table [H, 32] that all layers share; for any T.
 
-    Buckets are those of `t5_buckets`. The table starts as N(0, 1 / D).
+    `t5_buckets` defines the buckets. The table starts as N(0, 1 / D).
 
     Source: Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer" (2020),
-        section 2.1; the start of the table is that of Hugging Face's port.
-    Differs from the source: scores are divided by sqrt(E), as in all layers here; T5 leaves them as they are.
+        section 2.1; the start of the table follows Hugging Face's port.
+    Differs from the source: scores are divided by sqrt(E), as in all layers here; T5 does not divide them.
     """
 
     def __init__(self, sizes: PositionSizes) -> None:
@@ -37,7 +42,7 @@ class T5Bias(DistanceBias):
 
 
 def t5_buckets(distance: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
-    """The bucket of each distance n >= 0: n below 16, then 16 + floor(16 ln(n / 16) / ln(128 / 16)), at most 31.
+    """Return the bucket of each distance n >= 0: n below 16, else 16 + floor(16 ln(n / 16) / ln(128 / 16)), at most 31.
 
     Example:
         >>> t5_buckets(torch.tensor([0, 15, 16, 18, 19, 112, 113, 10_000]))

@@ -11,8 +11,8 @@ from lengthwise.layers.positions.base import POSITIONS, CausalAttention, Positio
 from lengthwise.ops.sinusoids import distance_sinusoids
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 22
-"""Of the scores of some queries. Large parts take memory from the system that it clears each time, and have more
-scores that are masked; small ones make more calls: this is the fastest for 64 strings of 100 to 500 symbols.
+"""The largest number of scores that are computed at once, the fastest for 64 strings of 100 to 500 symbols. Large parts
+take memory that the system clears each time, and have more masked scores. Small parts make more calls.
 """
 
 
@@ -20,8 +20,8 @@ scores that are masked; small ones make more calls: this is the fastest for 64 s
 class TransformerXLPositions(PositionEncoding):
     """Scores ((q_i + u_h) . k_j + (q_i + v_h) . W_R R_{i-j}) / sqrt(E), with sinusoids R of the distance; for any T.
 
-    u and v [H, E] are learned and shared by all layers, the maps W_R [D, D] are learned, in each layer its own; all
-    start as N(0, 0.02^2).
+    u and v [H, E] are learned and shared by all layers. Each layer learns its own map W_R [D, D]. All start as
+    N(0, 0.02^2).
 
     Source: Dai et al., "Transformer-XL: attentive language models beyond a fixed-length context" (ACL 2019), section
         3.3, and their code, which has the sines of R first, then the cosines.
@@ -77,7 +77,7 @@ class XLAttention(CausalAttention):
         return F.scaled_dot_product_attention(query + self.u, key, value, attn_mask=bias)
 
     def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
-        """With a vector W_R R_{i-j} for each pair, [H, T, T, E]."""
+        """Return the scores with a vector W_R R_{i-j} for each pair, [H, T, T, E]."""
         positions = torch.arange(query.shape[2], device=query.device)
         distance = (positions[:, None] - positions).clamp(min=0)
         relative = self.falling.flip(1)[:, distance]
@@ -92,10 +92,11 @@ class XLAttention(CausalAttention):
         value: Float[Tensor, "B H T E"],
         start: int,
     ) -> Float[Tensor, "B H N E"]:
-        """Attention of the N queries from `start` on.
+        """Return the attention of N queries, beginning at `start`.
 
-        Row n of their scores of falling distances has to move N - 1 - n columns to the left. Read as one list, after a
-        column in front and without the first N numbers, they stand there in rows of the same length.
+        The scores have columns by falling distance, so row n must move N - 1 - n columns to the left. A view does this
+        without a gather: add a column in front, read the matrix as one list, drop the first N numbers, and cut the list
+        into rows of the same length.
         """
         count = query.shape[2]
         stop = start + count
@@ -109,7 +110,7 @@ class XLAttention(CausalAttention):
     def _of_distances(
         self, query: Float[Tensor, "B H N E"], falling: Float[Tensor, "H M E"]
     ) -> Float[Tensor, "B H N M"]:
-        """The second term of the scores."""
+        """Return the second term of the scores."""
         scores: Tensor = ((query + self.v) / query.shape[-1] ** 0.5) @ falling.transpose(-1, -2)
         return scores
 
