@@ -82,6 +82,7 @@ def device_of(model: nn.Module) -> torch.device:
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
     """Return the same numbers on a device. Pinned memory lets the CPU continue during a transfer to CUDA."""
     if device.type == "cuda" and tensor.device.type == "cpu":
+        # From ordinary memory the transfer would make the CPU wait, non_blocking or not.
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 

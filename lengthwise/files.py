@@ -86,6 +86,7 @@ def write_by_rename(path: Path, content: bytes) -> None:
     try:
         with naming(path):
             draft.unlink(missing_ok=True)  # left by a killed process of the same number, or a link to another file
+            # Exclusive, so that a link that appears meanwhile under this name is not followed.
             with draft.open("xb") as file:
                 file.write(content)
                 file.flush()

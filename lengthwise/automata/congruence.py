@@ -97,6 +97,7 @@ def _closed(
             parts = [of_part[part] for of_part, part in zip(of_parts, windows, strict=True)]
             keys = np.ravel_multi_index(parts, around.shape)
             least = np.full(around.size, len(blocks))
+            # A congruence unites the results of equal windows: each result is moved to the smallest block among them.
             np.minimum.at(least, keys, results)
             np.minimum.at(into, results, least[keys])
         if not (into < np.arange(len(blocks))).any():
@@ -134,6 +135,7 @@ def _differ_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"
     apart: np.ndarray = known[:, None] & known & (labels[:, None] != labels)
     num_before = -1
     while num_before < apart.sum():
+        # Moore's rounds end when no pair is added, since pairs are only added and there are finitely many.
         num_before = apart.sum()
         for index in range(table.ndim):
             around = np.moveaxis(table, index, 0).reshape(len(labels), -1)

@@ -124,6 +124,7 @@ class DFA:
                 f"length: expected a number of symbols, 0 or more, got {length}; give one that is not negative"
             )
         counts = self.accepting.astype(object) * 1  # Python integers: counts of long strings exceed 64 bits
+        # The count for length r at a state is the sum, over its symbols, of the counts for r - 1 at the next states.
         for _ in range(length):
             counts = counts[self.semiautomaton.table].sum(axis=1)
         return int(counts[self.start])

@@ -137,6 +137,7 @@ def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
 
 def _reached(edges: Edges) -> Edges:
     """Return the edges that cells can make if any two edges can meet in a cell."""
+    # This closure ignores which edges meet, so it contains all edges that occur. It leaves fewer edges for the pairs.
     below, upward = edges.top.copy(), edges.left.copy()
     count = 0
     while count < (count := int(below.sum() + upward.sum())):
@@ -159,12 +160,15 @@ def _pairs(edges: Edges) -> Paths:
     count = -1
     while count < (count := int(below.sum() + upward.sum())):
         # By monotonicity the closure ends: entries only turn true, and all counts are bounded.
+        # Masek and Paterson's induction step: each cell replaces `left, upper` in a path by `lower, right`.
         left, upper = below[:num_upward].nonzero()
         lower, right = edges.made_below[left, upper], edges.made_upward[left, upper]
         made[lower] = True
         upward[num_upward + lower, right] = True
         to_lower, to_right = np.zeros((num_upward, num_below)), np.zeros((num_upward, num_below))
         to_lower[left, lower] = to_right[right, upper] = 1
+        # Products of 0/1 matrices compose relations: edges that can precede `left` can now precede `lower`, and edges
+        # that can follow `upper` can now follow `right`.
         below |= upward @ to_lower > 0
         below[:num_upward] |= to_right @ below[num_upward:] > 0
         upward[:num_upward] |= to_right @ upward[num_upward:] > 0
@@ -182,6 +186,7 @@ def _triples(edges: Edges) -> Paths:
     left, top = (np.zeros(size, dtype=np.bool_) for _ in range(2))
     left[:num_upward], top[num_upward:] = edges.left, edges.top
     triples = np.zeros((size, size, size), dtype=np.bool_)
+    # The first path follows the left border before the top, so no triple has a top edge before a left one.
     for x, y, z in ((left, left, left), (left, left, top), (left, top, top), (top, top, top)):
         triples |= x[:, None, None] & y[:, None] & z
     made = np.zeros(num_below, dtype=np.bool_)
@@ -240,6 +245,7 @@ def _all_strings(num_letters: int) -> Iterator[tuple[Ids, Ids]]:
 def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, Ids]]:
     """Yield the strings that narrow grids require, then random ones of growing lengths and of several kinds."""
     size = len(one.symbols)
+    # A difference in a narrow grid may need a long string, which is rare among random ones; a search finds it.
     for narrow in (1, 2):
         for letters in np.indices((size,) * narrow).reshape(narrow, -1).T:
             for is_first in (True, False):
@@ -296,6 +302,8 @@ def _narrow_difference(
         return None
     start = np.tile(np.array(before)[:, None], len(letters))
     reached = {start.tobytes()}
+    # A grid of fixed height is a finite automaton over columns, whose states are the pairs of classes on a border.
+    # Breadth-first search of the product of both automata finds a shortest word, whose answers the caller compares.
     layer: list[tuple[np.ndarray, tuple[int, ...]]] = [(start, ())]
     while layer and len(reached) < MAX_COLUMNS:
         next_layer: list[tuple[np.ndarray, tuple[int, ...]]] = []

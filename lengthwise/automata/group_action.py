@@ -59,6 +59,7 @@ def _largest_core_free(table: Int64[np.ndarray, "M M"]) -> Bool[np.ndarray, " M"
             with_conjugates = np.zeros_like(table, dtype=np.bool_)
             # The core is the intersection of all conjugates; it is trivial if only the identity is in each of them.
             np.put_along_axis(with_conjugates, conjugates[:, larger], True, axis=1)
+            # Conjugate subgroups act alike and have the same core, so one of them represents all.
             seen.update(row.tobytes() for row in with_conjugates)
             if with_conjugates.all(0).sum() == 1:
                 subgroups.append((larger, [*generators, element]))

@@ -122,6 +122,7 @@ class PermutationGroup:
                 )
             return permutation
 
+        # Cayley graph: states are elements, and a symbol multiplies by its generator.
         return explore(self.symbols, tuple(range(self.degree)), step)
 
 

@@ -236,6 +236,7 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
     semiautomaton = first.machine.semiautomaton
     renamed = Semiautomaton(second.machine.semiautomaton.table[:, columns], first.symbols)
     starts = (first.machine.start, second.machine.start)
+    # Hopcroft and Karp: the machines agree on all strings if and only if no reachable pair of states differs.
     string = semiautomaton.first_difference(renamed, starts, (labels[0], labels[1]), ignored=IGNORE)
     if string is not None:
         return Difference(string, (first.answer_to(string), second.answer_to(string)))

@@ -48,6 +48,7 @@ class TreeLookup:
         self.machine = machine
         self.chunk, self.unknown = machine.chunk_size, machine.num_classes
         self.base = self.unknown + 1
+        # The smallest integer type keeps tables inside the cache.
         kind = np.min_scalar_type(self.unknown)
         table = np.full((self.base,) * self.chunk, self.unknown, dtype=kind)
         table[(slice(self.unknown),) * self.chunk] = np.where(machine.table < 0, self.unknown, machine.table)

@@ -74,6 +74,7 @@ class TransitionMonoid:
         columns = np.empty((self.size, self.size), dtype=np.int64)
         columns[0] = np.arange(self.size)
         for element, (parent, symbol) in enumerate(self._parents[1:], start=1):
+            # Associativity: a (p v) = (a p) v, so the column of p v is the column of p followed by the symbol.
             columns[element] = self.graph[columns[parent], symbol]
         return columns.T
 
@@ -163,6 +164,8 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
     maps = [np.arange(machine.num_states)]
     number = {maps[0].tobytes(): 0}
     graph: list[list[int]] = []
+    # Every element is a product of generators. Breadth-first search by right multiplication therefore reaches all of
+    # them, each first by its shortest string.
     for reached in maps:
         row = []
         for image in by_symbol[:, reached]:

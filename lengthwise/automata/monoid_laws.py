@@ -39,6 +39,7 @@ def monoid_laws(machine: TreeMachine) -> MonoidLaws:
     merged = machine.merged(alone)
     product = machine.table[(pad,) * (chunk - 2)]
     num_decided, num_violations = 0, 0
+    # One a at a time: all triples at once would take K^3 numbers.
     for a in every:
         left = _products(product, product[a][:, None], every)
         decided, violated = _compared(left, _products(product, a, product))

@@ -98,6 +98,7 @@ def num_apart(machine: Semiautomaton, length: int) -> int:
         True
     """
     first, second = machine.table[:, None], machine.table[None, :]
+    # No entry exceeds the number of all combinations; beyond 63 bits Python integers keep the counts exact.
     fits = machine.num_states**2 * machine.table.shape[1] ** length < 2**63
     apart = (1 - np.eye(machine.num_states, dtype=np.int64)).astype(np.int64 if fits else object)
     for _ in range(length):

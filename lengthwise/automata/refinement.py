@@ -66,6 +66,7 @@ def _split_by_smaller_halves(
     `states` lists the states block by block, and `at` contains the index of each state in that list.
     """
     num_states, num_symbols = table.shape
+    # Hopcroft's bound counts only edges into the splitter, so edges are looked up by their targets.
     by_target = np.argsort(table, axis=None, kind="stable")
     edges_into = np.searchsorted(table.ravel()[by_target], np.arange(num_states + 1)).tolist()
     sources, symbols = (by_target // num_symbols).tolist(), (by_target % num_symbols).tolist()
@@ -75,6 +76,7 @@ def _split_by_smaller_halves(
     block_of = blocks.tolist()
     bounds = np.searchsorted(blocks[order], np.arange(blocks.max() + 2)).tolist()
     first, end = bounds[:-1], bounds[1:]
+    # At first every block must be used: no block was a splitter yet.
     waiting = list(range(len(first)))
     while waiting:
         splitter = waiting.pop()

@@ -65,6 +65,7 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     first_of_kind = {read_at: symbol for symbol, read_at in reversed(reads.items())}
     kinds = [symbol for symbol in symbols if first_of_kind[reads[symbol]] == symbol]
     smallest = _smallest(positions, whole, {symbol: reads[symbol] for symbol in kinds})
+    # Checked again for all symbols, as the exploration saw only one of each kind.
     if smallest.num_states * len(symbols) > MAX_TRANSITIONS:
         raise ValueError(
             f"pattern: {quoted(pattern)} needs {smallest.num_states:,} states that read {len(symbols):,} symbols, "
@@ -168,6 +169,7 @@ class _Positions:
         copies = max(node.minimum, 1) if node.maximum is None else node.maximum
         for copy in range(copies):
             fragment = self.add(node.inner)
+            # A loop of Glushkov's automaton: the first positions of a part follow its last ones.
             if node.maximum is None and copy == copies - 1:
                 self._joined(fragment, fragment)
             optional = copy >= node.minimum
@@ -175,6 +177,7 @@ class _Positions:
         return whole
 
     def _joined(self, before: _Fragment, after: _Fragment) -> _Fragment:
+        # Glushkov: the first positions of the second part follow the last positions of the first part, and only these.
         for position in _bits(before.last):
             self.successors[position] |= after.first
         return _Fragment(

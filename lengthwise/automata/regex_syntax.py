@@ -158,6 +158,7 @@ class Parser:
             digits += digit
         if not digits:
             self._reject("a number", "give bounds as {2}, {2,} or {2,3}")
+        # Compared by length first, because int() refuses thousands of digits with a message of its own.
         if len(digits.lstrip("0")) > len(str(MAX_POSITIONS)):
             raise ValueError(f"pattern: {quoted(self.pattern)} has a bound above {MAX_POSITIONS:,}; lower it")
         return int(digits.lstrip("0") or "0")
@@ -166,6 +167,7 @@ class Parser:
         if self._take("("):
             return self._group()
         self.num_atoms += 1
+        # Counted while parsing, so that a huge pattern fails before its tree is built.
         if self.num_atoms > MAX_POSITIONS:
             raise ValueError(f"pattern: {quoted(self.pattern)} has more than {MAX_POSITIONS:,} symbols; shorten it")
         if self._take("["):

@@ -67,6 +67,8 @@ class StringSampler:
         shares = shares.cumsum(axis=1)
         total = shares[:, -1]
         alive = total > 0
+        # A symbol without strings has equal thresholds on both sides (0 at the first, exactly 1 at the last symbol).
+        # Draws in [0, 1) cannot fall between them, so such a symbol is impossible despite rounding.
         self._thresholds.append(shares[:, :-1] / np.where(alive, total, 1.0)[:, None])
         self._possible.append(alive[self.starts])
         mantissas, exponents = np.frexp(total)
@@ -88,6 +90,7 @@ class StringSampler:
         num_symbols = self.semiautomaton.num_symbols
         table = self.semiautomaton.table.ravel()
         state = self.starts[choice]
+        # Position first, so that each step writes contiguous memory.
         strings = np.empty((length, len(uniforms)), dtype=np.int64)
         for position, draws in enumerate(np.ascontiguousarray(uniforms.T)):
             thresholds = self._thresholds[length - 1 - position]

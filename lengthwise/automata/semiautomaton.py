@@ -180,6 +180,7 @@ class Semiautomaton:
             ValueError: the machines read different symbols.
         """
         self.check_same_symbols(other)
+        # The product automaton: both machines read the same string at the same time.
         table = self.table[:, None] * other.num_states + other.table[None, :]
         return Semiautomaton(table.reshape(-1, self.num_symbols), self.symbols)
 

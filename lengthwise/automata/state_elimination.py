@@ -94,6 +94,8 @@ def _edges(dfa: DFA) -> Edges:
     first, last = dfa.num_states, dfa.num_states + 1
     table = dfa.semiautomaton.table
     is_useful = dfa.accepting.copy()
+    # After k rounds: the states from which a string of up to k symbols is accepted. A shortest such string visits no
+    # state twice, so Q rounds suffice.
     for _ in range(dfa.num_states):
         is_useful |= is_useful[table].any(1)
     edges: Edges = {}
@@ -137,6 +139,7 @@ def _best(edges: Edges, states: set[int]) -> int:
 
 def _without(edges: Edges, state: int) -> Edges:
     """Return the edges around a state instead of through it."""
+    # Arden's rule: the smallest solution of X = A X | B is A* B, so a loop becomes a star.
     loop = star(edges[state, state]) if (state, state) in edges else EMPTY
     incoming = [(p, node) for (p, q), node in edges.items() if q == state != p]
     outgoing = [(q, node) for (p, q), node in edges.items() if p == state != q]
@@ -175,20 +178,24 @@ def _joins_last(parts: list[Node]) -> bool:
     last = parts[-1]
     if isinstance(last, Repeat) and last.maximum is None:
         before = parts[-2] if len(parts) > 1 else EMPTY
+        # r* r* = r* and r* r+ = r+ r* = r+; the same holds for r? instead of a first r*.
         if isinstance(before, Repeat) and before.inner == last.inner and 0 in (before.minimum, last.minimum):
             parts[-2:] = [Repeat(last.inner, max(before.minimum, last.minimum), None)]
             return True
         inner = _parts(last.inner)
+        # r r* = r+
         if last.minimum == 0 and tuple(parts[-1 - len(inner) : -1]) == inner:
             parts[-1 - len(inner) :] = [Repeat(last.inner, 1, None)]
             return True
     for index in range(len(parts) - 1):
         repeated = parts[index]
         if isinstance(repeated, Repeat) and repeated.maximum is None and repeated.minimum == 0:
+            # r* r? = r*
             if last == Repeat(repeated.inner, 0, 1) and index == len(parts) - 2:
                 parts.pop()
                 return True
             inner = _parts(repeated.inner)
+            # r* r = r+
             if len(inner) == len(parts) - index - 1 and inner == tuple(parts[index + 1 :]):
                 parts[index:] = [Repeat(repeated.inner, 1, None)]
                 return True
@@ -217,8 +224,10 @@ def choice(nodes: Iterable[Node]) -> Node:
             options[option] = None
     if symbols:
         options[SymbolSet(symbols)] = None
+    # r | r* = r*, and the same for r+ and r?: the single r is redundant.
     repeated = {option.inner: option for option in options if isinstance(option, Repeat)}
     kept = [option for option in options if option not in repeated]
+    # r s | r t = r (s | t), then the same for common ends.
     for is_last in (False, True):
         kept = _factored(kept, is_last=is_last)
     if not kept:
@@ -262,10 +271,13 @@ def star(node: Node) -> Node:
     if node == EMPTY:
         return EMPTY
     if isinstance(node, Repeat):
+        # (r*)* = (r+)* = (r?)* = r*
         return star(node.inner)
     if isinstance(node, Choice) and any(isinstance(option, Repeat) for option in node.options):
+        # (r* | s)* = (r | s)*
         return star(choice(option.inner if isinstance(option, Repeat) else option for option in node.options))
     if isinstance(node, Concatenation) and all(map(_is_nullable, node.parts)):
+        # (r s)* = (r | s)* if both r and s match the empty string
         return star(choice(node.parts))
     return Repeat(node, 0, None)
 

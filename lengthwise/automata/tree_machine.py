@@ -176,6 +176,7 @@ class TreeMachine:
             >>> machine.table.tolist(), new.tolist()
             ([[0, 1], [1, 0]], [0, 1, 0, 1])
         """
+        # Compared with a machine that answers nothing, so that only the levels are collected.
         levels, supervised = _Comparison(
             self, *_monoid_and_answers(_nothing_supervised(self.symbols))
         ).levels_of_all_strings()
@@ -328,6 +329,7 @@ class _Comparison:
     def _climb(self) -> Int64[np.ndarray, " C"] | None:
         """Add the next level; return the parts of its first wrongly answered whole string, or None."""
         below, chunk = self.levels[-1], self.machine.chunk_size
+        # Windows come in order of length and symbols, so the first wrong one is a shortest string.
         blocks = window_blocks(below.num_mixed, len(below.classes) - below.num_mixed, chunk)
         parts = np.concatenate(blocks)
         classes, elements = self._merge(below, parts)
@@ -356,6 +358,7 @@ class _Comparison:
                 "the machine from more strings"
             )
         elements = np.zeros(len(parts), dtype=np.int64)
+        # Pads are the identity of the monoid, so they leave the product unchanged.
         for column in parts.T:
             elements = np.where(column < 0, elements, self.monoid.products(elements, below.elements[column]))
         return classes, elements

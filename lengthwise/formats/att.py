@@ -56,6 +56,7 @@ class ATT(ReadableFormat):
             if name.split() != [name] or name in EPSILONS or is_doubtful(name):
                 raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
         lines = []
+        # The initial state comes first, because a reader takes the source of the first line as initial.
         for state in (start, *(state for state in range(len(table)) if state != start)):
             for symbol, target in zip(machine.symbols, table[state], strict=True):
                 output = "" if machine.is_automaton else f"\t{answers[target] or EPSILON}"

@@ -129,6 +129,7 @@ class Draft:
         """
         self._check_symbols()
         self._check_deterministic()
+        # Checked before the machine is built: its states are the pairs of a target and an output, a start and a sink.
         self._check_size(len({pair for targets in self._edges.values() for pair in targets}) + 2)
         missing = {(self._new_name("missing"), ""): None}
         machine, meaning = explore(
@@ -160,6 +161,7 @@ class Draft:
             after = closed(target for state in states for target, _ in self._edges.get((state, symbol), ()))
             seen.add(after)
             num_members += len(states) + len(after)
+            # A file of n states can lead to 2^n sets, and few sets can be large: both their number and their sizes are bounded.
             if len(seen) > MAX_SETS or num_members > MAX_MEMBERS:
                 limit = f"{MAX_SETS:,} sets of states" if len(seen) > MAX_SETS else f"sets of {MAX_MEMBERS:,} states"
                 raise ValueError(

@@ -78,6 +78,7 @@ class JavaScript(Format):
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
         """Return a module with the name of the notes; their strings are its test."""
         num_states = machine.machine.num_states
+        # The smallest typed array that can contain a state's number.
         bits = next(bits for bits in (8, 16, 32) if num_states <= 1 << bits)
         comments = [f"{cls.comment}{line}" for line in notes._replace(tests=()).lines()]
         return "".join(f"{line}\n" for line in comments) + _TEMPLATE.format(

@@ -39,6 +39,7 @@ def notes_on(machine: LabeledMachine, name: str = "machine", about: Sequence[str
         >>> len(notes.tests), notes.tests[3]
         (20, (('a', 'b', 'b'), 'accept'))
     """
+    # A fixed seed, so that equal machines are written as equal files.
     table, chance = machine.machine.semiautomaton.table, np.random.default_rng(0)
     shortest: dict[int, tuple[int, ...]] = {}
     frontier: list[tuple[int, tuple[int, ...]]] = [(machine.machine.start, ())]

@@ -82,6 +82,7 @@ class BlockLinearLayer(nn.Module):
             self.register_buffer("first_state", torch.zeros(self.blocks), persistent=False)
         else:
             self.first_state = nn.Parameter(torch.empty(self.blocks))
+        # A buffer, so that it is saved with the weights: a trained layer is used at its last temperature.
         self.register_buffer("temperature", torch.tensor(1.0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:

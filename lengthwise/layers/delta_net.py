@@ -131,6 +131,7 @@ class DeltaNetLayer(TabledLayer):
         self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         if self.convolution is not None:
+            # A convolution mixes neighbors, so its results differ between positions with the same row.
             return self.forward(F.embedding(rows, table), state)
         memory, earlier = state.tensor_split([self.memory_size], 1)
         return self._remembered(self._memory_inputs(table, self.maps(table)).at(rows), memory, earlier)

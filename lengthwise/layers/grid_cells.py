@@ -120,6 +120,7 @@ class CategoricalCell(GridCell):
             sums = _sums(messages @ _rounded(self.per_class, self.rounding), columns)
             return rows * _rounded(self.per_row, self.rounding) + sums
         per_class, per_row = self.integers()
+        # Integer sums: float32 would lose the unit above 2^24.
         exact = rows * per_row + _sums(per_class[messages], columns)
         return exact.to(self.per_row.dtype) + 0 * self.per_row  # a gradient of 0 lets training continue
 

@@ -106,6 +106,7 @@ class LinearCDELayer(TabledLayer):
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         latest, outputs = state.unflatten(1, (-1, self.block_dim)), []
+        # Transitions of all positions at once would take T D S numbers for each string.
         size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(features) * self.state_size * self.block_dim))
         for part in features.split(size, 1):
             transitions = self.transitions(part)

@@ -115,6 +115,7 @@ class LRULayer(_DiagonalLayer):
         nn.init.uniform_(self.nu, 0.9**2, 0.999**2, generator=generator)
         nn.init.uniform_(self.theta, 1e-3, 2 * math.pi, generator=generator)
         with torch.no_grad():
+            # The squared radius is uniform, so that eigenvalues are uniform in the area of the ring.
             self.nu.copy_((-0.5 * self.nu.log()).log())
             self.theta.log_()
             self.log_gain.copy_(0.5 * (-torch.expm1(-2 * self.nu.exp())).log())

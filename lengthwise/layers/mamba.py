@@ -152,6 +152,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
     def through_rows(
         self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        # A convolution mixes neighbors, so its results differ between positions with the same row.
         if self.convolution is not None:
             return self.forward(F.embedding(rows, table), state)
         before, recent = state.split(self.sizes, 1)

@@ -189,6 +189,7 @@ class S4Layer(_Channels):
         half_step = 0.5 * self.log_step.exp()[:, None, None]
         one = torch.eye(self.d_state, dtype=a.dtype, device=a.device)
         b = 2 * half_step * self.b.mT.flatten(1)[..., None]
+        # One factorization of I - h A / 2 serves both A and B.
         solved = torch.linalg.solve(one - half_step * a, torch.cat([one + half_step * a, b], 2))
         c = 2 * torch.cat([self.c[..., 0], -self.c[..., 1]], 1)
         return solved[..., :-1], solved[..., -1], c
@@ -225,6 +226,7 @@ class LiquidS4Layer(S4Layer):
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         a, b, c = self.discrete()
         latest = state.unflatten(1, (self.d_model, self.d_state)).transpose(0, 1)
+        # Step by step: the transition depends on the input, so that powers of one matrix give no kernel.
         computed = []
         for u in features.permute(1, 2, 0):
             driven = u[..., None] * b[:, None]

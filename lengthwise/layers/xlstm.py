@@ -137,6 +137,7 @@ class MLSTMLayer(TabledLayer):
         self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         if self.convolution is not None:
+            # A convolution mixes neighbors, so its results differ between positions with the same row.
             return self.forward(F.embedding(rows, table), state)
         x, z = self.input_map(table).chunk(2, -1)
         return self._remembered(at_rows(self._memory_inputs(x, F.silu(x), z), rows), state, state[:, :0])

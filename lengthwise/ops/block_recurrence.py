@@ -125,6 +125,7 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, transitions: Tensor, inputs: Tensor, initial: Tensor, form: str) -> Tensor:
         states = _FORMS[form](transitions, inputs, initial)
+        # The products of a form are not kept: the gradient runs its own recurrence, which needs only the states.
         ctx.save_for_backward(transitions, initial, states)
         ctx.form = form  # type: ignore[attr-defined]
         return states
@@ -188,6 +189,7 @@ def _scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
     if length == 1:
         return first
     one, other = slice(0, length - 1, 2), slice(1, length, 2)
+    # Only here are matrices multiplied. On the way down, states are vectors, which is cheaper by a factor of S.
     at_even = _scan(
         _compose(transitions[:, other], transitions[:, one], inputs),
         applied(transitions[:, other], inputs[:, one]) + inputs[:, other],
@@ -221,6 +223,8 @@ def chunk_starts(transitions: Iterable[Tensor], inputs: Tensor, initial: Tensor)
     `inputs` are [B, chunks, steps, *N, S]. `transitions` yields the matrices of all chunks, step by step.
     """
     later = zip(transitions, inputs.unbind(2), strict=True)
+    # The map of a chunk, x -> product x + offset, is built step by step. So the state before a chunk is not needed yet,
+    # and all chunks advance at once.
     product, offset = next(later)
     for a, v in later:
         offset = applied(a, offset) + v

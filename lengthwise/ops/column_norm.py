@@ -141,6 +141,7 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
         raise ValueError(f"temperature: expected at least 0, got {temperature}")
     if not logits.is_floating_point():
         raise ValueError(f"logits: expected real numbers, got {logits.dtype}")
+    # Division by 0 would give NaN for equal logits, and infinite ones otherwise.
     if temperature == 0:
         return torch.zeros_like(logits).scatter_(-2, logits.argmax(-2, keepdim=True), 1.0)
     return torch.softmax(logits / temperature, dim=-2)

@@ -78,6 +78,7 @@ def dilated_attention(
     missing = -length % stride
     window = min(bias.shape[1], (length + missing) // stride)
     size = min(max(window, MIN_BLOCK), (length + missing) // stride)
+    # One copy makes windows contiguous, so that each block is a plain product of matrices.
     strings = [_by_residue(tensor, stride, missing) for tensor in (query, key, value)]
     band = _band(bias[:, :window], size).to(query.dtype)
     attended: Tensor = _BandedAttention.apply(*strings, band)  # type: ignore[no-untyped-call]

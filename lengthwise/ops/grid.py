@@ -109,6 +109,7 @@ def last_row(
     if not height or not width:
         return above
     row, strings = heights.clamp(min=1) - 1, torch.arange(count, device=heights.device)
+    # Only the messages of one row are kept, so memory grows with the sides of the grid, not with its area.
     parts = antidiagonals(cell, top, left, first, second)
     of_row = torch.stack(
         [part.down[strings, (row - part.start).clamp(0, part.down.shape[1] - 1)] for part in parts]

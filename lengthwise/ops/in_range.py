@@ -90,6 +90,7 @@ def _within(steps: Steps, start: int, stop: int, state: Tensor, driven: bool) ->
         return torch.cat([begun, _one_by_one(steps, first, stop, begun[:, -1])], 1)
     if stop - start == 1 or bool((factors > 0).all()):  # a factor is 0 or NaN after an infinite state
         return _scaled(states, factors.cummin(1).values)
+    # Only halves whose states overflow are split again; all others keep the fast form.
     middle = (start + stop) // 2
     begun = _within(steps, start, middle, state, driven)
     return torch.cat([begun, _within(steps, middle, stop, begun[:, -1], driven)], 1)

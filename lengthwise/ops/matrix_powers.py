@@ -27,6 +27,7 @@ def powers_times(matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"]
         >>> powers_times(torch.tensor([[[2.0]]]), torch.ones(1, 1), 5)
         tensor([[[ 1.,  2.,  4.,  8., 16.]]])
     """
+    # A^(n + t) v = A^n (A^t v): one product with A^n doubles the number of results, so that log T products suffice.
     products, power = vectors[..., None], matrices
     while products.shape[-1] < count:
         products = torch.cat([products, power @ products[..., : count - products.shape[-1]]], -1)

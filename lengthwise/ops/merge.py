@@ -76,6 +76,7 @@ class _Merge(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        # Under create_graph the formulas below would be recorded without the parts that they leave out: a wrong derivative.
         if torch.is_grad_enabled():
             raise ValueError(
                 "create_graph: expected False for a merge in training mode, got True; call model.eval(), which takes "
@@ -133,6 +134,7 @@ def _projected_backward(
         zeros = parts.new_zeros(len(key_value), len(parts))
         by_keys_values = zeros.index_add_(1, windows.flatten(), by_keys_values)
     columns = parts.reshape(-1, len(query))
+    # Queries belong to the newest parts, which are the last rows; with indices, to all rows.
     by_columns, first = by_keys_values.t() @ key_value, len(columns) - by_queries.shape[1]
     by_columns[first:].addmm_(by_queries.t(), query)
     return by_columns.view_as(parts), by_queries @ columns[first:], by_keys_values @ columns

@@ -117,6 +117,7 @@ def _outer_products(
     decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
 ) -> tuple[Values, State]:
     length = decays.shape[1]
+    # Chunks of nearly equal length: fixed ones of 32 positions could leave most of the last one as padding.
     count = math.ceil(length / MAX_CHUNK)
     size = math.ceil(length / count)
     missing = count * size - length  # fill up with positions that change nothing: decays 1, keys 0

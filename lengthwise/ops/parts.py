@@ -20,6 +20,7 @@ def through_parts(
         (tensor([0, 2, 4]), tensor([ 0, -1, -2]))
     """
     num_strings = max(len(each) for each in given if each is not None)
+    # Strings are independent, so that splitting the batch does not change any result.
     count = max(1, NUMBERS_PER_PART // max(1, numbers_of_a_string))
     if num_strings <= count:
         return function(*given)

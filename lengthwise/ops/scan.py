@@ -52,6 +52,7 @@ def scan(operator: Operator, elements: Elements) -> Elements:
     if length == 1:
         return elements
     first = _at(elements, slice(0, 1))
+    # Blelloch: associativity lets adjacent elements be joined before the prefix to their left is known.
     pairs = operator(_at(elements, slice(0, length - 1, 2)), _at(elements, slice(1, length, 2)))
     at_even = scan(operator, pairs)  # prefixes of 2, 4, ... elements
     if length == 2:

@@ -238,6 +238,7 @@ def _gradients_by_choice(
 
 def _states(steps: Steps, rows: Int64[Tensor, "T B"], inputs: Tensor | None, initial: Tensor, form: Form) -> Tensor:
     """Return all states [T, B, N], from the inputs of every position."""
+    # The rule of `block_recurrence.fastest_form`: steps of N indices are small, so that starting them takes the time.
     if len(rows) >= LONG and initial.numel() <= SMALL_STEP:
         return _scanned(steps.at(rows.T), inputs, initial, form)
     states, state = initial.new_empty(len(rows), *initial.shape), initial

@@ -94,6 +94,7 @@ def symbol_final_state(
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
         return symbol_recurrence(transitions, values, tokens, initial, overflow=overflow)[:, -1]
     _check(transitions, values, tokens, initial)
+    # Exact comparisons, since the short cut must give the bits of the products.
     if _is_one_hot(transitions) and _is_one_hot(initial[..., None]) and not bool(values.any()):
         return _one_hot_final_state(transitions, tokens, initial)
     if _in_chunks(transitions, tokens):
@@ -181,6 +182,7 @@ def _chunked(
     missing = -length % size
     symbols = torch.nn.functional.pad(tokens, (0, missing)).unflatten(1, (-1, size))
     inputs = torch.nn.functional.pad(inputs, (0, 0, 0, 0, 0, missing)).unflatten(1, (-1, size))
+    # A generator, so that only the matrices of one step of all chunks exist at a time, not T N S^2 numbers.
     starts = chunk_starts((transitions[u] for u in symbols.unbind(2)), inputs, initial)
     state = torch.stack(starts[:-1], 1).flatten(0, 1)
     states, step = torch.empty_like(inputs), _Step(transitions, None, len(state))

@@ -174,6 +174,7 @@ def prefix_states(
     answers = []
     level = 0
     merge = merge_of(tree.layers[-1])
+    # With noise, the number of tabled levels must not depend on the batch: nodes that share a state share its noise.
     while level < levels and (level < num_tabled if perturb else _repeats(rows, [codes], tree, table_rows)):
         rows, (codes,) = _merge_distinct(rows, [_shifted(codes, level, tree)], tree, merge)
         before, read = _read_after(level, tree, skipped)
@@ -354,6 +355,7 @@ def _merge_distinct(
     """
     powers = torch.tensor([len(rows) ** j for j in range(windows[0].shape[-1])], device=rows.device)
     codes = [(window * powers).sum(-1) for window in windows]
+    # The window of pads is added even if no string has it: `unique` sorts, so that row 0 is the pad again.
     of_pads = codes[0].new_zeros(1)
     distinct, index = torch.cat([of_pads, *(code.flatten() for code in codes)]).unique(return_inverse=True)
     above = merge(rows, distinct // powers[:, None] % len(rows))
