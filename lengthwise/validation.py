@@ -21,7 +21,7 @@ def validated(kind: type[Described], settings: Mapping[str, Any], path: str = ""
     try:
         return kind.model_validate(dict(settings))
     except ValidationError as error:
-        raise _in_sentences(kind, error, path) from None
+        raise _readable_error(kind, error, path) from None
 
 
 def check_kind(argument: str, value: object, kind: Any, expected: str) -> None:
@@ -77,7 +77,7 @@ class _OneLineErrors(ModelMetaclass):
         try:
             return type.__call__(cls, *arguments, **settings)
         except ValidationError as error:
-            raise _in_sentences(cls, error, "") from None
+            raise _readable_error(cls, error, "") from None
 
 
 class Description(BaseModel, metaclass=_OneLineErrors):
@@ -95,7 +95,7 @@ class Description(BaseModel, metaclass=_OneLineErrors):
 
     @model_validator(mode="before")
     @classmethod
-    def _truth_is_no_number(cls, settings: Any) -> Any:
+    def _reject_truth_values(cls, settings: Any) -> Any:
         """Reject truth values for numbers, since pydantic takes True for 1."""
         for name, value in settings.items() if isinstance(settings, Mapping) else ():
             if isinstance(value, bool) and name in cls.model_fields:
@@ -113,7 +113,7 @@ def _types(annotation: object) -> set[object]:
     return set().union(*map(_types, parts)) if parts else {annotation}
 
 
-def _in_sentences(kind: type[BaseModel], error: ValidationError, path: str) -> ValueError:
+def _readable_error(kind: type[BaseModel], error: ValidationError, path: str) -> ValueError:
     problems = error.errors(include_url=False)
     unknown = [other for problem in problems for other in _hidden_unknown(kind, problem)]
     # Unknown settings come first: a check of all settings may have failed because of a misspelled one.

@@ -29,9 +29,9 @@ def coarse_congruence(
     known = labels >= 0
     blocks = _united(table, known[:, None] & known & (labels[:, None] != labels), likely)
     # The likely pairs go first, on the full table: with gaps, an early union can forbid a later one.
-    smaller, their_labels = quotient(table, labels, blocks)
+    smaller, block_labels = quotient(table, labels, blocks)
     # Pairs that known contexts separate cannot be united, so that they are not tried one by one.
-    apart = _differ_apart(smaller, their_labels)
+    apart = _differ_apart(smaller, block_labels)
     joined: np.ndarray = _united(smaller, apart, np.argwhere(np.triu(~apart, 1)).tolist())[blocks]
     return joined
 
@@ -44,9 +44,9 @@ def quotient(
     windows = np.argwhere(table >= 0)
     smaller = np.full((count,) * table.ndim, GAP)
     smaller[tuple(blocks[windows].T)] = blocks[table[tuple(windows.T)]]
-    their_labels = np.full(count, GAP)
-    np.maximum.at(their_labels, blocks, labels)
-    return smaller, their_labels
+    block_labels = np.full(count, GAP)
+    np.maximum.at(block_labels, blocks, labels)
+    return smaller, block_labels
 
 
 def _united(
@@ -93,8 +93,8 @@ def _closed(
             around = np.moveaxis(table, index, 0)[grown]
             windows = np.nonzero(around >= 0)
             results = blocks[around[windows]]
-            of_parts = (np.unique(blocks[grown], return_inverse=True)[1], *[blocks] * (table.ndim - 1))
-            parts = [of_part[part] for of_part, part in zip(of_parts, windows, strict=True)]
+            part_numbers = (np.unique(blocks[grown], return_inverse=True)[1], *[blocks] * (table.ndim - 1))
+            parts = [numbers[part] for numbers, part in zip(part_numbers, windows, strict=True)]
             keys = np.ravel_multi_index(parts, around.shape)
             least = np.full(around.size, len(blocks))
             # A congruence unites the results of equal windows: each result is moved to the smallest block among them.

@@ -250,7 +250,7 @@ def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1
         raise ValueError("languages: expected at least one automaton, got none; give the languages to draw from")
     for language in languages[1:]:
         languages[0].semiautomaton.check_same_symbols(language.semiautomaton)
-    parts = [_with_repeats_weighted(language, weight) for weight in repeat_weights for language in languages]
+    parts = [_weight_repeats(language, weight) for weight in repeat_weights for language in languages]
     offsets = np.cumsum([0, *(machine.num_states for machine, _ in parts[:-1])])
     tables = [machine.semiautomaton.table + offset for (machine, _), offset in zip(parts, offsets, strict=True)]
     return StringSampler(
@@ -261,7 +261,7 @@ def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1
     )
 
 
-def _with_repeats_weighted(language: DFA, weight: float) -> tuple[DFA, Float64[np.ndarray, "Q V"]]:
+def _weight_repeats(language: DFA, weight: float) -> tuple[DFA, Float64[np.ndarray, "Q V"]]:
     """Return an automaton of the language and its transitions' weights: `weight` for a repeated symbol, 1 for others.
 
     Unless the weight is 1, its states remember the last symbol.

@@ -38,13 +38,13 @@ MAX_LETTERS = 32
 MAX_COLUMNS = 1 << 14
 """The largest number of columns that the search of a narrow grid keeps."""
 
-MAX_EDGES_OF_TRIPLES = 1 << 8
+MAX_EDGES_FOR_TRIPLES = 1 << 8
 """The largest number of edges of which triples are collected."""
 
 LENGTHS = (10, 16, 20, 24, 28)
 """Lengths, in letters, of the random strings that are compared if there are too many to enumerate."""
 
-STRINGS_OF_A_LENGTH = 8_000
+STRINGS_PER_LENGTH = 8_000
 """The number of random pairs of strings of each length."""
 
 
@@ -107,7 +107,7 @@ def paths(one: GridMachine, other: GridMachine) -> Paths:
         raise ValueError(f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}")
     reached = _pairs(_reached(_all_edges(one, other)))
     # Triples exclude more edges than pairs, but their number grows with the cube: only small machines get them.
-    if not proves_alike(one, other, reached) and sum(map(len, reached.edges[:2])) <= MAX_EDGES_OF_TRIPLES:
+    if not proves_alike(one, other, reached) and sum(map(len, reached.edges[:2])) <= MAX_EDGES_FOR_TRIPLES:
         return _triples(reached.edges)
     return reached
 
@@ -115,8 +115,8 @@ def paths(one: GridMachine, other: GridMachine) -> Paths:
 def proves_alike(one: GridMachine, other: GridMachine, reached: Paths) -> bool:
     """Return whether the edges prove that both machines answer all strings alike."""
     # By induction on the cells of a path: answers are the same sums if the numbers agree on all edges that cells make.
-    _, of_one, of_other = reached.edges.below[reached.made].T
-    return one.per_row == other.per_row and bool((one.numbers[of_one] == other.numbers[of_other]).all())
+    _, classes_one, classes_other = reached.edges.below[reached.made].T
+    return one.per_row == other.per_row and bool((one.numbers[classes_one] == other.numbers[classes_other]).all())
 
 
 def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
@@ -262,9 +262,9 @@ def _related_strings(num_letters: int, length: int, random: np.random.Generator)
 
     Independent random strings have few long matches, which many tasks on two strings, such as distances, depend on.
     """
-    shape = (STRINGS_OF_A_LENGTH, length)
+    shape = (STRINGS_PER_LENGTH, length)
     first, second = random.integers(num_letters, size=(2, *shape))
-    indices, row = np.arange(length), np.arange(STRINGS_OF_A_LENGTH)[:, None]
+    indices, row = np.arange(length), np.arange(STRINGS_PER_LENGTH)[:, None]
     periodic = np.take_along_axis(first, indices % random.integers(1, 6, size=(len(row), 1)), 1)
     first = np.where(row % 2, periodic, first)
     moved = np.take_along_axis(first, (indices + random.integers(-4, 5, size=(len(row), 1))) % length, 1)

@@ -174,8 +174,8 @@ class LabeledMachine:
         rows = np.unique(outputs, axis=0, return_inverse=True)[1].reshape(-1)
         smallest, chosen = self.machine.semiautomaton.quotient(self.machine.start, rows)
         names = {
-            int(row): [self.classes[y] if y != IGNORE else "" for y in of_row]
-            for row, of_row in zip(rows, outputs, strict=True)
+            int(row): [self.classes[y] if y != IGNORE else "" for y in row_outputs]
+            for row, row_outputs in zip(rows, outputs, strict=True)
         }
         return smallest, [names[int(row)] for row in chosen]
 

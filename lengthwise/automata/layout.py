@@ -33,10 +33,10 @@ BENDS = (0, 14, -14, 24, -24, 38, -38, 56, -56, 80, -80, 110, -110, 150, -150, 2
 LOOP_ANGLES = (-90, 90, -55, -125, 55, 125, 0, 180)
 """Directions of a loop from its state, in degrees clockwise from the right, in order of preference."""
 
-CROWDED = 45
+MIN_LOOP_DISTANCE = 45
 """The angle in degrees that a loop keeps, if possible, from curves that begin or end at its state."""
 
-ALONG = (0.5, 0.4, 0.6, 0.3, 0.7)
+LABEL_POSITIONS = (0.5, 0.4, 0.6, 0.3, 0.7)
 """Positions of a label on its curve, as fractions of the curve, in order of preference."""
 
 SWEEPS = 12
@@ -253,7 +253,7 @@ class _Router:
             control = center + np.array(
                 [(RADIUS + 1) * outward[0], (RADIUS + 36) * far[0], (RADIUS + 36) * far[1], (RADIUS + 4) * outward[1]]
             )
-            crowded = sum(abs((angle - other + 180) % 360 - 180) < CROWDED for other in taken)
+            crowded = sum(abs((angle - other + 180) % 360 - 180) < MIN_LOOP_DISTANCE for other in taken)
             candidates.append((8.0 * preference + 30.0 * crowded, control))
         return candidates
 
@@ -262,7 +262,7 @@ class _Router:
     ) -> list[tuple[float, Point]]:
         """Return the positions of a label: on its curve, or outside of a loop's top."""
         if pair[0] != pair[1]:
-            return [(12.0 * index, _bezier(control, np.array([t]))[0]) for index, t in enumerate(ALONG)]
+            return [(12.0 * index, _bezier(control, np.array([t]))[0]) for index, t in enumerate(LABEL_POSITIONS)]
         (top,) = _bezier(control, np.array([0.5]))
         outward = (top - self.centers[pair[0]]) / np.linalg.norm(top - self.centers[pair[0]])
         return [(0.0, top + outward * (np.abs(outward) @ np.array(size) / 2 + 1))]

@@ -23,7 +23,7 @@ MAX_ENTRIES = 1 << 14
 MAX_ROWS_PER_CHUNK = 4096
 """The largest number of strings that a machine reads at the same time."""
 
-FEW_STRINGS = 256
+MIN_LOOKUP_STRINGS = 256
 """From this number of strings on, one look-up per position for all strings is faster than composition."""
 
 MAX_ELEMENTS = 255
@@ -172,7 +172,7 @@ class StateLookup:
         """Return the state at the end of every string; errors as in `run`."""
         # Composition is associative, so a tree computes what a loop over the symbols does, with log T steps in NumPy.
         self.machine.check_strings(strings)
-        if strings.shape[1] and len(strings) < FEW_STRINGS and self._composition is not None:
+        if strings.shape[1] and len(strings) < MIN_LOOKUP_STRINGS and self._composition is not None:
             states: np.ndarray = self._composition.machine.outputs[self._composition.final_classes(strings)]
             return states
         states = np.full(len(strings), self.start)

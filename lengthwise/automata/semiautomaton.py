@@ -16,7 +16,7 @@ State = TypeVar("State", bound=Hashable)
 MAX_TRANSITIONS = 10_000_000
 """The largest number of entries of a table that is built state by state or read from a file: about 400 MB."""
 
-FEW_STRINGS = 32
+MAX_LOOPED_STRINGS = 32
 """Up to this number of strings, a Python loop over their symbols is faster than one NumPy step per position."""
 
 
@@ -129,7 +129,7 @@ class Semiautomaton:
 
     def final_states(self, strings: Int64[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, " B"]:
         """Return the state at the end of every string (`start` itself if T is 0); errors as in `run`."""
-        if len(strings) <= FEW_STRINGS:
+        if len(strings) <= MAX_LOOPED_STRINGS:
             return self._final_states_of_few(strings, start)
         rows, columns, row = self._prepare(strings, start)
         for symbols in columns:

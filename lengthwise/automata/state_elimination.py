@@ -83,7 +83,7 @@ def _pattern(dfa: DFA) -> str:
     while states:
         state = _best(edges, states)
         states.remove(state)
-        edges = _without(edges, state)
+        edges = _eliminated(edges, state)
     if (first, last) not in edges:  # the empty language, which the syntax expresses only as a class without symbols
         return f"[^{''.join(map(_in_class, dfa.symbols))}]"
     return pattern_text(edges[first, last])
@@ -137,7 +137,7 @@ def _best(edges: Edges, states: set[int]) -> int:
     return min(sorted(states), key=num_added)
 
 
-def _without(edges: Edges, state: int) -> Edges:
+def _eliminated(edges: Edges, state: int) -> Edges:
     """Return the edges around a state instead of through it."""
     # Arden's rule: the smallest solution of X = A X | B is A* B, so a loop becomes a star.
     loop = star(edges[state, state]) if (state, state) in edges else EMPTY
@@ -168,12 +168,12 @@ def concatenation(nodes: Iterable[Node]) -> Node:
     for node in nodes:
         for part in _parts(node):
             parts.append(part)
-            while _joins_last(parts):
+            while _join_last(parts):
                 pass
     return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
 
-def _joins_last(parts: list[Node]) -> bool:
+def _join_last(parts: list[Node]) -> bool:
     """Join a repetition with equal neighbors at the end of the list, and return whether anything was joined."""
     last = parts[-1]
     if isinstance(last, Repeat) and last.maximum is None:

@@ -178,10 +178,10 @@ class TreeMachine:
         """
         # Compared with a machine that answers nothing, so that only the levels are collected.
         levels, supervised = _Comparison(
-            self, *_monoid_and_answers(_nothing_supervised(self.symbols))
+            self, *_monoid_and_answers(_unanswered_machine(self.symbols))
         ).levels_of_all_strings()
-        quoted = list(dict.fromkeys(k for level in levels for k in (level.pad, *level.classes.tolist())))
-        order = self._closed(np.array(quoted))
+        occurring = list(dict.fromkeys(k for level in levels for k in (level.pad, *level.classes.tolist())))
+        order = self._closed(np.array(occurring))
         new = np.full(self.num_classes + 1, GAP)  # the last entry maps a gap, which is -1, to a gap
         new[order] = np.arange(len(order))
         # Every string is answered by known entries. So classes may be united if all known entries agree with it: no
@@ -190,17 +190,17 @@ class TreeMachine:
         table = new[self.table[np.ix_(*[order] * self.chunk_size)]]
         answers, labels = np.unique(self.outputs, return_inverse=True)
         labels = np.where(supervised, labels, GAP)[order]
-        blocks = coarse_congruence(table, labels, new[self._one_string_at_two_levels(levels)].tolist())
-        merged, their_labels = quotient(table, labels, blocks)
+        blocks = coarse_congruence(table, labels, new[self._pairs_across_levels(levels)].tolist())
+        merged, block_labels = quotient(table, labels, blocks)
         first = np.unique(blocks, return_index=True)[1]
-        outputs = np.where(their_labels >= 0, answers[their_labels], self.outputs[order[first]])
+        outputs = np.where(block_labels >= 0, answers[block_labels], self.outputs[order[first]])
         # Classes that strings show come first in the order, and so do their blocks; the rest is cut off.
-        count = int(blocks[: len(quoted)].max()) + 1
+        count = int(blocks[: len(occurring)].max()) + 1
         merged, classes = merged[(slice(count),) * self.chunk_size], np.where(new < 0, GAP, blocks[new])
         merged, classes = (np.where(assignment < count, assignment, GAP) for assignment in (merged, classes))
         return TreeMachine(self.symbols, classes[self.leaves], merged, outputs[:count]), classes[:-1]
 
-    def _one_string_at_two_levels(self, levels: list["_Level"]) -> Int64[np.ndarray, "N 2"]:
+    def _pairs_across_levels(self, levels: list["_Level"]) -> Int64[np.ndarray, "N 2"]:
         """Return pairs of classes that the same string, filled up with pads, has at one level and at the next."""
         pairs = []
         for level in levels[:-1]:
@@ -263,7 +263,7 @@ def tree_machine(transducer: Transducer, chunk_size: int = 2) -> TreeMachine:
     return TreeMachine(transducer.symbols, leaves, table, answers)
 
 
-def _nothing_supervised(symbols: tuple[str, ...]) -> Transducer:
+def _unanswered_machine(symbols: tuple[str, ...]) -> Transducer:
     """Return the transducer of one state that always answers `IGNORE`."""
     return Transducer(Semiautomaton(np.zeros((1, len(symbols)), dtype=np.int64), symbols), 0, np.array([IGNORE]))
 
@@ -347,15 +347,15 @@ class _Comparison:
     def _merge(
         self, below: _Level, parts: Int64[np.ndarray, "N C"]
     ) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, " N"]]:
-        of_parts = np.where(parts < 0, below.pad, below.classes[parts])
-        classes = self.machine.merged(of_parts)
+        part_classes = np.where(parts < 0, below.pad, below.classes[parts])
+        classes = self.machine.merged(part_classes)
         if len(classes) and classes.min() < 0:
             row = int(np.flatnonzero(classes < 0)[0])
             symbols = [self.machine.symbols[v] for v in self._string(parts[row], len(self.levels) - 1)]
             string = spelled(symbols, self.machine.symbols)
             raise ValueError(
-                f"table: has no entry for the classes {of_parts[row].tolist()}, which {string[:40]!r} needs; extract "
-                "the machine from more strings"
+                f"table: has no entry for the classes {part_classes[row].tolist()}, which {string[:40]!r} needs; "
+                "extract the machine from more strings"
             )
         elements = np.zeros(len(parts), dtype=np.int64)
         # Pads are the identity of the monoid, so they leave the product unchanged.

@@ -188,11 +188,11 @@ def _text_functions(machine: LabeledMachine, name: str) -> str:
     """Return the functions that accept text, or an empty text if a symbol has more than one byte."""
     if any(len(symbol.encode()) > 1 for symbol in machine.symbols):
         return ""
-    of_byte = [-2] * 256
+    symbol_ids = [-2] * 256
     for v, symbol in enumerate(machine.symbols):
-        of_byte[symbol.encode()[0]] = v
+        symbol_ids[symbol.encode()[0]] = v
     state_type = _type_of(machine.machine.num_states - 1, signed=False)
-    return _TEXT.format(name=name, upper=name.upper(), bytes=_wrapped(of_byte, 8), state_type=state_type)
+    return _TEXT.format(name=name, upper=name.upper(), bytes=_wrapped(symbol_ids, 8), state_type=state_type)
 
 
 def identifier(name: str) -> str:

@@ -215,8 +215,8 @@ def _openfst_machine(drawing: _Drawing, start: str, edges: Sequence[Edge], accep
 def _mealy(
     edges: Sequence[Edge], pairs: Sequence[Sequence[tuple[str, str]]], starts: Sequence[str], draft: Draft
 ) -> LabeledMachine:
-    for edge, of_edge in zip(edges, pairs, strict=True):
-        for symbol, output in of_edge:
+    for edge, edge_pairs in zip(edges, pairs, strict=True):
+        for symbol, output in edge_pairs:
             draft.add_edge(edge.source, symbol, edge.target, output)
     for name in starts:
         draft.set_start(name)

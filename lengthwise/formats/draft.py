@@ -161,7 +161,7 @@ class Draft:
             after = closed(target for state in states for target, _ in self._edges.get((state, symbol), ()))
             seen.add(after)
             num_members += len(states) + len(after)
-            # A file of n states can lead to 2^n sets, and few sets can be large: both their number and their sizes are bounded.
+            # A small file of n states can lead to 2^n sets, and few sets can be large, so both are bounded.
             if len(seen) > MAX_SETS or num_members > MAX_MEMBERS:
                 limit = f"{MAX_SETS:,} sets of states" if len(seen) > MAX_SETS else f"sets of {MAX_MEMBERS:,} states"
                 raise ValueError(

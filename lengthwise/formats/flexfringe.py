@@ -12,9 +12,9 @@ from lengthwise.conventions import IGNORE
 from lengthwise.formats.limits import check_table
 
 _ENTRIES = ("types", "alphabet", "nodes", "edges")
-_OF_NODE = ("id", "source", "label", "size", "level", "style", "isred", "issink", "isblue", "trace", "data")
-_OF_DATA = ("final_counts", "path_counts", "total_final", "total_paths")
-_OF_EDGE = ("id", "source", "target", "name", "appearances")
+_NODE_ENTRIES = ("id", "source", "label", "size", "level", "style", "isred", "issink", "isblue", "trace", "data")
+_DATA_ENTRIES = ("final_counts", "path_counts", "total_final", "total_paths")
+_EDGE_ENTRIES = ("id", "source", "target", "name", "appearances")
 
 
 def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
@@ -43,7 +43,7 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
     start = []
     outputs = []
     for node in nodes:
-        _check_entries(node, _OF_NODE, ("id", "source", "data"), "entries of a node")
+        _check_entries(node, _NODE_ENTRIES, ("id", "source", "data"), "entries of a node")
         name = _number(node["id"])
         if name in numbers:
             raise ValueError(f"nodes: expected each id once, got {name} twice; keep one")
@@ -59,7 +59,7 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
     table = np.full((sink + 1, len(alphabet)), sink)
     columns, given = {symbol: v for v, symbol in enumerate(alphabet)}, set()
     for edge in _list(content["edges"], "edges"):
-        _check_entries(edge, _OF_EDGE, ("source", "target", "name"), "entries of an edge")
+        _check_entries(edge, _EDGE_ENTRIES, ("source", "target", "name"), "entries of an edge")
         source = _number(edge["source"])
         target = _number(edge["target"])
         symbol = edge["name"]
@@ -79,7 +79,7 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
 
 def _answer(data: Any, num_types: int) -> int:
     """Return the first of the most frequent types of strings that ended in a state."""
-    _check_entries(data, _OF_DATA, ("final_counts",), "data of a node")
+    _check_entries(data, _DATA_ENTRIES, ("final_counts",), "data of a node")
     counts = [0] * num_types
     for key, count in (data["final_counts"] or {}).items():
         if key == "-1":  # strings of unknown type

@@ -18,7 +18,7 @@ COLUMNS = 6
 EMPTY_SIGNS = ("λ", "ε")
 """JFLAP's signs for the empty string, by its setting; a symbol of this name cannot be written."""
 
-_OF_STATE = {"fa": ("final",), "moore": ("output",), "mealy": ()}
+_STATE_PARTS = {"fa": ("final",), "moore": ("output",), "mealy": ()}
 """Parts of a state that mark its answer, by type of machine."""
 
 _ATTRIBUTES = {"state": {"id", "name"}}
@@ -100,7 +100,7 @@ class JFLAP(ReadableFormat):
             else:
                 draft.add_empty_edge(source, target)
         for state in states:
-            _check_parts(state, ("initial", *_OF_STATE[kind], *_DECORATIONS))
+            _check_parts(state, ("initial", *_STATE_PARTS[kind], *_DECORATIONS))
         initial = [name for name, state in zip(names, states, strict=True) if state.find("initial") is not None]
         if kind == "fa" and len(initial) > 1:
             set_initial_states(draft, initial, names)

@@ -62,10 +62,10 @@ def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
     missing = [symbol for symbol in given.symbols if alphabet and symbol not in alphabet]
     if missing:
         raise ValueError(f"alphabet: expected every symbol of the edges, got none for {missing[0]!r}; add it")
-    return _over(given, alphabet or tuple(sorted(given.symbols))).minimize()
+    return _with_alphabet(given, alphabet or tuple(sorted(given.symbols))).minimize()
 
 
-def _over(language: DFA, symbols: tuple[str, ...]) -> DFA:
+def _with_alphabet(language: DFA, symbols: tuple[str, ...]) -> DFA:
     """Return the same language over these symbols, in this order; new ones lead to a rejecting sink."""
     sink = language.num_states
     table = np.full((sink + 1, len(symbols)), sink)

@@ -16,7 +16,7 @@ Operator = Literal["mlp", "gated-sum", "linear"]
 FEED_FORWARD_SCALE = 0.02
 """The ratio of the variance of a feed-forward block's weights to the variance of an operator's weights."""
 
-NOT_THIS_PART = -1e4
+MASKED_SCORE = -1e4
 """A score so low that its weight is exactly 0. It is finite, so that a window of one part alone uses this part."""
 
 
@@ -132,7 +132,7 @@ class LogDepthLayer(nn.Module):
 
     def window_bias(self) -> Float[Tensor, "H C"]:
         eye = torch.eye(2, dtype=self.norm.weight.dtype, device=self.norm.weight.device)
-        return (1 - eye) * NOT_THIS_PART
+        return (1 - eye) * MASKED_SCORE
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
         """Return the states unchanged, as this layer normalizes after its sums."""

@@ -15,7 +15,7 @@ Diagonal = Literal["full", "phase", "none"]
 
 
 @in_full_precision
-def _of_size_1(numbers: Float[Tensor, "*M N"]) -> Float[Tensor, "*M N 2"]:
+def _unit_complex(numbers: Float[Tensor, "*M N"]) -> Float[Tensor, "*M N 2"]:
     """Return exp(2 pi i sigmoid(x)) as its real part and its imaginary part."""
     angle = 2 * torch.pi * torch.sigmoid(numbers)
     return torch.stack([angle.cos(), angle.sin()], -1)
@@ -78,7 +78,7 @@ class PDSSMLayer(TabledLayer):
         """Return the diagonals D(u)."""
         if self.phase_map is None:
             return None
-        unit = _of_size_1(self.phase_map(features))
+        unit = _unit_complex(self.phase_map(features))
         return unit if self.size_map is None else torch.sigmoid(self.size_map(features))[..., None] * unit
 
     def through_rows(

@@ -103,10 +103,10 @@ def final_state(
     return state
 
 
-LONG = 64
+MIN_CHUNKED_STEPS = 64
 """The smallest number of steps for which chunks are faster: see `benchmarks/recurrence.py`."""
 
-SMALL_STEP = 2_048
+MAX_STEP_PRODUCTS = 2_048
 """Up to this number of multiplications, a step takes as long as an empty one: see `benchmarks/recurrence.py`."""
 
 
@@ -118,7 +118,7 @@ def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
     """
     width = inputs.shape[-1] if transitions.ndim > inputs.ndim else 1
     step = inputs[:, 0].numel() * width
-    return "chunked" if inputs.shape[1] >= LONG and step <= SMALL_STEP else "sequential"
+    return "chunked" if inputs.shape[1] >= MIN_CHUNKED_STEPS and step <= MAX_STEP_PRODUCTS else "sequential"
 
 
 class _Recurrence(torch.autograd.Function):

@@ -111,9 +111,9 @@ def last_row(
     row, strings = heights.clamp(min=1) - 1, torch.arange(count, device=heights.device)
     # Only the messages of one row are kept, so memory grows with the sides of the grid, not with its area.
     parts = antidiagonals(cell, top, left, first, second)
-    of_row = torch.stack(
+    row_messages = torch.stack(
         [part.down[strings, (row - part.start).clamp(0, part.down.shape[1] - 1)] for part in parts]
     )  # antidiagonals without a cell in the row contribute some other cell, which is not selected below
-    taken = of_row[row[:, None] + torch.arange(width, device=heights.device), strings[:, None]]
+    taken = row_messages[row[:, None] + torch.arange(width, device=heights.device), strings[:, None]]
     is_border = (heights == 0).view(-1, *[1] * (taken.ndim - 1))
     return torch.where(is_border, above, taken)

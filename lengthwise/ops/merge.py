@@ -76,7 +76,7 @@ class _Merge(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        # Under create_graph the formulas below would be recorded without the parts that they leave out: a wrong derivative.
+        # The kept intermediate results have no history, so a second derivative would silently be wrong.
         if torch.is_grad_enabled():
             raise ValueError(
                 "create_graph: expected False for a merge in training mode, got True; call model.eval(), which takes "
@@ -85,11 +85,11 @@ class _Merge(torch.autograd.Function):
         states, windows, *saved = ctx.saved_tensors  # type: ignore[attr-defined]
         weights, kept = saved[: ctx.num_weights], saved[ctx.num_weights :]  # type: ignore[attr-defined]
         gain, query, key_value, output, _, *blocks = weights
-        state, mean, rate, parts, queries, keys_values, shares, mixed, *of_blocks = kept
+        state, mean, rate, parts, queries, keys_values, shares, mixed, *kept_blocks = kept
         by_state = _norm_backward(gradient, state, mean, rate, None, None)[0]
         by_blocks: list[Tensor] = []
-        for block, of_block in zip(_sixes(blocks)[::-1], _sixes(of_blocks)[::-1], strict=True):
-            by_state, by_block = _block_backward(by_state, block, of_block)
+        for block, kept_block in zip(_sixes(blocks)[::-1], _sixes(kept_blocks)[::-1], strict=True):
+            by_state, by_block = _block_backward(by_state, block, kept_block)
             by_blocks = [*by_block, *by_blocks]
         by_mixed, by_output = output.t() @ by_state.t(), by_state.t() @ mixed.t()
         by_queries, by_keys_values, by_bias = _attended_backward(by_mixed, queries, keys_values, shares)

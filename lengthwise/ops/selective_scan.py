@@ -173,7 +173,7 @@ class _SelectiveScan(torch.autograd.Function):
         # Strings outermost: all positions of a few strings run before the next strings, so that states stay in cache.
         for rows in _rows(initial):
             by_time = [_by_time(each[rows]) for each in (steps, values, b, c)]
-            part = _Part(rates, initial[rows], parts[0].stop, eigenvalues, _of_strings(tabled, rows))
+            part = _Part(rates, initial[rows], parts[0].stop, eigenvalues, _select_strings(tabled, rows))
             latest, computed = initial[rows], torch.empty_like(by_time[1])
             for index, span in enumerate(parts):
                 if needs_gradient:
@@ -197,7 +197,7 @@ class _SelectiveScan(torch.autograd.Function):
         for rows in _rows(by_last):
             by_time = [_by_time(each[rows]) for each in (steps, values, b, c, by_outputs)]
             computed = [torch.empty_like(each) for each in by_time[:4]]
-            tabled = _of_strings(ctx.tabled, rows)  # type: ignore[attr-defined]
+            tabled = _select_strings(ctx.tabled, rows)  # type: ignore[attr-defined]
             part = _Part(rates, by_last[rows], parts[0].stop, ctx.eigenvalues, tabled)  # type: ignore[attr-defined]
             adjoint, total = by_last[rows].clone(), torch.zeros_like(by_last[rows])
             for index, span in reversed(list(enumerate(parts))):
@@ -235,7 +235,7 @@ def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]
         torch.sum(torch.mul(by_exponent, part.rates, out=weighted), 1, keepdim=True, out=by_steps)
 
 
-def _of_strings(tabled: _Tabled | None, rows: slice) -> _Tabled | None:
+def _select_strings(tabled: _Tabled | None, rows: slice) -> _Tabled | None:
     return None if tabled is None else tabled._replace(rows=tabled.rows[rows])
 
 

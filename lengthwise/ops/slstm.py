@@ -122,18 +122,18 @@ class _SLSTM(torch.autograd.Function):
         feedback, computed, hidden, averages = ctx.saved_tensors  # type: ignore[attr-defined]
         weight, closing, new, opening = computed.unbind(1)
         matrices = feedback.flatten(0, 1).mT.contiguous()
-        of_weight = (averages[:-1] - new) * weight * (1 - weight)
-        of_new, of_opening = (1 - weight) * (1 - new.square()), averages[1:] * opening * (1 - opening)
+        weight_slopes = (averages[:-1] - new) * weight * (1 - weight)
+        new_slopes, opening_slopes = (1 - weight) * (1 - new.square()), averages[1:] * opening * (1 - opening)
         by_gates = torch.empty_like(computed)
         for t in reversed(range(len(computed))):
             by_h = by_outputs[t] + by_last
             by_average = torch.addcmul(by_average, by_h, opening[t])
-            by_difference = torch.mul(by_log_norm, weight[t]).addcmul_(by_average, of_weight[t])
+            by_difference = torch.mul(by_log_norm, weight[t]).addcmul_(by_average, weight_slopes[t])
             i, f, z, o = by_gates[t]
             torch.sub(by_log_norm, by_difference, out=i)
             torch.mul(by_difference, closing[t], out=f)
-            torch.mul(by_average, of_new[t], out=z)
-            torch.mul(by_h, of_opening[t], out=o)
+            torch.mul(by_average, new_slopes[t], out=z)
+            torch.mul(by_h, opening_slopes[t], out=o)
             by_average.mul_(weight[t])
             by_log_norm = by_difference
             by_last = torch.bmm(by_gates[t].flatten(0, 1), matrices).unflatten(0, (4, -1)).sum(0)

@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.devices import in_full_precision
-from lengthwise.ops.block_recurrence import LONG, SMALL_STEP, Overflow, check_finite
+from lengthwise.ops.block_recurrence import MAX_STEP_PRODUCTS, MIN_CHUNKED_STEPS, Overflow, check_finite
 from lengthwise.ops.column_norm import hard_columns
 from lengthwise.ops.complex_pairs import times_pairs
 from lengthwise.ops.scan import Elements, scan
@@ -139,7 +139,7 @@ class Steps(NamedTuple):
         return Steps(self.indices, None if self.factors is None else self.factors.conj().resolve_conj())
 
 
-OTHER: dict[Form, Form] = {"scatter": "gather", "gather": "scatter"}
+OPPOSITE_FORM: dict[Form, Form] = {"scatter": "gather", "gather": "scatter"}
 
 
 class _SparseRecurrence(torch.autograd.Function):
@@ -172,9 +172,9 @@ class _SparseRecurrence(torch.autograd.Function):
         gradient = _numbers(gradient.transpose(0, 1).contiguous())
         adjoints = gradient
         if len(gradient) > 1:
-            later = _states(backwards, in_time[1:].flip(0), gradient[:-1].flip(0), gradient[-1], OTHER[form])
+            later = _states(backwards, in_time[1:].flip(0), gradient[:-1].flip(0), gradient[-1], OPPOSITE_FORM[form])
             adjoints = torch.cat([later.flip(0), gradient[-1:]])
-        by_initial = backwards.at(in_time[0]).applied(OTHER[form], adjoints[0])
+        by_initial = backwards.at(in_time[0]).applied(OPPOSITE_FORM[form], adjoints[0])
         before = torch.cat([_numbers(initial)[None], states[:-1]])
         by_row = RowSums(in_time.flatten(), len(mixtures))
         left = adjoints
@@ -239,7 +239,7 @@ def _gradients_by_choice(
 def _states(steps: Steps, rows: Int64[Tensor, "T B"], inputs: Tensor | None, initial: Tensor, form: Form) -> Tensor:
     """Return all states [T, B, N], from the inputs of every position."""
     # The rule of `block_recurrence.fastest_form`: steps of N indices are small, so that starting them takes the time.
-    if len(rows) >= LONG and initial.numel() <= SMALL_STEP:
+    if len(rows) >= MIN_CHUNKED_STEPS and initial.numel() <= MAX_STEP_PRODUCTS:
         return _scanned(steps.at(rows.T), inputs, initial, form)
     states, state = initial.new_empty(len(rows), *initial.shape), initial
     for t, row in enumerate(rows.unbind()):
@@ -309,8 +309,8 @@ def _check(
     initial: State,
     form: str,
 ) -> None:
-    if form not in OTHER:
-        raise ValueError(f"form: expected one of {', '.join(OTHER)}, got {form!r}")
+    if form not in OPPOSITE_FORM:
+        raise ValueError(f"form: expected one of {', '.join(OPPOSITE_FORM)}, got {form!r}")
     if not rows.shape[1]:
         raise ValueError("rows: expected at least 1 step, got 0; a string must not be empty")
     width, parts = dictionary.shape[-1], initial.shape[-1]

@@ -23,7 +23,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.devices import READS_AT_ONCE, in_full_precision, on_device_assert
 from lengthwise.ops.block_recurrence import (
-    LONG,
+    MIN_CHUNKED_STEPS,
     Overflow,
     applied,
     check_finite,
@@ -36,16 +36,16 @@ Values = Float[Tensor, "V N S"]
 Tokens = Int64[Tensor, "B T"]
 State = Float[Tensor, "B N S"]
 
-SMALL_PRODUCTS = 1 << 18
+MAX_CHUNKED_PRODUCTS = 1 << 18
 """The largest number of multiplications in a step's matrix products for which chunks are faster on long strings."""
 
-FEW_POSITIONS = 1 << 10
+MAX_COMPOSED_POSITIONS = 1 << 10
 """Up to this number of positions of a 1, over all strings, composing maps is faster than starting steps."""
 
-STEPS_TOGETHER = 1 << 9
+STEPS_PER_COMPOSITION = 1 << 9
 """The number of steps whose maps are composed at once, so that they stay small."""
 
-MANY_SYMBOLS = 32
+MIN_GATHERED_SYMBOLS = 32
 """From this number of symbols on, gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
 
 
@@ -149,8 +149,8 @@ def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> 
     _, blocks, width, _ = transitions.shape
     successors, positions, _ = _numbered(transitions, initial)
     # Few strings leave most of each step to its start, so composition in log T rounds wins; many strings do not.
-    if positions.shape[0] * successors.shape[1] <= FEW_POSITIONS:
-        for symbols in tokens.split(STEPS_TOGETHER, 1):
+    if positions.shape[0] * successors.shape[1] <= MAX_COMPOSED_POSITIONS:
+        for symbols in tokens.split(STEPS_PER_COMPOSITION, 1):
             positions = _composed(successors[symbols]).gather(1, positions)
     else:
         successors = successors.flatten()
@@ -170,7 +170,7 @@ def _composed(maps: Int64[Tensor, "B T P"]) -> Int64[Tensor, "B P"]:
 def _in_chunks(transitions: Table, tokens: Tokens) -> bool:
     """Return whether the matrix products that chunks need take less time than starting the kernels of a step."""
     _, blocks, width, _ = transitions.shape
-    return tokens.shape[1] >= LONG and len(tokens) * blocks * width**3 <= SMALL_PRODUCTS
+    return tokens.shape[1] >= MIN_CHUNKED_STEPS and len(tokens) * blocks * width**3 <= MAX_CHUNKED_PRODUCTS
 
 
 def _chunked(
@@ -198,7 +198,7 @@ class _Step:
     def __init__(self, transitions: Table, values: Values | None, batch_size: int) -> None:
         count, blocks, width, _ = transitions.shape
         self.transitions, self.values = transitions, values
-        self.gathers = count >= MANY_SYMBOLS
+        self.gathers = count >= MIN_GATHERED_SYMBOLS
         if not self.gathers:
             # In block n, column (u, i) is row i of A[u]: states in rows times this are the images under all symbols.
             self.wide = transitions.permute(1, 3, 0, 2).reshape(blocks, width, count * width)

@@ -356,8 +356,8 @@ def _merge_distinct(
     powers = torch.tensor([len(rows) ** j for j in range(windows[0].shape[-1])], device=rows.device)
     codes = [(window * powers).sum(-1) for window in windows]
     # The window of pads is added even if no string has it: `unique` sorts, so that row 0 is the pad again.
-    of_pads = codes[0].new_zeros(1)
-    distinct, index = torch.cat([of_pads, *(code.flatten() for code in codes)]).unique(return_inverse=True)
+    pad_code = codes[0].new_zeros(1)
+    distinct, index = torch.cat([pad_code, *(code.flatten() for code in codes)]).unique(return_inverse=True)
     above = merge(rows, distinct // powers[:, None] % len(rows))
     if tree.pad_rule == "raw":
         above, index = torch.cat([tree.leaves[:1], above]), index + 1

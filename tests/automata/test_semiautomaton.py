@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton, Transducer, semiautomaton
-from lengthwise.automata.semiautomaton import FEW_STRINGS, explore
+from lengthwise.automata.semiautomaton import MAX_LOOPED_STRINGS, explore
 
 pytestmark = checked_strategies
 
@@ -24,8 +24,8 @@ def test_run_follows_the_table(machine: Semiautomaton, length: int, data: st.Dat
             assert state == after
     final = machine.final_states(strings, start)
     np.testing.assert_array_equal(final, states[:, -1] if length else np.full(1, start))
-    many = np.concatenate([strings] * (1 + FEW_STRINGS))
-    np.testing.assert_array_equal(machine.final_states(many, start), np.concatenate([final] * (1 + FEW_STRINGS)))
+    many = np.concatenate([strings] * (1 + MAX_LOOPED_STRINGS))
+    np.testing.assert_array_equal(machine.final_states(many, start), np.concatenate([final] * (1 + MAX_LOOPED_STRINGS)))
 
 
 @given(semiautomata(), st.data())
@@ -106,7 +106,7 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(ValueError, match=r"strings: .* got -1 in row 0 at position 1"):
         FLIP.final_states(np.array([[0, -1]]))
     with pytest.raises(ValueError, match=r"strings: .* got -1 in row 0 at position 1"):
-        FLIP.final_states(np.array([[0, -1]] * (1 + FEW_STRINGS)))
+        FLIP.final_states(np.array([[0, -1]] * (1 + MAX_LOOPED_STRINGS)))
     with pytest.raises(ValueError, match=r"start: expected a state in 0\.\.1, got 2"):
         FLIP.run(np.array([[0]]), start=2)
     with pytest.raises(ValueError, match=r"other: expected a machine over the symbols \('a', 'b'\), got \('b', 'a'\)"):

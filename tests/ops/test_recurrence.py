@@ -12,9 +12,9 @@ from lengthwise.conventions import Diverged
 from lengthwise.ops.block_recurrence import fastest_form, final_state, recurrence, recurrence_by_definition
 from lengthwise.ops.scan import scan, scan_by_definition
 from lengthwise.ops.symbol_recurrence import (
-    FEW_POSITIONS,
-    MANY_SYMBOLS,
-    SMALL_PRODUCTS,
+    MAX_CHUNKED_PRODUCTS,
+    MAX_COMPOSED_POSITIONS,
+    MIN_GATHERED_SYMBOLS,
     symbol_final_state,
     symbol_recurrence,
     symbol_recurrence_by_definition,
@@ -184,7 +184,7 @@ def draw_table(num_symbols: int, length: int, dtype: torch.dtype) -> tuple[list[
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("num_symbols", "dtype"),
-    [(5, torch.float32), *((num_symbols, torch.float64) for num_symbols in (1, 5, MANY_SYMBOLS))],
+    [(5, torch.float32), *((num_symbols, torch.float64) for num_symbols in (1, 5, MIN_GATHERED_SYMBOLS))],
 )
 @pytest.mark.parametrize("length", [1, 2, 3, 63, *BEYOND])
 def test_a_table_of_transitions_gives_the_same(
@@ -192,8 +192,8 @@ def test_a_table_of_transitions_gives_the_same(
 ) -> None:
     (table, values, initial), tokens = draw_table(num_symbols, length, dtype)
     expected = symbol_recurrence_by_definition(table, values, tokens, initial)
-    for small_products in (0, SMALL_PRODUCTS):  # step by step, and in chunks
-        monkeypatch.setattr("lengthwise.ops.symbol_recurrence.SMALL_PRODUCTS", small_products)
+    for small_products in (0, MAX_CHUNKED_PRODUCTS):  # step by step, and in chunks
+        monkeypatch.setattr("lengthwise.ops.symbol_recurrence.MAX_CHUNKED_PRODUCTS", small_products)
         assert_same(symbol_recurrence(table, values, tokens, initial), expected, [table, values, initial])
         last = symbol_final_state(table, values, tokens, initial)
         assert_same(last, expected[:, -1], [table, values, initial])
@@ -202,14 +202,14 @@ def test_a_table_of_transitions_gives_the_same(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("few_positions", [0, FEW_POSITIONS], ids=["step by step", "composed"])
+@pytest.mark.parametrize("few_positions", [0, MAX_COMPOSED_POSITIONS], ids=["step by step", "composed"])
 @pytest.mark.parametrize("length", [1, 2, 3, 63, 500])
 def test_one_hot_columns_give_the_same_bits(
     length: int, few_positions: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what is not one-hot in a single place is not: a column, the first state, a value."""
-    monkeypatch.setattr("lengthwise.ops.symbol_recurrence.FEW_POSITIONS", few_positions)
-    monkeypatch.setattr("lengthwise.ops.symbol_recurrence.STEPS_TOGETHER", 33)
+    monkeypatch.setattr("lengthwise.ops.symbol_recurrence.MAX_COMPOSED_POSITIONS", few_positions)
+    monkeypatch.setattr("lengthwise.ops.symbol_recurrence.STEPS_PER_COMPOSITION", 33)
     generator = torch.Generator().manual_seed(length)
     maps, starts = torch.randint(4, (5, 3, 4), generator=generator), torch.randint(4, (7, 3), generator=generator)
     table = torch.nn.functional.one_hot(maps, 4).mT.to(dtype)
@@ -230,7 +230,7 @@ def test_one_hot_columns_give_the_same_bits(
 
 
 def test_gradients_of_a_table_are_derivatives() -> None:
-    for num_symbols, length in ((3, 5), (MANY_SYMBOLS, 3)):
+    for num_symbols, length in ((3, 5), (MIN_GATHERED_SYMBOLS, 3)):
         (table, values, initial), tokens = draw_table(num_symbols, length, torch.float64)
         function = lambda a, v, x, tokens=tokens: symbol_recurrence(a, v, tokens, x)  # noqa: E731
         assert torch.autograd.gradcheck(function, (table, values, initial))

@@ -5,10 +5,10 @@ import torch
 
 from lengthwise.conventions import Diverged
 from lengthwise.ops import sparse_recurrence as ops
-from lengthwise.ops.block_recurrence import LONG
+from lengthwise.ops.block_recurrence import MIN_CHUNKED_STEPS
 from lengthwise.ops.sparse_recurrence import sparse_recurrence, sparse_recurrence_by_definition
 
-LENGTHS = [1, 2, LONG - 1, LONG, LONG + 1, 3 * LONG + 5]
+LENGTHS = [1, 2, MIN_CHUNKED_STEPS - 1, MIN_CHUNKED_STEPS, MIN_CHUNKED_STEPS + 1, 3 * MIN_CHUNKED_STEPS + 5]
 TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-10}
 NAMES = ("mixtures", "dictionary", "factors", "values", "rows", "initial")
 
@@ -52,7 +52,7 @@ def test_states_and_gradients_are_those_of_the_definition(
         weight = torch.randn(expected.shape, generator=torch.Generator().manual_seed(0), dtype=dtype)
         theirs = torch.autograd.grad((expected * weight).sum(), leaves)
         for small_step in (0, 10**6):  # step by step, and by a scan
-            monkeypatch.setattr(ops, "SMALL_STEP", small_step)
+            monkeypatch.setattr(ops, "MAX_STEP_PRODUCTS", small_step)
             states = sparse_recurrence(*given.values(), form=form)
             ours = torch.autograd.grad((states * weight).sum(), leaves)
             for one, other in zip((states, *ours), (expected, *theirs), strict=True):

@@ -65,7 +65,7 @@ class RotatedAttention(CausalAttention):
         """Return the scores with the rotation of each position as a matrix [E, E] of blocks (cos, -sin; sin, cos)."""
         cosines, sines = self.turns.real, self.turns.imag
         blocks = torch.stack([torch.stack([cosines, -sines], -1), torch.stack([sines, cosines], -1)], -2)
-        rotations = torch.stack([torch.block_diag(*of_position) for of_position in blocks])
+        rotations = torch.stack([torch.block_diag(*position_blocks) for position_blocks in blocks])
         query, key = ((rotations @ states[..., None]).squeeze(-1) for states in (query, key))
         return super().scores(query, key)
 

@@ -71,9 +71,9 @@ class XLAttention(CausalAttention):
     ) -> Float[Tensor, "B H 1 E"]:
         length = key.shape[2]
         distance = positions[:, None] - torch.arange(length, device=key.device)
-        of_distances = self._of_distances(query, self.falling)
-        column = (length - 1 - distance.clamp(min=0))[:, None, None].expand_as(of_distances)
-        bias = of_distances.gather(-1, column).masked_fill((distance < 0)[:, None, None], -torch.inf)
+        distance_scores = self._distance_scores(query, self.falling)
+        column = (length - 1 - distance.clamp(min=0))[:, None, None].expand_as(distance_scores)
+        bias = distance_scores.gather(-1, column).masked_fill((distance < 0)[:, None, None], -torch.inf)
         return F.scaled_dot_product_attention(query + self.u, key, value, attn_mask=bias)
 
     def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
@@ -81,8 +81,8 @@ class XLAttention(CausalAttention):
         positions = torch.arange(query.shape[2], device=query.device)
         distance = (positions[:, None] - positions).clamp(min=0)
         relative = self.falling.flip(1)[:, distance]
-        of_distances = ((query + self.v)[..., None, :] * relative).sum(-1)
-        scores: Tensor = super().scores(query + self.u, key) + of_distances / query.shape[-1] ** 0.5
+        distance_scores = ((query + self.v)[..., None, :] * relative).sum(-1)
+        scores: Tensor = super().scores(query + self.u, key) + distance_scores / query.shape[-1] ** 0.5
         return scores
 
     def _part(
@@ -100,14 +100,14 @@ class XLAttention(CausalAttention):
         """
         count = query.shape[2]
         stop = start + count
-        of_distances = self._of_distances(query, F.pad(self.falling[:, -stop:], (0, 0, 1, 0)))
-        shifted = of_distances.flatten(-2)[..., count:].unflatten(-1, (count, stop))
+        distance_scores = self._distance_scores(query, F.pad(self.falling[:, -stop:], (0, 0, 1, 0)))
+        shifted = distance_scores.flatten(-2)[..., count:].unflatten(-1, (count, stop))
         mask = query.new_full((count, stop), -torch.inf).triu(1 + start)
         return F.scaled_dot_product_attention(
             query + self.u, key[:, :, :stop], value[:, :, :stop], attn_mask=shifted + mask
         )
 
-    def _of_distances(
+    def _distance_scores(
         self, query: Float[Tensor, "B H N E"], falling: Float[Tensor, "H M E"]
     ) -> Float[Tensor, "B H N M"]:
         """Return the second term of the scores."""
