@@ -123,7 +123,7 @@ class Experiment(NamedTuple):
 
 _SMOKE = (
     "A trial at scale `smoke`: one seed, hardly any training, the smallest nets and strings. Its numbers mean nothing, "
-    "and the seeds, steps and sizes below are those of scale `small`."
+    "and the seeds, steps and sizes below belong to scale `small`."
 )
 
 

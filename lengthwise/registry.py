@@ -79,7 +79,7 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
         if path in _loaded:
             continue
         if path.suffix != ".py" or not path.is_file():
-            raise ValueError(f"{EXTENSIONS}: expected Python files, got {path}, which is none; write its path")
+            raise ValueError(f"{EXTENSIONS}: expected Python files, got {path}, which is not one; write its path")
         _loaded.add(path)  # before it runs, because its own look-ups in registries load extensions again
         if any(getattr(module, "__file__", None) == str(path) for module in list(sys.modules.values())):
             continue

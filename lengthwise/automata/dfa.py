@@ -181,7 +181,7 @@ class DFA:
         machine = Semiautomaton(np.array(transitions), tuple(alphabet))
         for state in accepting:
             if isinstance(state, bool):
-                raise ValueError(f"accepting: expected numbers of states, got {state}; a mask is no list of states")
+                raise ValueError(f"accepting: expected numbers of states, got {state}; a mask does not list states")
             machine.check_state(state, "accepting")
         return cls(machine, start, np.isin(np.arange(machine.num_states), accepting))
 

@@ -46,8 +46,8 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
         if is_worth_learning(drawn):
             return drawn.minimize()
     raise ValueError(
-        f"num_states: expected a size of which there are languages to draw, got {num_states} states that read "
-        f"{num_symbols} symbols, of which {MAX_ATTEMPTS:,} were all trivial; give other sizes"
+        f"num_states: expected a size with languages worth learning, got {num_states} states that read {num_symbols} "
+        f"symbols, for which {MAX_ATTEMPTS:,} automata were all trivial; give other sizes"
     )
 
 

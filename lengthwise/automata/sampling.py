@@ -85,7 +85,7 @@ class StringSampler:
         if impossible.any():
             raise ValueError(
                 f"uniforms: expected a length at which there are strings to draw, got {length}, at which "
-                f"start {choice[impossible][0]} has none; ask `possible` first"
+                f"start {choice[impossible][0]} has none; call `possible` first"
             )
         num_symbols = self.semiautomaton.num_symbols
         table = self.semiautomaton.table.ravel()

@@ -59,7 +59,7 @@ class TreeMachine:
         if table.ndim < 2 or set(table.shape) != {count}:
             raise ValueError(
                 f"table: expected one axis of {count} classes for each of the 2 or more parts of a window, got shape "
-                f"{table.shape}; use -1 where nothing is known"
+                f"{table.shape}; use -1 for unknown entries"
             )
         if min(leaves.min(), table.min() + 1) < 0 or max(leaves.max(), table.max()) >= count:
             raise ValueError(f"table: expected classes in 0..{count - 1}, or -1, got others; fix leaves or table")

@@ -101,8 +101,8 @@ def _normalized(arc: Arc) -> Arc:
     for word in (arc.symbol, arc.output or ""):
         if is_doubtful(word):
             raise ValueError(
-                f"line {arc.line}: expected symbols, got {word!r}, which may stand for none; write {EPSILON} for none, "
-                "or rename the symbol"
+                f"line {arc.line}: expected symbols, got {word!r}, which may mean no symbol; write {EPSILON} for "
+                "that, or rename the symbol"
             )
     symbol = "" if arc.symbol in EPSILONS else arc.symbol
     output = "" if arc.output in EPSILONS else arc.output

@@ -74,8 +74,8 @@ class ATT(ReadableFormat):
         widths = {len(words) for _, words in rows} - {1, 2}
         if widths not in ({3}, {4}):
             raise ValueError(
-                f"expected lines of 3 words each, or of 4, but for final states, got {sorted(widths) or 'none'}; write "
-                "source, target, symbol and, of a transducer, output"
+                f"expected lines of 3 words each, or of 4, except for final states, got {sorted(widths) or 'none'}; "
+                "write source, target, symbol and, for a transducer, output"
             )
         arcs = [
             Arc(words[0], words[1], words[2], words[3] if len(words) > 3 else None, number)

@@ -116,8 +116,8 @@ def _check_symbol(symbol: str, label: str) -> None:
         )
     if is_doubtful(symbol):
         raise ValueError(
-            f"expected symbols, got {quoted(label)}, which may stand for none; write ε for none, and a \\ before a "
-            "symbol"
+            f"expected symbols, got {quoted(label)}, which may mean no symbol; write ε for that, and a \\ before "
+            "a symbol"
         )
 
 

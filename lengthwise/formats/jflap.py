@@ -66,7 +66,7 @@ class JFLAP(ReadableFormat):
         for state, row in enumerate(machine.machine.semiautomaton.table.tolist()):
             for symbol, target in zip(machine.symbols, row, strict=True):
                 if len(symbol) != 1 or symbol in EMPTY_SIGNS:
-                    what = "that is the empty string there" if symbol in EMPTY_SIGNS else "rename it"
+                    what = "rename it, as JFLAP reads it as the empty string" if symbol in EMPTY_SIGNS else "rename it"
                     raise ValueError(f"expected symbols of one character, got {symbol!r}; {what}")
                 edge = ElementTree.SubElement(automaton, "transition")
                 for name, text in (("from", state), ("to", target), ("read", _printable(symbol))):
@@ -141,7 +141,7 @@ def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Seque
     if unknown := [name for name in names if name not in known]:
         raise ValueError(
             f"expected <{element.tag}> with the parts {', '.join(known)}, got <{unknown[0][:80]}>; leave it out if it "
-            "says nothing of the machine"
+            "does not describe the machine"
         )
     counts = Counter(names)
     if repeated := [name for name in (known if once is None else once) if counts[name] > 1]:

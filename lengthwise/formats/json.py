@@ -99,7 +99,7 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
     if not _is_table(table) or {len(row) for row in table} != {len(symbols)}:
         raise ValueError(f"table: expected rows of {len(symbols)} numbers of states, got others; give one row a state")
     if not _are_numbers([content["start"]]) or not _are_numbers(outputs):
-        raise ValueError("outputs: expected numbers of answers, and start that of a state, got others")
+        raise ValueError("outputs: expected numbers of answers, and a state's number as start, got others")
     # Without names, every number up to the largest becomes an answer, so a single large one would fill the memory.
     if not content.get("classes") and max([0, *outputs]) >= MAX_UNNAMED:
         raise ValueError(f"outputs: expected numbers below {MAX_UNNAMED:,} without classes, got {max(outputs)}")

@@ -37,7 +37,7 @@ def check_table(num_states: int, num_symbols: int) -> None:
     """Raise a ValueError for more than `MAX_NAMED_STATES` states, or more than `MAX_TRANSITIONS` transitions."""
     if num_states > MAX_NAMED_STATES:
         raise ValueError(
-            f"expected at most {MAX_NAMED_STATES:,} states, got {num_states:,}, with those inside of edges that read "
+            f"expected at most {MAX_NAMED_STATES:,} states, got {num_states:,}, including states inside edges with "
             "several symbols; make the machine smaller"
         )
     if num_states * num_symbols > MAX_TRANSITIONS:

@@ -196,5 +196,5 @@ def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Flo
 
 def _checked(p: float) -> float:
     if not 1 <= p < math.inf:
-        raise ValueError(f"p: expected a finite number of at least 1, got {p}; below 1 it is no norm")
+        raise ValueError(f"p: expected a finite number of at least 1, got {p}; below 1 it does not define a norm")
     return p

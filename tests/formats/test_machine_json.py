@@ -87,7 +87,10 @@ OURS: dict[str, Any] = {
         ({**OURS, "table": [[1], [2]]}, r"^table: expected next states in 0\.\.1, got 2"),
         ({**OURS, "outputs": [0]}, r"^outputs: expected one entry for each of the 2 states, got shape \(1,\)"),
         ({**OURS, "outputs": [0, 2]}, r"^outputs: expected numbers of the 2 answers or -100, got \[0, 2\]; name"),
-        ({**OURS, "start": True}, r"^outputs: expected numbers of answers, and start that of a state, got others"),
+        (
+            {**OURS, "start": True},
+            r"^outputs: expected numbers of answers, and a state's number as start, got others",
+        ),
         ({**OURS, "start": 7}, r"^start: expected a state in 0\.\.1, got 7"),
         ({**OURS, "symbols": [1]}, r"^symbols: expected a list of names, got \[1\]; write them as texts$"),
         ({**OURS, "classes": ["no", "no"]}, r"^classes: expected names that differ from one another, got"),
@@ -108,7 +111,7 @@ OURS: dict[str, Any] = {
         ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry states, got alphabet, "),
         (
             {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [True, False], "start": 0},
-            r"^accepting: expected numbers of states, got True; a mask is no list of states$",
+            r"^accepting: expected numbers of states, got True; a mask does not list states$",
         ),
         ({"alphabet": "ab", "transitions": [[0]], "accepting": [], "start": 0}, r"^transitions: expected a next state"),
     ],
