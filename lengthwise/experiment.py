@@ -58,8 +58,8 @@ class Experiment(NamedTuple):
     - `notes`: differences between this setting and the paper's, and other conditions of the numbers.
     - `scored`: the lengths that count, all at which every class can occur (`"balanced"`) or all legal ones
       (`"legal"`); for answers that are numbers, the squared `"error"`; for language models, the `"perplexity"` of
-      chunks; the cost of reaching a level (`"attempts"`); or, among the recipes of a cell, the run with the lowest final
-      training loss (`"search"`).
+      chunks; the cost of reaching a level (`"attempts"`); or, among the recipes of a cell, the run with the lowest
+      final training loss (`"search"`).
     - `fit`: one of the plan's long lengths, and the accuracy that every run of a cell must reach there. Other cells
       are marked, because their scores at larger lengths do not measure generalization.
     - `best_test`: also show the best of the tests taken during training, as the paper does.
@@ -128,7 +128,7 @@ _SMOKE = (
 
 
 class ScaledSpecs(NamedTuple):
-    """Makes the specifications of a cell at a scale: one seed and tiny sizes at `smoke`; `paper` is a ValueError.
+    """A factory of a cell's specifications at a scale: one seed and tiny sizes at `smoke`; `paper` is a ValueError.
 
     `goal` and `budget` are as in `make_spec`.
     """

@@ -71,7 +71,7 @@ else:
 
 
 class _OneLineErrors(ModelMetaclass):
-    """Lets descriptions that users write in Python reject ``Recipe(stepz=3)`` with the lines of `validated`."""
+    """A metaclass by which descriptions in Python reject ``Recipe(stepz=3)`` with the lines of `validated`."""
 
     def __call__(cls: type[BaseModel], *arguments: Any, **settings: Any) -> Any:  # type: ignore[misc]  # noqa: N805
         try:

@@ -10,11 +10,10 @@ The proof collects which edges can follow one another in a path: pairs of them o
 starts with the borders and closes the set under the replacements. Some collected edges may occur for no strings, so
 what holds for all collected edges holds for all strings.
 
-The machines answer all pairs of strings alike if, on every edge to the right that a cell makes, both have the same
-number, and also the same number per row. Then their answers are sums of the same numbers. For edges that occur, this is
-also necessary. All prefixes are strings, so two sums that are equal before and after one more column have gained the
-same number. (No other choice of differences remains, such as adding to the numbers along a row and subtracting from
-the numbers along a column.)
+The machines answer all pairs of strings alike if both have the same number per row, and the same number on every edge
+to the right that a cell makes. Then their answers are sums of the same numbers. For edges that occur, this is also
+necessary. All prefixes are strings, so two sums that are equal before and after one more column have gained the same
+number. (No freedom remains to choose other differences, such as adding along a row what is subtracted along a column.)
 
 Source: ours; the induction follows Masek and Paterson, "A faster algorithm computing string edit distances" (JCSS
 20, 1980), on differences of neighbors in the table.
@@ -151,7 +150,7 @@ def _pairs(edges: Edges) -> Paths:
     """Return the edges in paths, closed under the pairs of edges that can follow one another.
 
     Arrays have a row for each first edge, upward ones first. After a replacement, all edges that came before the two
-    replaced ones come before the new lower edge, and all edges that came after them come after the new right edge.
+    replaced ones come before the new lower edge. All edges that came after them come after the new right edge.
     """
     num_upward, num_below = edges.made_below.shape
     below = np.vstack([np.ones((num_upward, 1)) * edges.left[:, None] * edges.top, np.outer(edges.top, edges.top)]) > 0

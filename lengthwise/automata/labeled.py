@@ -214,9 +214,9 @@ class Difference(NamedTuple):
 def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | None:
     """Return the shortest string that two machines answer differently, or None.
 
-    The search covers all pairs of states that strings lead to, so the result None is a proof. If several strings are as
-    short, the first in the symbol order of `first` is returned. Symbols are matched by name. Answers are matched by
-    name, unless both machines have answers that mean accept and reject (`acceptor_index`). Strings that one machine
+    The search covers all pairs of states that strings lead to, so a result of None proves equality. If several strings
+    are as short, the first in the symbol order of `first` is returned. Symbols are matched by name. Answers are matched
+    by name, unless both machines have answers that mean accept and reject (`acceptor_index`). Strings that one machine
     does not answer are not compared.
 
     Raises:

@@ -180,7 +180,7 @@ def _ordered(columns: list[list[int]], neighbors: Mapping[int, list[int]], last:
 
 
 class _Router:
-    """Chooses the curve of each transition in turn, then again in the presence of all others."""
+    """A choice of the curve of each transition in turn, then again in the presence of all others."""
 
     def __init__(self, centers: Points, start: int, labels: Mapping[tuple[int, int], Sequence[str]]) -> None:
         self.centers, self.labels = centers, labels

@@ -13,7 +13,7 @@ MAX_ELEMENTS = 2 * 10**8
 
 @dataclass(frozen=True, eq=False)
 class StringSampler:
-    """Draws strings of a given length that lead from one of several starts into `targets`.
+    """A sampler of the strings of a given length that lead from one of several starts into `targets`.
 
     The odds of a string are the product of the weights of its transitions; if all weights are 1, draws are uniform.
     Let N_r(q) be the sum of these products over the strings of length r from state q into `targets`. With r symbols to

@@ -142,7 +142,7 @@ class TreeMachine:
     def difference_string(self, transducer: Transducer) -> tuple[str, ...] | None:
         """Return the shortest string that the two answer differently, or None.
 
-        If several are as short, the first in symbol order is returned. The result None is a proof for every
+        If several are as short, the first in symbol order is returned. A result of None is a proof for every
         length: a level has finitely many pairs (class, element of the transducer's monoid), and the pairs of the level
         below determine them. So the sets of pairs repeat from some level on, and no new pair appears above. Strings
         that the transducer answers with `IGNORE` are not compared.

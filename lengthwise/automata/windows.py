@@ -15,7 +15,7 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
 
     The first `num_mixed` parts begin with pads, the others consist of symbols only. Block j < C contains windows of
     pads, then one part with symbols, then j parts of symbols only. The last block contains windows of parts of symbols
-    only. In each block the oldest part varies slowest. So if parts are in order of length and symbols, the windows of
+    only. In each block the oldest part varies slowest. Let parts be in order of length and symbols. Then the windows of
     all blocks but the last are in that order, and so are the windows of the last block.
     """
     if (size := chunk_size * count_windows(num_mixed, num_full, chunk_size)) > MAX_PARTS:

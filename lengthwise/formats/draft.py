@@ -27,7 +27,7 @@ MAX_NAME = 1_000
 
 
 class Draft:
-    """Collects states and edges, and becomes an automaton, a Moore machine or a Mealy machine.
+    """A collection of states and edges that becomes an automaton, a Moore machine or a Mealy machine.
 
     States and symbols are numbered in the order in which they are added. An automaton may be nondeterministic. Then the
     states of the result are the sets of states that strings lead to.

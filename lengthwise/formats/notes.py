@@ -14,7 +14,7 @@ NUM_TESTS = 20
 
 
 class Notes(NamedTuple):
-    """A name for the machine, sentences about it, and strings with their answers, empty if a string has none."""
+    """A name for the machine, sentences about it, and strings with their answers, empty for unanswered ones."""
 
     name: str
     about: tuple[str, ...]

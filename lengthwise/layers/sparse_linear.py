@@ -36,8 +36,8 @@ class PDSSMLayer(TabledLayer):
 
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025), and its code for x_0, the initialization, and `"gather"`.
-    Differs from the source: N hidden units, which give the paper's number of parameters, where the code has 2 N; no
-        dropout; D = 1, phases alone, and B = 0 are ours.
+    Differs from the source: N hidden units, which give the paper's number of parameters; the code has 2 N. Dropout is
+        absent. D = 1, phases alone, and B = 0 are ours.
     """
 
     def __init__(

@@ -162,7 +162,7 @@ class S4Layer(_Channels):
     q = (Re p, Im p). The kernel comes from the powers of this matrix, doubling their number with each product.
 
     Source: Gu et al. (ICLR 2022), sections 2.2, 2.3 and 3.2. Differs from the source: A is Λ - p p* instead of
-        Λ - p q*, with real parts that stay negative, as in its follow-ups; P x P powers give the kernel, in short code
+        Λ - p q*, with real parts that stay negative, as in its follow-ups. P x P powers give the kernel, in short code
         that costs more than the source's generating function.
     """
 
@@ -216,8 +216,8 @@ class LiquidS4Layer(S4Layer):
     """x_t = A x_{t-1} + (B u_t) * x_{t-1} + B u_t, with transitions A + diag(B u_t) that depend on the input.
 
     Source: Hasani et al., "Liquid structural state-space models" (ICLR 2023), as in Fan et al. (2024), eq. (4).
-    Differs from the source: the recurrence itself, step by step, whereas the published code adds a few correlations of
-        inputs to S4's convolution; the product multiplies real parts and imaginary parts separately.
+    Differs from the source: this is the recurrence itself, step by step. The published code adds a few correlations of
+        inputs to S4's convolution. The product multiplies real parts and imaginary parts separately.
     """
 
     @in_full_precision

@@ -78,7 +78,7 @@ class TreeAttentionLayer(nn.Module):
 
 
 class MergeLayer(TreeAttentionLayer):
-    """Merges a window into one state of fixed scale, without a residual around the attention.
+    """A merge of a window into one state of fixed scale, without a residual around the attention.
 
     n1(y) = tanh(g y);  o = W_o attention(n1(y_0), ..., n1(y_{C-1}));  u = o + F_1(n2(o));  out = norm(u + F_2(n3(u))).
     F_i(x) = W_i' GELU(W_i x + b_i) + b_i' has half of the hidden units. n2 and n3 are LayerNorms, `norm` has no
@@ -125,8 +125,8 @@ class MergeLayer(TreeAttentionLayer):
     def fused(self) -> Merge | None:
         """Return the merge in one operation (`lengthwise.ops.merge`) for training, or None if the layer runs in parts.
 
-        The layer runs in parts without gradients, in evaluation mode, in transforms of `torch.func`, and if a part was
-        replaced or has a hook: the operation would bypass replaced parts and hooks.
+        The layer runs in parts without gradients, in evaluation mode and in transforms of `torch.func`. It also does if
+        a part was replaced or has a hook, which the operation would bypass.
         """
         if not (self.training and torch.is_grad_enabled()) or torch._C._are_functorch_transforms_active():
             return None

@@ -6,8 +6,8 @@ or complex.
 
 `recurrence_by_definition` is a loop. `recurrence` returns the same states by one of three forms:
 
-- `"sequential"`: T steps with S^2 products for each step and block (S for a diagonal);
-- `"scan"`: about 2 log_2 T steps. Only the way up multiplies matrices (S^3), the way down moves states alone;
+- `"sequential"`: T steps with S^2 products for each step and block (S for a diagonal).
+- `"scan"`: about 2 log_2 T steps. Only the way up multiplies matrices (S^3). The way down moves states alone.
 - `"chunked"`: chunks of about sqrt(T) steps in parallel: the product of each, the states between them, the states
   within. S^3 + 2 S^2 products for each step and block, in about 3 sqrt(T) steps.
 

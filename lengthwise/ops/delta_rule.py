@@ -1,7 +1,7 @@
 r"""The delta rule with gates and products of Householder matrices, for any number of steps T >= 1: two forms.
 
 For each string and head, the state S is a matrix [K, M]. At symbol t it decays by a_t, and n sub-steps j follow. Each
-moves the value that S stores for a key k of length 1 towards another value v, by a strength b:
+moves the value that S stores for a key k of length 1 towards another value v, by a strength b.
 
 S <- a_t S,   then for j = 1..n:   S <- S - b k (S^T k - v)^T = (I - b k k^T) S + b k v^T,   then   o_t = S^T q_t.
 

@@ -1,7 +1,7 @@
 """Messages that a cell passes over the grid of two strings: downwards along columns and to the right along rows.
 
-The cell at row i and column j reads four values: the message from above, the message from the left, letter i of the
-first string and letter j of the second. It returns the message downwards and the message to the right. The message
+The cell at row i and column j reads the messages from above and from the left, letter i of the first string and letter
+j of the second. It returns the message downwards and the message to the right. The message
 above the first row is `top`, left of the first column `left`. A message is a tensor of any shape [*M], a class id or a
 vector. A cell receives messages [N, *M] and letters [N] of N cells at once.
 

@@ -2,7 +2,7 @@ r"""The recurrence x_t = A[u_t] x_{t-1} + v[u_t] over symbols u_t, with a table 
 
 `transitions` has shape [V, N, S, S], `values` [V, N, S], `tokens` [B, T], x_0 [B, N, S]; states are [B, T, N, S].
 Nothing of size T N S^2 is ever built. A step multiplies the states of all strings by the matrices of all symbols, in
-one product of N matrices, [B, S] times [S, V S], and picks the row of each string's symbol. This needs V times the
+one product of N matrices, [B, S] times [S, V S]. Then it picks the row of each string's symbol. This needs V times the
 multiplications, but starts one kernel. With many symbols, a step gathers the matrices of its own symbols instead. If
 steps are small and many, chunks of about sqrt(T) steps run in parallel, as in `lengthwise.ops.block_recurrence`.
 

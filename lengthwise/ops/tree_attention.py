@@ -110,7 +110,7 @@ def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M
 
 
 def merge_of(layer: TreeLayer) -> Merge:
-    """Return the layer's value in one operation, or in parts if it has none or products are computed in bfloat16."""
+    """Return the layer's value in one operation, or in parts without one or if products use bfloat16."""
     fused = layer.fused() if isinstance(layer, FusedLayer) and not lowers_precision() else None
     return fused or partial(merge_by_parts, layer)
 

@@ -95,8 +95,8 @@ class XLAttention(CausalAttention):
         """Return the attention of N queries, beginning at `start`.
 
         The scores have columns by falling distance, so row n must move N - 1 - n columns to the left. A view does this
-        without a gather: add a column in front, read the matrix as one list, drop the first N numbers, and cut the list
-        into rows of the same length.
+        without a gather. A column is added in front, and the matrix is read as one list. Without its first N numbers,
+        the list is cut into rows of the same length.
         """
         count = query.shape[2]
         stop = start + count
