@@ -135,6 +135,7 @@ def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Resu
         with ExitStack() as stack:
             for kind in AUTOCAST:
                 stack.enter_context(torch.autocast(kind, enabled=False))
+            # Disabling autocast is not enough: products before may have returned bfloat16 arguments.
             is_low = [isinstance(one, Tensor) and one.dtype == torch.bfloat16 for one in given]
             exact: Any = [one.float() if low else one for one, low in zip(given, is_low, strict=True)]  # type: ignore[attr-defined]
             return function(*exact, **named)

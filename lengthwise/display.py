@@ -63,6 +63,7 @@ def _inert(cell: object) -> object:
     if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
         return cell
     with suppress(ValueError):
+        # A number such as "-3" stays a number: spreadsheets do not run it as a formula.
         float(cell)
         return cell
     return f"'{cell}"

@@ -103,6 +103,7 @@ class Experiment(NamedTuple):
     @property
     def plans(self) -> list[EvaluationPlan]:
         """The measurement of each run, with the part of the dense range that its cells score."""
+        # A run may belong to several cells; lengths outside of their windows would only cost time.
         windows: dict[str, list[tuple[int, int]]] = {}
         for cell in self.cells:
             for spec in cell.specs:

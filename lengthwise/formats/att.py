@@ -53,6 +53,7 @@ class ATT(ReadableFormat):
         if not machine.is_automaton:
             _check_answers(machine)
         for name in (*machine.symbols, *filter(None, answers)):
+            # Some tool would read these words as no symbol, and the file would be another machine there.
             if name.split() != [name] or name in EPSILONS or is_doubtful(name):
                 raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
         lines = []

@@ -218,6 +218,7 @@ def _type_of(largest: int, *, signed: bool) -> str:
 
 def _quoted(text: str) -> str:
     """Return a string literal in ASCII; octal escapes have three digits, so that a digit after them is not included."""
+    # A ? is escaped because it could begin a trigraph.
     plain = (chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in text.encode())
     return f'"{"".join(plain)}"'
 

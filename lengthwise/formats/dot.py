@@ -55,6 +55,7 @@ class DOT(ReadableFormat):
         for state, row in enumerate(machine.machine.semiautomaton.table.tolist()):
             for symbol, target in zip(machine.symbols, row, strict=True):
                 lines.append(f'    s{state} -> s{target} [label="{escaped_symbol(symbol)}"];')
+        # The dialect marks the initial state by an edge from a node without a label.
         lines += ['    __start0 [label="", shape=none];', f"    __start0 -> s{machine.machine.start};", "}"]
         return "\n".join(lines) + "\n"
 
@@ -89,6 +90,7 @@ class DOT(ReadableFormat):
 def escaped_symbol(text: str) -> str:
     """Return a symbol as a label, with as few escapes as it needs to be read back."""
     escaped = escaped_text(text)
+    # The first form that is read back: drawings show labels as they are, so escapes are a last resort.
     return next(label for label in (escaped, escaped.replace(",", r"\,"), _all_escaped(text)) if _reads_as(label, text))
 
 

@@ -125,6 +125,7 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
         draft.add_symbol(symbol)
     check_table(len(declared) + 1, len(alphabet))
     known_symbols = set(alphabet)
+    # The symbols of edges are checked against the alphabet, since a misspelled one would be a new symbol otherwise.
     for source, symbol, target in _edges(content["transitions"]):
         draft.check_state(source)
         draft.check_state(target)

@@ -61,6 +61,7 @@ class Codebook(nn.Module):
         """
         if not 1 <= len(codes) <= len(self.codes):
             raise ValueError(f"codes: expected 1 to {len(self.codes)}, got {len(codes)}; give fewer or raise max_codes")
+        # In place, so that the buffer keeps its size and files of weights keep one shape.
         self.codes.zero_()[: len(codes)] = codes.detach()
         self.count.fill_(len(codes))
 

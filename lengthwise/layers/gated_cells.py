@@ -30,6 +30,7 @@ class GRULayer(BoundedLayer):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+        # torch's kernels for GPUs reject states that are not contiguous.
         outputs, after = self.cell(features, state[None].contiguous())
         return outputs, after[0]
 

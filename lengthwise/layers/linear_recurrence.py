@@ -76,6 +76,7 @@ class _DiagonalLayer(RecurrentLayer):
             return self.by_definition(features, state)
         a, factor = self.discrete()
         driven = factor * (features.to(a.dtype) @ as_complex(self.b).T)
+        # Overflow is kept, so that it costs the answers of its own string, not of the whole batch.
         states = recurrence(a.expand_as(driven), driven, unpacked(state, self.num_states), overflow="keep")
         outputs = self.scale * (states @ as_complex(self.c).T).real + self.d * features
         return outputs, packed(states[:, -1])

@@ -44,6 +44,7 @@ class SymbolReadIn(nn.Module):
             self.norm.reset_parameters()
 
     def forward(self, inputs: Int64[Tensor, "B T"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
+        # The pad has no row of its own: any row serves, as it is masked on the next line.
         embedded = self.embedding(inputs.clamp(min=0))
         embedded = embedded.masked_fill(inputs[..., None] == PAD, 0.0)
         states: Tensor = self.norm(self.positions.add(embedded, generator))

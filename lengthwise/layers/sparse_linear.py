@@ -85,6 +85,7 @@ class PDSSMLayer(TabledLayer):
         self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         shape = (self.num_states, self.parts)
+        # Overflow is kept, so that it costs the answers of its own string, not of the whole batch.
         states = sparse_recurrence(
             self.mixtures(table),
             self.dictionary,

@@ -61,6 +61,7 @@ class TimestepScales(LoopScales):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         draw_linears(self.encoding, generator)
+        # Zeros, so that all loops start with the same gains and gates.
         nn.init.zeros_(self.heads.weight)
         nn.init.zeros_(self.heads.bias)
 

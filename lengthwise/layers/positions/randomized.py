@@ -37,5 +37,6 @@ class RandomizedPositions(PositionEncoding):
         if generator is None:
             positions = torch.arange(length)
         else:
+            # A sorted random subset keeps the order of positions, but not their distances.
             positions = torch.randperm(longest, generator=generator)[:length].sort().values
         return states + sinusoids_at(positions, states.shape[2]).to(states)
