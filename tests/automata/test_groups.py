@@ -129,7 +129,7 @@ def test_unknown_groups_are_refused(name: str) -> None:
         ((tuple(range(101)),), "expected at most 100 points, got 101; take a smaller group"),
         (
             ((1, 0, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6, 0)),
-            "expected those of a group of at most 1,000 elements, got more",
+            "expected permutations whose group has at most 1,000 elements, got more",
         ),
     ],
 )
