@@ -88,6 +88,7 @@ def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[Str
         for symbol in range(len(machine.symbols)):
             after = answers[index][table[:, symbol]]
             finer = _numbered(blocks * len(outputs) + after[states])
+            # A suffix that splits no block separates no new pair. Each kept one splits a block, so fewer than Q remain.
             if finer.max() > blocks.max():
                 suffixes.append((symbol, *suffix))
                 answers.append(after)

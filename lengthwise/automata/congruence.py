@@ -61,6 +61,7 @@ def _united(
     apart = apart.copy()
     blocks = np.arange(len(apart))
     for first, second in pairs:
+        # Blocks are named by their first classes, so the smaller name remains.
         low, high = sorted((int(blocks[first]), int(blocks[second])))
         if low == high or apart[low, high]:
             continue
@@ -87,6 +88,8 @@ def _closed(
     """
     blocks = np.where(blocks == high, low, blocks)
     grown = np.array([low, high])  # first classes of the blocks that are no longer alone
+    # Congruence closure: every congruence that unites the pair also unites the results of windows that are now equal.
+    # So the fixed point is the finest of them, and if it unites apart blocks, all of them do.
     while not (apart[np.ix_(grown, grown)] & (blocks[grown][:, None] == blocks[grown])).any():
         into = np.arange(len(blocks))
         for index in range(table.ndim):
@@ -122,6 +125,7 @@ def _move_to_first(
             around = np.moveaxis(table, index, 0)
             around[first] = np.maximum(around[first], around[one])  # known entries agree, and a GAP is smaller
             around[one] = GAP
+        # A block is apart from every block that one of its members is apart from.
         apart[first] |= apart[one]
         apart[:, first] |= apart[:, one]
 

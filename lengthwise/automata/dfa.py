@@ -251,6 +251,7 @@ def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1
     for language in languages[1:]:
         languages[0].semiautomaton.check_same_symbols(language.semiautomaton)
     parts = [_weight_repeats(language, weight) for weight in repeat_weights for language in languages]
+    # Numbered apart in one table, the automata cannot reach one another.
     offsets = np.cumsum([0, *(machine.num_states for machine, _ in parts[:-1])])
     tables = [machine.semiautomaton.table + offset for (machine, _), offset in zip(parts, offsets, strict=True)]
     return StringSampler(
@@ -270,6 +271,7 @@ def _weight_repeats(language: DFA, weight: float) -> tuple[DFA, Float64[np.ndarr
     if weight == 1:
         return language, np.ones(table.shape)
     ids = {symbol: v for v, symbol in enumerate(language.symbols)}
+    # Weights belong to transitions, so a repeat must be visible in the state: it includes the last symbol.
     machine, meaning = explore(language.symbols, (language.start, -1), lambda q, v: (int(table[q[0], ids[v]]), ids[v]))
     states, last = np.array(meaning).T
     weights = np.where(last[:, None] == np.arange(len(ids)), weight, 1.0)

@@ -100,6 +100,7 @@ class TreeLookup:
                 stride = self.chunk**level
                 nodes = self._merged([_delayed(nodes, j * stride, pad) for j in reversed(range(self.chunk))])
                 pad = self._merged(np.broadcast_to(pad, (self.chunk, 1)))
+                # Exactly the prefixes of these lengths have a tree of this depth.
                 read = slice(stride if level else 0, stride * self.chunk)
                 classes[row : row + rows, read] = nodes[:, read]
         return self._known(classes)
@@ -187,6 +188,7 @@ class StateLookup:
         if monoid is None:
             return None
         leaves = np.concatenate([[0], monoid.generators])
+        # The element of a string is its map of all states, so it gives the end state for this start.
         return TreeLookup(TreeMachine(self.machine.symbols, leaves, monoid.table, monoid.maps[:, self.start]))
 
     def _states_visited(self, width: int) -> Integer[np.ndarray, "N K"]:

@@ -75,6 +75,7 @@ def is_always_mixed(language: DFA) -> bool:
     table, reached = language.semiautomaton.table, {language.start}
     seen: set[frozenset[int]] = set()
     length = 0
+    # At most 2^Q sets exist, so one repeats, and the sequence is periodic from there on.
     while length < language.num_states or frozenset(reached) not in seen:
         if length >= language.num_states:
             seen.add(frozenset(reached))

@@ -75,6 +75,7 @@ def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Re
     Differs from the source: a sink is left out.
     """
     live = live_states(machine)
+    # -1 marks the sink, whose row has no 1: a product of matrices keeps such a row zero.
     position = np.full(machine.num_states, -1)
     position[live] = np.arange(len(live))
     maps = np.concatenate([np.arange(len(live))[None], position[machine.semiautomaton.table[live]].T])
@@ -162,6 +163,7 @@ def separating_weights(
     """
     rows = np.arange(len(vectors))
     weights = np.zeros((num_classes, vectors.shape[1]), dtype=np.int64)
+    # Matrices of permutations of N points have product N with themselves, and at most N - 2 with others.
     np.add.at(weights, answers, vectors)
     for _ in range(MAX_CORRECTIONS):
         # The perceptron convergence theorem: if weights exist that separate the classes, the corrections end.

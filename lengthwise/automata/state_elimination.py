@@ -134,6 +134,7 @@ def _best(edges: Edges, states: set[int]) -> int:
             + loops[state] * (len(before) * len(after) - 1)
         )
 
+    # Sorted, so that equal machines get equal expressions.
     return min(sorted(states), key=num_added)
 
 
@@ -148,6 +149,7 @@ def _eliminated(edges: Edges, state: int) -> Edges:
         for q, after in outgoing:
             path = concatenation([before, loop, after])
             others[p, q] = choice([others[p, q], path]) if (p, q) in others else path
+            # Expressions can grow by a factor at each elimination, so the limit is checked on the way.
             if _size(others[p, q]) > MAX_POSITIONS:
                 raise ValueError(
                     f"machine: expected a language whose expression has at most {MAX_POSITIONS:,} symbols, got one "

@@ -106,6 +106,7 @@ class TreeMachine:
         levels = [nodes]
         for level in range(1, self.num_levels(strings.shape[1]) + 1):
             missing = -nodes.shape[1] % self.chunk_size
+            # The pad is merged along with the nodes: at level l its class belongs to C^l pads.
             nodes = np.pad(nodes, ((0, 0), (missing, 0)), constant_values=pad)
             parts = nodes.reshape(len(nodes), -1, self.chunk_size)
             nodes = self.merged(parts)
@@ -258,6 +259,7 @@ def tree_machine(transducer: Transducer, chunk_size: int = 2) -> TreeMachine:
     monoid, answers = _monoid_and_answers(transducer)
     table = np.arange(monoid.size)
     for _ in range(chunk_size - 1):
+        # Associativity: the product of C parts may be taken from left to right.
         table = monoid.table[table]
     leaves = np.concatenate([[0], monoid.generators])
     return TreeMachine(transducer.symbols, leaves, table, answers)

@@ -12,6 +12,7 @@ def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
         >>> answers_of(torch.tensor([[0.0, 2.0], [1.0, 1.0], [0.0, torch.inf]])).tolist()
         [1, 0, -1]
     """
+    # argmax alone would return some class for NaN, and an overflow would count as an answer.
     return torch.where(logits.isfinite().all(-1), logits.argmax(-1), -1)
 
 

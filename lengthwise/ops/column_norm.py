@@ -51,6 +51,7 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
         languages" (AAAI 2025), SD-SSM. Differs from the source: a column of zeros stays zero, where theirs is NaN.
     """
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
+    # The smallest normal number instead of an added epsilon, so that all other norms become exactly 1 up to rounding.
     scaled: Tensor = matrices / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
     return scaled
 

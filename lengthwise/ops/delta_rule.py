@@ -180,6 +180,7 @@ def _states(
 ) -> tuple[Float[Tensor, "B H N K M"], Matrices]:
     """Return the states before all chunks, and the state after the last one."""
     state, starts = initial.flatten(0, 1), []
+    # The only part that runs in sequence: one small product for each chunk.
     for a, v in zip(maps.flatten(0, 1).unbind(1), added.flatten(0, 1).unbind(1), strict=True):
         starts.append(state)
         state = torch.baddbmm(v, a, state)

@@ -158,6 +158,7 @@ class _BandedAttention(torch.autograd.Function):
             arriving = gradient[:, queries]
             by_value[:, keys] += torch.bmm(weights.mT, arriving)
             by_weights = torch.bmm(arriving, value[:, keys].mT)
+            # The gradient of softmax from its weights w alone: w (g - sum(g w)). So scores need not be kept.
             by_scores = by_weights.sub_((by_weights * weights).sum(-1, keepdim=True)).mul_(weights)
             by_band[:, rows, columns] += by_scores.unflatten(0, (-1, len(band))).sum(0)
             by_scores.mul_(query.shape[-1] ** -0.5)

@@ -139,6 +139,7 @@ class Intervals:
 
         At an infinite end, float32 may compute inf - inf, whose tanh is NaN, and no bound on tanh contains NaN.
         """
+        # A function that does not fall maps an interval between the images of its ends.
         image = Intervals(f(self.low), f(self.high))
         image, is_known = image.rounded(image.size, ULPS), self.low.isfinite() & self.high.isfinite()
         return Intervals(*(torch.where(is_known, end, torch.nan) for end in image._ends))
@@ -158,6 +159,7 @@ class Intervals:
 
         The result does not fall in x and y and is linear in s, so its extremes are at ends.
         """
+        # Exact shares are in [0, 1], even if their bounds with slack are not.
         ends = [s.clamp(0, 1) for s in share._ends]
         low = torch.minimum(*((1 - s) * self.low + s * other.low for s in ends))
         high = torch.maximum(*((1 - s) * self.high + s * other.high for s in ends))

@@ -87,6 +87,7 @@ def _run(
     log_f = F.logsigmoid(f)
     # Detached, since h does not depend on m.
     m = stabilizers(i.detach(), log_f.detach(), stabilizer.detach())
+    # Both exponents are at most 0, since m is at least log f + m' and at least i.
     decays, enters = torch.exp(log_f + m[:, :-1] - m[:, 1:]), torch.exp(i - m[:, 1:])
     counted = torch.cat([values, torch.ones_like(values[..., :1])], -1)
     read, sums = recurrence(decays, enters[..., None] * keys, counted, queries, sums)

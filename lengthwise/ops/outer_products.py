@@ -132,6 +132,7 @@ def _outer_products(
     state, starts = initial, []
     for decay, sums in zip(since_start[..., -1, None, None].unbind(1), added.unbind(1), strict=True):
         starts.append(state)
+        # The only part that runs in sequence: one step for each chunk.
         state = torch.addcmul(sums, decay, state)
     outputs = within + since_start[..., None] * (queries @ torch.stack(starts, 1))
     return outputs.transpose(2, 3).flatten(1, 2)[:, :length], state

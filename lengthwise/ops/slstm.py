@@ -109,6 +109,7 @@ class _SLSTM(torch.autograd.Function):
             torch.sigmoid(total[1].neg_(), out=closing)
             torch.tanh(total[2], out=new)
             torch.sigmoid(total[3], out=opening)
+            # A convex combination, so the average stays in [-1, 1] whatever the gates are.
             torch.lerp(new, averages[t], weight.sigmoid_(), out=averages[t + 1])
             torch.mul(opening, averages[t + 1], out=hidden[t + 1])
         ctx.save_for_backward(feedback, computed, hidden, averages)

@@ -162,6 +162,7 @@ def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> 
 def _composed(maps: Int64[Tensor, "B T P"]) -> Int64[Tensor, "B P"]:
     """Return the position after all T maps for each of P positions, pairwise: log T rounds instead of T steps."""
     while (length := maps.shape[1]) > 1:
+        # Composition is associative, so neighbors may be joined first.
         pairs = maps[:, 1::2].gather(2, maps[:, : length - 1 : 2])
         maps = torch.cat([pairs, maps[:, -1:]], 1) if length % 2 else pairs
     return maps[:, 0]

@@ -57,5 +57,6 @@ class KerplePower(Kerple):
 
 def _limited(numbers: Float[Tensor, " H"], num_axes: int, maximum: float | None = None) -> Float[Tensor, "H *_"]:
     """Return numbers limited to `FLOOR` ... `maximum` with the gradient of unlimited ones, and axes for distances."""
+    # A clamp alone has gradient 0 outside of its limits, so that a parameter could never come back.
     limited = numbers + (numbers.clamp(FLOOR, maximum) - numbers).detach()
     return limited.view(-1, *(1,) * num_axes)

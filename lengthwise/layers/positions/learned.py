@@ -31,6 +31,7 @@ class LearnedPositions(PositionEncoding):
 
     def add(self, states: Float[Tensor, "B T D"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
         length = states.shape[1]
+        # Longer strings have no encoding, and wrapping around would give answers without a warning.
         if length > len(self.table):
             raise ValueError(
                 f"length: expected at most {len(self.table)} positions, of which this model has learned encodings, got "

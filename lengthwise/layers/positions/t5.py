@@ -54,5 +54,6 @@ def t5_buckets(distance: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
     num_wide = NUM_BUCKETS - NUM_EXACT
     ratio = MAX_DISTANCE / NUM_EXACT
     wide = [math.ceil(NUM_EXACT * ratio ** (bucket / num_wide)) for bucket in range(num_wide)]
+    # Integer limits of distances: logarithms in float32 could round a distance into the next bucket.
     limits = torch.tensor([*range(1, NUM_EXACT), *wide], device=distance.device)
     return torch.bucketize(distance, limits, right=True)

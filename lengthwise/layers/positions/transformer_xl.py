@@ -102,6 +102,7 @@ class XLAttention(CausalAttention):
         stop = start + count
         distance_scores = self._distance_scores(query, F.pad(self.falling[:, -stop:], (0, 0, 1, 0)))
         shifted = distance_scores.flatten(-2)[..., count:].unflatten(-1, (count, stop))
+        # The shift leaves numbers of other rows at later keys, which are masked here.
         mask = query.new_full((count, stop), -torch.inf).triu(1 + start)
         return F.scaled_dot_product_attention(
             query + self.u, key[:, :, :stop], value[:, :, :stop], attn_mask=shifted + mask
