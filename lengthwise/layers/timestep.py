@@ -17,7 +17,7 @@ NUM_FREQUENCIES = 256
 
 
 Gates = Literal["closed", "open"]
-"""Gates at the start of training: 0, so that a loop does nothing, or 1, as if there were no gates."""
+"""Gates at the start of training: 0, so that a loop does nothing, or 1, as if gates were absent."""
 
 
 class LoopScales(nn.Module, ABC):
