@@ -79,7 +79,7 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
             "settings": {},
             "preset": None,
             "seed": 0,
-            "until": None,
+            "goal": None,
             "budget": 1.0,
             "other_tasks": (),
         },
