@@ -149,15 +149,15 @@ def _certify_by(machine: str, run: Path, out: Path | None) -> "Certificate":
 
 def _draw(certificate: "Certificate", path: Path) -> None:
     from lengthwise.automata.drawing import machine_svg, why_not_drawn
-    from lengthwise.certification.drawn import drawn_machine
+    from lengthwise.certification.drawing import drawing_of
     from lengthwise.files import write_by_rename
 
-    drawn = drawn_machine(certificate)
-    why_not = "its rule reads two strings" if drawn is None else why_not_drawn(drawn.machine)
-    if drawn is None or why_not is not None:
+    drawing = drawing_of(certificate)
+    why_not = "its rule reads two strings" if drawing is None else why_not_drawn(drawing.machine)
+    if drawing is None or why_not is not None:
         return _print([("not drawn", str(why_not))])
-    write_by_rename(path, machine_svg(drawn.machine, certificate.classes).encode())
-    return _print([("wrote", f"{path}: {drawn.title}")])
+    write_by_rename(path, machine_svg(drawing.machine, certificate.classes).encode())
+    return _print([("wrote", f"{path}: {drawing.title}")])
 
 
 def _print(lines: Iterable[tuple[str, str]]) -> None:

@@ -14,7 +14,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.builder import weights_digest
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.certify import certify
-from lengthwise.certification.class_names import class_names
+from lengthwise.certification.drawing import class_names
 from lengthwise.certification.machines import machine_from_json
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lengthwise.certification.methods.base import highest_level
 from lengthwise.certification.parts import CLAIMS, Level, reaches
-from lengthwise.certification.reachable import highest_level
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import MachineTask, Task

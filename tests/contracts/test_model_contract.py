@@ -4,7 +4,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from lengthwise.certification.reachable import highest_level
+from lengthwise.certification.methods.base import highest_level
 from lengthwise.conventions import PAD
 from lengthwise.models import MODELS, RecurrentModel, SequenceModel, make_model
 from lengthwise.models.base import outline

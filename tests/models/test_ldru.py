@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import truncnorm
 
 from lengthwise.automata.monoid import transition_monoid
-from lengthwise.certification.reachable import highest_level
+from lengthwise.certification.methods.base import highest_level
 from lengthwise.conventions import PAD
 from lengthwise.extraction.tree import extract_tree
 from lengthwise.layers.log_depth import Operator

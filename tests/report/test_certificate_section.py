@@ -7,7 +7,7 @@ from torch import nn
 from lengthwise.analysis.states import BlockStates
 from lengthwise.automata.monoid import transition_monoid
 from lengthwise.certification.certify import certify
-from lengthwise.certification.class_names import class_names
+from lengthwise.certification.drawing import class_names
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.models.wrapped import wrap

@@ -1,4 +1,4 @@
-"""What a prover does: it shows that the float32 net itself cannot leave the classes of its machine."""
+"""The contract of a prover: it shows that the float32 net itself cannot leave the classes of its machine."""
 
 import math
 from abc import ABC, abstractmethod
@@ -10,54 +10,55 @@ import torch
 from torch import Tensor
 
 from lengthwise.certification.certificate import Evidence
-from lengthwise.certification.parts import Level
-from lengthwise.extraction.base import Extraction, Reader
+from lengthwise.certification.parts import CLAIMS, Level
+from lengthwise.extraction.base import Extraction, Reader, reader_of
 from lengthwise.extraction.prototypes import NotFinite
+from lengthwise.models.base import SequenceModel
 from lengthwise.registry import Registry
 
 
 class Unproved(ValueError):
-    """Why these classes prove nothing of the model; others may."""
+    """The reason why these classes prove nothing about the model; other classes may."""
 
 
 class Prover(ABC):
-    """A method of proof for the extractions of one reader: registered in a file of its own, made for one certificate.
+    """A method of proof for the extractions of one reader: registered in its own file, made for one certificate.
 
-    What is proved has to hold in the arithmetic of the model: by induction every state of every string is in the class
-    that ``extraction.fine`` gives it, and its answer is that class's output, but for outputs `IGNORE`, which no string
-    needs.
+    The proof must hold in the arithmetic of the model, rounding included. By induction, each state of each string is
+    in the class that ``extraction.fine`` gives it, and the model's answer is the output of this class. Classes with
+    output `IGNORE` are exempt, because no supervised string ends in them.
     """
 
     name: ClassVar[str]
     reader: ClassVar[str]
-    """The registered name of the reader whose extractions it proves."""
+    """The registered name of the reader whose extractions this method can prove."""
 
     sets: Mapping[str, Tensor] = MappingProxyType({})
-    """After a proof: the sets of states that it is about, for a checker that knows the weights and the machine."""
+    """The sets of states of the proof, filled in by `prove`: the checker needs them, the weights and the machine."""
 
     @classmethod
     def applies_to(cls, model: Any) -> bool:
-        """Whether this model, one that the reader reads, is of the kind that the method is for."""
+        """Return whether the method covers this model; the reader supports the model already."""
         return True
 
     @classmethod
     def reaches(cls, model: Any) -> Level:
-        """The level of what it proves of such a model; `extracted` where it knows no such step."""
+        """Return the highest level for such a model; `extracted` if the method lacks bounds for the model's step."""
         return "proved"
 
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float
     ) -> Iterator[tuple[Extraction, float]]:
-        """Extractions to try in turn, with the radii of their classes; by default the one that is given."""
+        """Yield extractions to try in turn, each with the radius of its classes; by default the given extraction."""
         yield extraction, radius
 
     @abstractmethod
     def prove(self, model: Any, extraction: Extraction) -> Evidence:
-        """The evidence.
+        """Return the evidence.
 
         Raises:
-            Unproved: these classes are no proof; the next candidates may be.
-            ValueError: the model has parts that the method does not know, or the extraction is too large for it.
+            Unproved: these classes do not give a proof; the next candidates may.
+            ValueError: the method has no formula for a part of the model, or the extraction is too large for it.
         """
 
 
@@ -65,25 +66,43 @@ PROVERS: Registry[type[Prover]] = Registry("prover", "lengthwise.certification.m
 
 
 def provers_of(reader: str, model: object) -> list[type[Prover]]:
-    """The provers of a reader's extractions that are for this kind of model."""
+    """Return the provers of a reader's extractions that cover this kind of model."""
     return [prover for prover in PROVERS.values() if prover.reader == reader and prover.applies_to(model)]
+
+
+def highest_level(model: SequenceModel) -> Level:
+    """Return the highest level that the registered readers and provers allow; training decides if it is reached.
+
+    Example:
+        >>> from lengthwise.models import make_model
+        >>> from lengthwise.tasks import make_task
+        >>> [highest_level(make_model(name, make_task("parity"))) for name in ("transformer", "regular-gpt")]
+        ['tested', 'proved']
+    """
+    reader = reader_of(model, ())
+    if reader is None:
+        return "tested"
+    levels = list(CLAIMS)
+    reached = [prover.reaches(model) for prover in provers_of(reader.name, model)]
+    return max(["extracted", *reached], key=levels.index)
 
 
 def finer_extractions(
     reader: Reader[Any], extraction: Extraction, radius: float, max_halvings: int
 ) -> Iterator[tuple[Extraction, float]]:
-    """The extraction and those of classes of half the radius, a quarter, ..., each once, with their radii."""
+    """Yield the extraction, then the different extractions at half the radius, a quarter, ..., with their radii."""
     yield extraction, radius
     for smaller in (radius / 2**halvings for halvings in range(1, max_halvings + 1)):
         try:
             finer = reader.extract(smaller)
-        except NotFinite:  # those of half its size may close again
+        except NotFinite:  # classes of half this radius may close again
             continue
+        # The same prototypes would give the same bounds, so that a second attempt would fail for the same reason.
         if not torch.equal(finer.prototypes, extraction.prototypes):
             yield finer, smaller
         extraction = finer
 
 
 def finite_or_none(number: float) -> float | None:
-    """A number, or None for an infinite one: a distance to something that does not exist."""
+    """Return the number, or None if it is infinite: the distance to something that does not exist."""
     return number if math.isfinite(number) else None

@@ -9,8 +9,7 @@ from lengthwise.automata.drawing import why_not_drawn
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
-from lengthwise.certification.class_names import class_names
-from lengthwise.certification.drawn import drawn_machine
+from lengthwise.certification.drawing import class_names, drawing_of
 from lengthwise.certification.machines import machine_from_json
 from lengthwise.certification.parts import Closure
 from lengthwise.report.charts.colors import PALETTE
@@ -77,12 +76,12 @@ def _details(run: str, certificate: Certificate, names: Sequence[str]) -> str:
 
 def _picture(certificate: Certificate) -> str:
     """A drawing of the machine, or a sentence on why there is none."""
-    drawn = drawn_machine(certificate)
-    if drawn is None:
+    drawing = drawing_of(certificate)
+    if drawing is None:
         return ""
-    if why_not := why_not_drawn(drawn.machine):
-        return html_note(f"{drawn.title.capitalize()} is not drawn: {why_not}.")
-    return f"{html_note(drawn.title.capitalize() + ':')}{html_machine(drawn.machine, certificate.classes)}"
+    if why_not := why_not_drawn(drawing.machine):
+        return html_note(f"{drawing.title.capitalize()} is not drawn: {why_not}.")
+    return f"{html_note(drawing.title.capitalize() + ':')}{html_machine(drawing.machine, certificate.classes)}"
 
 
 def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:

@@ -1,0 +1,83 @@
+"""The parts of a certificate that people look at: a machine to draw, and names of its classes."""
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int64
+
+from lengthwise.automata.grid_machine import GridMachine
+from lengthwise.automata.transducer import Transducer
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.machines import machine_from_json
+from lengthwise.display import spelled
+
+MAX_STRINGS_PER_LENGTH = 4_096
+"""The largest number of strings of one length that are enumerated in search of names."""
+
+
+class Drawing(NamedTuple):
+    """A machine with states, and a title that tells whose machine it is."""
+
+    machine: Transducer
+    title: str
+
+
+def drawing_of(certificate: Certificate) -> Drawing | None:
+    """Return the machine that was extracted from the model, or else the task's; None if neither has states.
+
+    A tree machine merges classes. It has no states along a string, so it cannot be drawn as states and arrows.
+
+    Example:
+        >>> from lengthwise import certify, construct, make_task
+        >>> task = make_task("parity")
+        >>> drawing = drawing_of(certify(construct("rnn", task).model, task))
+        >>> drawing.title, drawing.machine.num_states
+        ('the machine read off the model', 2)
+    """
+    extracted = None if certificate.machine is None else machine_from_json(certificate.machine)
+    if isinstance(extracted, Transducer):
+        return Drawing(extracted, "the machine read off the model")
+    reference = machine_from_json(certificate.transducer)
+    return Drawing(reference, "the task's own machine") if isinstance(reference, Transducer) else None
+
+
+def class_names(certificate: Certificate) -> list[str]:
+    """Return a name for each class of a certificate's machine: the first string that leads to the class.
+
+    The pad's class is named by a dot, before all others. If no enumerated string leads to a class, its name is
+    `(start)` or its number.
+
+    Example:
+        >>> from lengthwise import certify, construct, make_task
+        >>> task = make_task("parity")
+        >>> class_names(certify(construct("rnn", task).model, task))  # an even, and an odd number of b
+        ['a', 'b']
+    """
+    if certificate.machine is None:
+        return []
+    machine = machine_from_json(certificate.machine)
+    if isinstance(machine, GridMachine):
+        return []
+    names: dict[int, str] = {}
+    if isinstance(machine, TreeMachine):
+        names[int(machine.leaves[0])] = "."
+    length = 0
+    num_symbols = len(machine.symbols)
+    # Most classes have short strings, so the search ends as soon as all classes have names.
+    while num_symbols ** (length + 1) <= MAX_STRINGS_PER_LENGTH and length < len(machine.outputs) > len(names):
+        length += 1
+        strings = np.array(list(product(range(num_symbols), repeat=length)))
+        present, first = np.unique(_classes(machine, strings), return_index=True)
+        for k, row in sorted(zip(present.tolist(), first.tolist(), strict=True), key=lambda pair: pair[1]):
+            names.setdefault(k, spelled([machine.symbols[v] for v in strings[row]], machine.symbols))
+    if isinstance(machine, Transducer):
+        names.setdefault(machine.start, "(start)")
+    return [names.get(k, f"#{k}") for k in range(len(machine.outputs))]
+
+
+def _classes(machine: TreeMachine | Transducer, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, " B"]:
+    if isinstance(machine, TreeMachine):
+        return machine.final_classes(strings)
+    return machine.semiautomaton.final_states(strings, machine.start)
