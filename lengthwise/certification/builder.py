@@ -1,4 +1,4 @@
-"""How evidence about one model becomes a certificate."""
+"""The builder of certificates: it turns evidence about one model into a certificate."""
 
 import math
 from hashlib import blake2b
@@ -39,11 +39,11 @@ from lengthwise.validation import dump_named
 from lengthwise.version import __version__
 
 MAX_MAPPED = 2_000
-"""Certificates with more prototypes omit the map."""
+"""The largest number of prototypes on a certificate's map; certificates with more prototypes omit the map."""
 
 
 class Candidate(NamedTuple):
-    """A machine that was read off a model, the radius of its classes, and how the model follows it."""
+    """A machine that was extracted from a model, the radius of its classes, and the agreement of the model's traces."""
 
     extraction: Extraction
     radius: float
@@ -51,7 +51,7 @@ class Candidate(NamedTuple):
 
 
 class CertificateBuilder(NamedTuple):
-    """A model, its task, and how its answers to the tested strings were graded."""
+    """A model, its task, and the counts of its right answers to the tested strings."""
 
     model: SequenceModel
     task: MachineTask
@@ -66,7 +66,7 @@ class CertificateBuilder(NamedTuple):
         evidence: Evidence | None = None,
         counterexample: Counterexample | None = None,
     ) -> Certificate:
-        """The evidence so far, as a certificate of this level."""
+        """Return the evidence so far as a certificate of this level."""
         machine = None if candidate is None else candidate.extraction.machine
         return Certificate(
             level=level,
@@ -90,35 +90,37 @@ class CertificateBuilder(NamedTuple):
         )
 
     def refuted_by(self, candidate: Candidate) -> Certificate | None:
-        """Level ``refuted`` where the machine's shortest error is the model's, too; None where the machine is right.
+        """Return level ``refuted`` if the model makes the machine's shortest error, and None if the machine is right.
 
         Raises:
-            Unproved: the error is the machine's alone.
+            Unproved: the machine has an error that the model does not make.
         """
         extraction, reference = candidate.extraction, self.task.reference
         error = first_error(extraction.machine, reference)
         if error is None:
+            # The proof follows the classes before reduction, so these must also be right.
             if first_error(extraction.fine, reference) is None:
                 return None
             raise Unproved("the machine is right only once its classes are reduced to fewer")
         string = self.task.encode(self.task.separator.join(error))
         if bool(grade(self.model, self.task, string[None]).wrong):
-            return self.refuted(string, _how_short(extraction.machine, reference), candidate)
-        raise Unproved(f"the machine is wrong on a string of {len(string)} symbols that the model answers rightly")
+            return self.refuted(string, _shortest_kind(extraction.machine, reference), candidate)
+        raise Unproved(f"the machine is wrong on a string of {len(string)} symbols that the model answers correctly")
 
     def refuted(
         self, string: Int64[Tensor, " T"], shortest: Shortest, candidate: Candidate | None = None, found_by: str = ""
     ) -> Certificate:
-        """Return level ``refuted`` with this string, or ``tested`` if the model is right once it reads it alone.
+        """Return level ``refuted`` with this string, or ``tested`` if the model answers the string correctly alone.
 
-        `found_by` names the search that found the string (`certification.searches`), if it was one of these.
+        `found_by` is the name of the search that found the string (`certification.searches`), if a search found it.
         """
-        with denormals_kept():  # as users read it
+        # Users run the model on one string, with denormal numbers. Only an error in that setting refutes the model.
+        with denormals_kept():
             graded = grade(self.model, self.task, string[None])
         if not bool(graded.wrong):
             reason = (
                 f"a string of {len(string)} symbols is answered wrongly in a batch, or as a prefix of others, and "
-                "rightly when it is alone and no small number is rounded to 0"
+                "correctly when it is alone and no small number is rounded to 0"
             )
             return self.certificate("tested", reason, candidate=candidate)
         counterexample = Counterexample(
@@ -149,7 +151,10 @@ def net_digest(model: SequenceModel) -> str:
 
 
 def other_part(certificate: Certificate, model: SequenceModel, task: Task) -> str | None:
-    """What of a model and its task is not what a certificate is about: the first of its parts; None where all are."""
+    """Return the first part in which a model and its task differ from a certificate's, or None if all agree.
+
+    The parts are `weights`, `model` (settings), `net`, `task`, `classes` and `transducer`.
+    """
     if not isinstance(task, MachineTask):
         return "task"
     pairs: dict[str, tuple[object, object]] = {
@@ -164,12 +169,12 @@ def other_part(certificate: Certificate, model: SequenceModel, task: Task) -> st
 
 
 def _untitled(task: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a task without its title, which names it in tables and decides nothing."""
+    """Return the fields of a task without its title: the title is only for tables, and changes no answer."""
     return {name: value for name, value in task.items() if name != "title"}
 
 
-def _how_short(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
-    """Whether `first_error` gives the shortest string: of grid machines that are alike on short ones it does not."""
+def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
+    """Return in which sense the string of `first_error` is shortest; for grid machines it may be only as found."""
     if isinstance(machine, GridMachine) and isinstance(reference, GridMachine):
         error = first_grid_error(machine, reference)
         return "of the machine" if error is not None and error.is_shortest else "as found"
@@ -177,7 +182,10 @@ def _how_short(machine: Machine, reference: Transducer | GridMachine) -> Shortes
 
 
 def supervised_only(extraction: Extraction, task: Transducer | GridMachine) -> Extraction:
-    """The same, with output `IGNORE` in states of a transducer in which no string is supervised: none needs it."""
+    """Return the extraction with output `IGNORE` in each state of a transducer in which no supervised string ends.
+
+    A proof does not need the answers of these states, so their logits may be tied.
+    """
     fine = extraction.fine
     if not isinstance(fine, Transducer) or not isinstance(task, Transducer):
         return extraction
@@ -202,14 +210,16 @@ def _closure(extraction: Extraction, radius: float) -> Closure:
 
 
 def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
-    """The prototypes along their first two principal axes, and their classes; empty for more than `MAX_MAPPED`.
+    """Return the prototypes along their first two principal axes, with their classes.
 
-    Empty for one-hot states, too: they are all at one distance from one another, and no axis is better than another.
+    The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for one-hot states: each two of them have
+    the same distance, so no axis is better than another.
     """
     if extraction.exact or len(extraction.prototypes) > MAX_MAPPED:
         return ()
     centered = (extraction.prototypes - extraction.prototypes.mean(0)).double()
-    _, _, axes = torch.linalg.svd(torch.nn.functional.pad(centered, (0, 1)), full_matrices=False)  # of width 1, too
+    # The padding gives states of width 1 a second axis.
+    _, _, axes = torch.linalg.svd(torch.nn.functional.pad(centered, (0, 1)), full_matrices=False)
     coordinates = (centered @ axes[:2, :-1].T).tolist()
     return tuple((round(x, 3), round(y, 3), int(k)) for (x, y), k in zip(coordinates, extraction.classes, strict=True))
 

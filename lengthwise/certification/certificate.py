@@ -1,4 +1,4 @@
-"""Certificates: what is claimed of a model, with all that is needed to check the claim; never imports torch."""
+"""Certificates: a claim about a model, with everything that a check of the claim needs. It never imports torch."""
 
 import json
 from abc import abstractmethod
@@ -6,12 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    SerializeAsAny,
-    ValidationError,
-)
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
@@ -44,9 +39,10 @@ from lengthwise.files import json_text, parse_json_text, read_file
 from lengthwise.registry import Registry, nearest
 
 CERTIFICATE = "certificate.json"
-"""The name of the file, next to what it is about."""
+"""The name of a certificate's file, in the folder of the model or next to its TOML file."""
 
 FORMAT: Literal[3] = 3
+"""The format of certificates that are written and read."""
 
 ACCENTS: dict[Level, str] = {
     "refuted": "#c84f4f",
@@ -57,10 +53,10 @@ ACCENTS: dict[Level, str] = {
 }
 
 MAX_STATES = 12
-"""Machines with more states are not drawn on a card."""
+"""The largest number of states of a machine that is drawn on a card."""
 
 MAX_QUOTED = 80
-"""Symbols of a counterexample that are quoted."""
+"""The largest number of symbols of a counterexample that are quoted."""
 
 
 MachineKind = Literal["transducer", "tree", "grid"]
@@ -94,7 +90,7 @@ class Requirement(NamedTuple):
 
 
 def _differs(certificate: "Certificate", key: str, settings: Mapping[str, object]) -> bool:
-    """Whether a setting has another value or another type: in JSON, true is not 1."""
+    """Return whether a setting has another value or another type: in JSON, true is not 1."""
     given = certificate.model.get(key)
     return type(given) is not type(settings[key]) or given != settings[key]
 
@@ -143,7 +139,7 @@ EVIDENCE: Registry[type[Evidence]] = Registry("method of proof", "lengthwise.cer
 
 
 def _as_variant(content: object) -> object:
-    """The registered variant of a tagged mapping."""
+    """Return the registered variant of evidence that a mapping's `method` names."""
     if not isinstance(content, Mapping):
         return content
     if not isinstance(method := content.get("method"), str):
@@ -152,14 +148,24 @@ def _as_variant(content: object) -> object:
 
 
 class Certificate(Part):
-    """What is known about a model: a level, why it is not higher, and the evidence.
+    """A claim about a model: a level, the reason why the level is not higher, and the evidence.
 
-    `machine` is a `TreeMachine` or, for other kinds of models, a `Transducer`; `transducer` is the task's own,
-    minimized. Both name answers by their index in `classes`. For tasks over the grid of two strings both are a
-    `GridMachine`, and classes are the integers from 0. `max_length` is the N of level ``bounded``.
+    `machine` was extracted from the model: a `TreeMachine` or, for other kinds of models, a `Transducer`. `transducer`
+    is the task's own, minimized. Outputs of both are indices of `classes`. For tasks over the grid of two strings, both
+    are a `GridMachine`, and classes are the integers from 0. `max_length` is the largest length of level ``bounded``.
+
     `weights` is a digest of the model's tensors. `net` is a digest of its settings and its tensors. Recorded
     certificates of format 2 lack `net` and `kernels`, and files of that format are rejected. `independently_checked` is
     True if the separate checker, which needs only NumPy, accepted the proof (`lengthwise.certification.checker`).
+
+    Example:
+        >>> from lengthwise import certify, construct, make_task
+        >>> task = make_task("parity")
+        >>> certificate = certify(construct("rnn", task).model, task)
+        >>> certificate.level, certificate.evidence.method, certificate.independently_checked
+        ('proved', 'intervals', True)
+        >>> certificate.machine["table"], certificate.machine["outputs"]  # state 1: an odd number of b
+        ([[0, 1], [1, 0]], [0, 1])
     """
 
     format: Literal[2, 3] = FORMAT
@@ -186,14 +192,17 @@ class Certificate(Part):
 
     @property
     def machine_kind(self) -> MachineKind | None:
-        """The kind of its machine: a `TreeMachine`, a `GridMachine` or a `Transducer`; None if it has no machine."""
+        """Return the kind of its machine: a `TreeMachine`, a `GridMachine` or a `Transducer`; None without machine."""
         if self.machine is None:
             return None
         return "tree" if "leaves" in self.machine else "grid" if "cells" in self.machine else "transducer"
 
     @property
     def num_classes(self) -> tuple[int, int]:
-        """Classes of its machine, of a `GridMachine` those downwards, and of the task's machine; 0 for no machine."""
+        """Return the numbers of classes of its machine (0 without machine) and of the task's machine.
+
+        For a `GridMachine`, the classes downwards are counted.
+        """
         machine, task = (
             0 if part is None else len(part["numbers"] if "cells" in part else part["outputs"])
             for part in (self.machine, self.transducer)
@@ -207,7 +216,7 @@ class Certificate(Part):
         return CLAIMS[self.level].format(scope=scope(self.transducer, self.classes), length=length)
 
     def reaches(self, level: Level) -> bool:
-        """Whether the level is this one or higher."""
+        """Return whether the certificate's level is this level or higher."""
         return reaches(self.level, level)
 
     def __str__(self) -> str:
@@ -217,7 +226,7 @@ class Certificate(Part):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """A card, for notebooks."""
+        """Return a card for notebooks."""
         return certificate_card(self)
 
     def to_text(self) -> str:
@@ -227,7 +236,7 @@ class Certificate(Part):
 
     @classmethod
     def read(cls, path: Path) -> "Certificate":
-        """Read a certificate's file; one that is missing, damaged or edited is a ValueError."""
+        """Read a certificate's file; raise a ValueError if it is missing, damaged or edited."""
         try:
             content = read_file(path)
         except FileNotFoundError:
@@ -241,7 +250,7 @@ class Certificate(Part):
 
     @classmethod
     def from_text(cls, text: str) -> "Certificate":
-        """The inverse of `to_text`; a text that is none, or was changed, is a ValueError."""
+        """Return the certificate in a text of `to_text`; raise a ValueError for a changed text or another text."""
         try:
             content = parse_json_text(text)
         except ValueError as error:
@@ -260,6 +269,7 @@ class Certificate(Part):
             raise ValueError(
                 f"certificate: {index}: {first['msg']}; it was edited, or is not of this version, certify again"
             ) from None
+        # People read the claim, and programs the level: a file in which the two differ was edited.
         if claim != certificate.claim:
             raise ValueError(
                 f"certificate: expected the claim of level {certificate.level}, got another; it was edited, certify "
@@ -289,30 +299,30 @@ def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) 
 
 
 def parse_level(name: str) -> Level:
-    """The level of that name; an unknown one is a ValueError."""
+    """Return the level of a name; raise a ValueError if the name is unknown."""
     if name not in CLAIMS:
         raise ValueError(f"level: unknown level {name!r}{nearest(name, CLAIMS)} (known: {', '.join(CLAIMS)})")
     return cast(Level, name)
 
 
 def describe_lead(logit_margin: float | None) -> str:
-    """A logit margin in words."""
+    """Return a logit margin in words."""
     return "there is one answer only" if logit_margin is None else f"the right logit leads by {logit_margin:.2g}"
 
 
 def check_lead(logit_margin: float | None, certificate: Certificate) -> None:
-    """Raise a ValueError unless the right logit leads all others, or there is one answer only (None)."""
+    """Raise a ValueError unless the right logit leads, or the margin is None because there is only one answer."""
     if not (len(certificate.classes) == 1 if logit_margin is None else logit_margin > 0):
         raise ValueError(f"evidence: expected a positive logit margin, got {logit_margin}; certify again")
 
 
 def certificate_file(path: Path) -> Path:
-    """Where the certificate of what lies at a path is: in the folder, or next to the TOML file about a net."""
+    """Return the path of a certificate: in the folder of a run, or next to the TOML file of a net."""
     return path.with_suffix(f".{CERTIFICATE}") if path.is_file() else path / CERTIFICATE
 
 
 def certificate_card(certificate: Certificate) -> str:
-    """The level, the claim, and what stands behind it: the counterexample, or the machine and what was tested."""
+    """Return a card with the level, the claim and its grounds: the counterexample, or the machine and the tests."""
     task, model = (str(part.get("name", "")) for part in (certificate.task, certificate.model))
     pairs = [("task", task), ("model", model)]
     if counterexample := certificate.counterexample:
@@ -330,7 +340,7 @@ def certificate_card(certificate: Certificate) -> str:
         size, size_of_task = certificate.num_classes
         pairs.append(("machine", f"{size} classes, the task's {size_of_task}"))
     if certificate.tested:
-        pairs.append(("answered rightly", ", ".join(map(rightly, certificate.tested))))
+        pairs.append(("answered correctly", ", ".join(map(accuracy_text, certificate.tested))))
     if certificate.evidence is not None:
         pairs.append((certificate.evidence.method, certificate.evidence.describe()))
         pairs.append(("independently checked", checked_in_words(certificate)))
@@ -362,15 +372,22 @@ def certificate_text(certificate: Certificate) -> str:
     return " ".join(sentences)
 
 
-def rightly(tested: Tested) -> str:
-    """Counts, and where all answers are right what they bound; a wrong one ended the count, which bounds nothing."""
+def accuracy_text(tested: Tested) -> str:
+    """Return counts of right answers, and the accuracy's lower bound if all are right.
+
+    A wrong answer ends the count, so the counts then bound nothing.
+
+    Example:
+        >>> accuracy_text(Tested(length=40, num_strings=1000, num_graded=1000, num_correct=1000))
+        '1,000 of 1,000 at 40 (from 99.61 %)'
+    """
     is_bound = tested.num_correct == tested.num_graded > 0
     bound = f" (from {percent(tested.interval[0])})" if is_bound else ""
     return f"{tested.num_correct:,} of {tested.num_graded:,} at {tested.length:,}{bound}"
 
 
 def _drawing(certificate: Certificate) -> str:
-    """The machine, where it is a small one that reads symbol by symbol."""
+    """Return a drawing of the machine if it is small and reads symbol by symbol, otherwise an empty text."""
     if certificate.machine is None:
         return ""
     machine = machine_from_json(certificate.machine)

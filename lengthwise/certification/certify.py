@@ -1,4 +1,4 @@
-"""From a trained model and its task to a certificate."""
+"""The protocol of certification: from a trained model and its task to a certificate."""
 
 import time
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_err
 from lengthwise.certification.kernels import kernel_report
 from lengthwise.certification.methods.base import Prover, Unproved, provers_of
 from lengthwise.certification.parts import Level
-from lengthwise.certification.proof_file import checked
+from lengthwise.certification.proof_file import with_verdict
 from lengthwise.certification.searches import run_searches
 from lengthwise.certification.strings import tested_lengths
 from lengthwise.certification.subject import check_made_by_settings, checked_subject
@@ -24,30 +24,32 @@ from lengthwise.threads import one_thread
 
 @one_thread()
 def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
-    """Find out what can be proved about the model's answers at every length, and write down the evidence.
+    """Return a certificate: what can be proved about the model's answers at every length, with the evidence.
 
-    In this order, and without ever looking at the task to build the machine:
+    The steps are the following. The machine is built from the model alone, without the task.
 
-    1. All strings up to a length at which there are 4,096, then 1,000 strings of each of 40, 500 and 10,000 symbols,
-       a part of them structured, a part of rare answers, are answered, a few of each length first. A wrong answer ends
-       that, in level ``refuted``. A model without a reader answers fewer of the longest, and one that reads strings up
-       to a length none beyond it. Some are read again, each alone, and all prefixes at once (`searches`). Last come the
-       strings that tell the task's transducer from others (`automata.conformance`).
-    2. The reader of the model's kind (`extraction.base.READERS`) closes its states into classes, from the largest of a
-       few radii on, until the states at all nodes over these strings, and over powers of words where a tree shows
-       them, are in the classes that the machine names.
-    3. The machine is compared with the task's transducer for all lengths. Where they differ the model is run on the
-       shortest string on which they do; a wrong answer is ``refuted``. Where they do not the level is ``extracted``.
+    1. The model answers strings, a few of each length first. A wrong answer ends this step, with level ``refuted``.
+       First come all strings up to the length with 4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000
+       symbols; some are structured, and some have rare answers. Models without a reader answer fewer of the longest
+       strings, and models with a largest length answer none beyond it. Some strings are read again, alone and as all
+       prefixes at once (`searches`). Last come the strings that distinguish the task's transducer from other machines
+       (`automata.conformance`).
+    2. The reader of the model's kind (`extraction.base.READERS`) closes the model's states into classes. It tries a few
+       radii, the largest first, until all states along these strings are in the classes that the machine names. Trees
+       that show powers of words are also compared along these.
+    3. The machine is compared with the task's transducer for all lengths. If they differ, the model is run on the
+       shortest string on which they differ, and a wrong answer gives ``refuted``. If they agree, the level is
+       ``extracted``.
     4. The provers of that reader (`methods.base.PROVERS`) try to show that the float32 model itself cannot leave the
-       classes, at any length or up to one: the level is then ``proved`` or ``bounded``.
+       classes. The level is then ``proved`` for every length, or ``bounded`` up to a length.
 
-    Tasks over the grid of two strings have a rule in place of a transducer, and 200 pairs of strings of each of 10, 40
-    and 160 letters. Whatever stands in the way ends in a lower level and its reason. `seed` draws the strings.
+    Tasks over the grid of two strings have a rule instead of a transducer, and 200 pairs of strings each of 10, 40 and
+    160 letters. If a step fails, the certificate has a lower level and the reason. `seed` draws the strings.
 
     Raises:
-        ValueError: the task has no transducer; the model has another number of answers, or weights that are neither
-            float32 nor float64, or no numbers; it answers at random, or reading strings changes it; products of
-            matrices are set to a lower precision.
+        ValueError: the task has no transducer. The model has another number of answers. Its weights are neither float32
+            nor float64, or contain NaN. It answers at random, or reading strings changes it. Matrix products are set to
+            a lower precision.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -60,6 +62,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     check_is_task(task)
     if not isinstance(task, MachineTask):
         raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
+    # CPU time: other processes on the machine do not change it.
     started = time.process_time()
     with checked_subject(model, task):
         certificate = _certify(CertificateBuilder(model, task), seed)
@@ -68,6 +71,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 
 def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
     model, task = builder.model, builder.task
+    # All short strings come first: an error among them is the shortest of all, which longer samples cannot promise.
     error = shortest_error(model, task)
     if error is not None:
         return builder.refuted(error, "of all strings")
@@ -79,12 +83,13 @@ def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
     outcome = run_searches(model, task, strings)
     builder = builder._replace(tested=outcome.tested)
     reasons = []
+    # A machine is extracted even if a search found an error: the machine may give a shorter counterexample.
     if reader is not None:
         staged = traces.stages(strings, reader)
         for radius in reader.radii(strings[0].subsample):
             try:
                 return _attempt(builder, reader, radius, staged, is_right=outcome.wrong is None)
-            except (ValueError, Diverged) as problem:  # no machine, too many classes or merges, or an overflow
+            except (ValueError, Diverged) as problem:  # states that do not close, too many classes, or an overflow
                 reasons.append(f"with radius {radius:.3g}: {problem}")
     if outcome.wrong is not None:
         shrunk = shrunk_error(model, task, outcome.wrong, max_pairs=MAX_PAIRS_READ if reader is None else None)
@@ -93,39 +98,41 @@ def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
 
 
 def _why_unread(model: SequenceModel) -> str:
-    """Why no machine is read off a model."""
+    """Return the reason why no machine was extracted from a model."""
     if model.max_length is not None:
-        return f"the model reads no string of more than {model.max_length:,} symbols"
-    return f"no reader reads a {type(model).__name__} (readers: {', '.join(READERS)})"
+        return f"the model reads strings of at most {model.max_length:,} symbols"
+    return f"no reader supports models of type {type(model).__name__} (readers: {', '.join(READERS)})"
 
 
 def _attempt(
     builder: CertificateBuilder, reader: Reader[Any], radius: float, strings: traces.Stages, *, is_right: bool
 ) -> Certificate:
-    """A certificate from classes of this radius; a ValueError says why there is none."""
+    """Return a certificate from classes of this radius; a ValueError contains the reason if these classes fail."""
     candidate = Candidate(reader.extract(radius), radius)
-    traces.compare(strings.few, candidate.extraction)
+    # The cheap checks come first, because most radii fail: a few traces, powers of words, the machine itself.
+    traces.compare(strings.smallest, candidate.extraction)
     traces.compare_powers(reader, candidate.extraction)
     if refuted := builder.refuted_by(candidate):
         return refuted
+    # The machine is right and a string refutes the model, so the model does not follow this machine.
     if not is_right:
         raise Unproved("the machine is right, the model is not")
     if unanswered := [tested.length for tested in builder.tested if not tested.num_graded]:
         lengths = " and ".join(f"{length:,}" for length in unanswered)
         reason = f"the task answers none of the strings of {lengths} symbols that were drawn"
         return builder.certificate("tested", reason)
-    traces.compare(strings.more, candidate.extraction)
-    candidate = candidate._replace(trace_agreement=traces.compare(strings.every, candidate.extraction))
+    traces.compare(strings.subsample, candidate.extraction)
+    candidate = candidate._replace(trace_agreement=traces.compare(strings.complete, candidate.extraction))
     try:
         check_made_by_settings(builder.model, builder.task)
     except ValueError as problem:
         return builder.certificate("extracted", str(problem), candidate=candidate)
-    if reason := kernel_report().reason:  # bounds of proofs do not hold on this CPU
+    if reason := kernel_report().reason:  # a kernel of this CPU is off by more than the bounds of proofs allow
         return builder.certificate("extracted", reason, candidate=candidate)
     reasons = []
     for prover in provers_of(reader.name, builder.model):
         try:
-            return _prove(builder, reader, prover(), candidate, strings.every)
+            return _prove(builder, reader, prover(), candidate, strings.complete)
         except (ValueError, Diverged) as problem:
             reasons.append(str(problem))
     kind = type(builder.model).__name__
@@ -136,13 +143,14 @@ def _attempt(
 def _prove(
     builder: CertificateBuilder, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: traces.AllStrings
 ) -> Certificate:
-    """A certificate from this machine or one of smaller classes; a ValueError says why there is none."""
+    """Return a certificate from this machine or from finer classes; a ValueError contains the reason if all fail."""
     reasons = []
     try:
         for extraction, radius in prover.candidates(reader, extracted.extraction, extracted.radius):
             is_new = extraction is not extracted.extraction
             candidate = Candidate(extraction, radius) if is_new else extracted
             try:
+                # Finer classes give another machine, so it is compared with the task and with the traces again.
                 if is_new and (refuted := builder.refuted_by(candidate)):
                     return refuted
                 supervised = supervised_only(extraction, builder.task.reference)
@@ -151,9 +159,9 @@ def _prove(
                     candidate = candidate._replace(trace_agreement=traces.compare(strings, extraction))
                 level: Level = "proved" if evidence.proved_up_to is None else "bounded"
                 length = evidence.proved_up_to
-                reason = "" if length is None else f"nothing is proved of strings of more than {length:,} symbols"
+                reason = "" if length is None else f"nothing is proved about strings of more than {length:,} symbols"
                 proved = builder.certificate(level, reason, candidate=candidate, evidence=evidence)
-                return checked(proved, builder.model, prover, supervised)
+                return with_verdict(proved, builder.model, prover, supervised)
             except Unproved as problem:
                 reasons.append(str(problem))
     except (ValueError, Diverged) as problem:
@@ -162,7 +170,7 @@ def _prove(
 
 
 def _first_and_last(reasons: Sequence[str]) -> str:
-    """One sentence on all attempts."""
+    """Return one sentence about all attempts, with the reasons of the first and the last."""
     if len(reasons) == 1:
         return reasons[0]
-    return f"of {len(reasons)} attempts none gave the model's machine; {reasons[0]}; {reasons[-1]}"
+    return f"none of {len(reasons)} attempts gave the model's machine; {reasons[0]}; {reasons[-1]}"

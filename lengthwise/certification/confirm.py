@@ -1,4 +1,4 @@
-"""What a certificate says of a model, found again with the model at hand."""
+"""A second proof of a certificate's claims, from the model itself."""
 
 from typing import Any
 
@@ -19,24 +19,24 @@ from lengthwise.threads import denormals_kept, one_thread
 
 @one_thread()
 def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -> list[str]:
-    """The sentences of a certificate that is not refuted which hold of this model, found again without the file.
+    """Return the sentences of a certificate that hold for this model, without trust in the file; it is not refuted.
 
-    All short strings are answered again, and some of 40 and 500 symbols; a machine is read off the model with the
-    certificate's radius and compared with the task for every length; and what is said to be proved of the model is
-    proved again. Traces along long strings are not taken again, and numbers of the file not compared with new ones.
+    The model answers all short strings again, and some strings of 40 and 500 symbols. A machine is extracted again with
+    the certificate's radius, and compared with the task for every length. A proof is made again. Traces along long
+    strings are not made again, and the numbers in the file are not compared with new ones.
 
     Raises:
-        ValueError: one of them was not found; or the model is one that cannot be certified.
+        ValueError: a sentence does not hold for this model, or the model cannot be certified.
     """
     with checked_subject(model, task):
         if (error := shortest_error(model, task)) is not None:
             string = task.decode(error)
             raise ValueError(f"certificate: its model answers {string!r} wrongly; it was edited, certify again")
-        sentences = ["the model answers all short strings rightly", *_long_strings(model, task)]
+        sentences = ["the model answers all short strings correctly", *_long_strings(model, task)]
         if certificate.closure is None:
             return sentences
         extraction = _read_again(certificate.closure.requested_radius, model, task)
-        sentences.append("a machine read off the model again answers every string as the transducer does")
+        sentences.append("a machine extracted from the model again answers every string as the transducer does")
         if certificate.evidence is not None:
             _prove_again(certificate.evidence, model, task, supervised_only(extraction, task.reference))
             sentences.append(f"method {certificate.evidence.method!r} proves the model again")
@@ -44,11 +44,15 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
 
 
 def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
-    """That strings like those of a certificate are answered rightly, as users read them; none where there are none."""
+    """Return a sentence for each length whose strings the model answers correctly, drawn as for a certificate.
+
+    Raises:
+        ValueError: an answer is wrong.
+    """
     sentences = []
     for strings in draw_strings(model, task, seed=0, num_lengths=2) or []:
         sample = TracedStrings(strings, None).subsample
-        with denormals_kept():
+        with denormals_kept():  # as users run the model
             graded = grade(model, task, sample)
         if bool(graded.wrong.any()):
             string = task.decode(sample[graded.wrong][0])
@@ -56,15 +60,15 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
                 f"certificate: its model answers a string of {sample.shape[1]} symbols wrongly, {string[:40]!r}...; it "
                 "was edited, certify again"
             )
-        sentences.append(f"the model answers {len(sample):,} strings of {sample.shape[1]:,} symbols rightly")
+        sentences.append(f"the model answers {len(sample):,} strings of {sample.shape[1]:,} symbols correctly")
     return sentences
 
 
 def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) -> tuple[Prover, Extraction]:
-    """What is said to be proved, proved again: the prover, which has the sets, and what was read off the model.
+    """Prove a certificate again, and return the prover with its sets, and the extraction from the model.
 
     Raises:
-        ValueError: the certificate is not proved, or its proof is not found again.
+        ValueError: the certificate's level is below `bounded`, or its proof is not found again.
     """
     with checked_subject(model, task):
         if certificate.closure is None or certificate.evidence is None:
@@ -77,13 +81,15 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) 
 def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extraction:
     reader = reader_of(model, task.symbols)
     if reader is None:
-        raise ValueError(f"certificate: no reader reads a {type(model).__name__}; it was edited, certify again")
+        raise ValueError(
+            f"certificate: no reader supports models of type {type(model).__name__}; it was edited, certify again"
+        )
     try:
         extraction = reader.extract(radius)
     except (ValueError, Diverged) as problem:
-        raise ValueError(f"certificate: no machine was read off its model: {problem}; certify again") from None
+        raise ValueError(f"certificate: no machine was extracted from its model: {problem}; certify again") from None
     if any(first_error(machine, task.reference) is not None for machine in (extraction.machine, extraction.fine)):
-        raise ValueError("certificate: the machine read off its model is not right; it was edited, certify again")
+        raise ValueError("certificate: the machine extracted from its model is wrong; it was edited, certify again")
     return extraction
 
 

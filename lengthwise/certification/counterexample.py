@@ -1,4 +1,4 @@
-"""Strings that a model answers wrongly: searched for by enumeration, then shortened."""
+"""Counterexamples, which are strings that a model answers wrongly: found by enumeration, and shortened."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,54 +13,62 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask
 from lengthwise.threads import denormals_kept
 
-MAX_STRINGS_OF_A_LENGTH = 4_096
-MAX_CUTS_PER_CHUNK = 64
+MAX_STRINGS_PER_LENGTH = 4_096
+"""The largest number of strings of one length that are all enumerated."""
+
+MAX_CANDIDATES = 64
+"""The largest number of prefixes, or of places of a window of one size, that are tried to shorten a string."""
 
 MAX_PAIRS_READ = 1 << 31
-"""Pairs of positions in strings that are read for one purpose by a model whose work grows with their number: forty
-seconds of a small transformer, and 21 strings of 10,000 symbols."""
+"""The largest number of pairs of positions that a model reads in one search, if its work grows with their number.
 
-String = Int64[Tensor, " _"]  # a shortened string has another length
+These are 21 strings of 10,000 symbols, or forty seconds of a small transformer.
+"""
+
+String = Int64[Tensor, " _"]
+"""A string of symbol ids. The size has no name, because a shortened string has another length."""
 
 
 class Graded(NamedTuple):
-    """Final answers to strings, the right ones (`IGNORE` where a string is not supervised), and which are wrong."""
+    """Final answers of a model, and the expected answers (`IGNORE` if a string is not supervised)."""
 
     answers: Int64[Tensor, " B"]
     expected: Int64[Tensor, " B"]
 
     @property
     def wrong(self) -> Bool[Tensor, " B"]:
+        """Return a mask of the supervised strings with another answer than expected."""
         return (self.expected != IGNORE) & (self.answers != self.expected)
 
 
 @torch.no_grad()
 def grade(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"]) -> Graded:
-    """The final answers of the model and of the task."""
+    """Return the final answers of the model and of the task."""
     return Graded(final_answers(model, strings), task.solve(strings)[:, -1])
 
 
 def max_enumerated_length(model: SequenceModel, task: OracleTask) -> int:
-    """The largest length of which there are no more than 4,096 strings, and which the model reads."""
-    length, longest = 1, model.max_length or MAX_STRINGS_OF_A_LENGTH
-    while len(task.symbols) > 1 and length < longest and len(task.symbols) ** (length + 1) <= MAX_STRINGS_OF_A_LENGTH:
+    """Return the largest length that the model reads and that has at most 4,096 strings; 1 for a single symbol."""
+    length, longest = 1, model.max_length or MAX_STRINGS_PER_LENGTH
+    while len(task.symbols) > 1 and length < longest and len(task.symbols) ** (length + 1) <= MAX_STRINGS_PER_LENGTH:
         length += 1
     return length
 
 
 def all_strings(task: OracleTask, length: int) -> Int64[Tensor, "B T"]:
-    """All strings of a length, in the order of the symbols."""
+    """Return all strings of a length, in the order of the symbols."""
     return torch.cartesian_prod(*[torch.arange(len(task.symbols))] * length).reshape(-1, length)
 
 
 def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
-    """The first wrongly answered of all strings up to `max_enumerated_length`, by length and symbol order, or None.
+    """Return the first wrongly answered string up to `max_enumerated_length`, by length and symbol order, or None.
 
-    Where one is, none that is shorter is answered wrongly as users read it either, with small numbers kept.
+    If the result is a string, the model answers all shorter strings correctly, with and without denormal numbers.
     """
     error = _first_error(model, task, max_enumerated_length(model, task))
     if error is None:
         return None
+    # Users keep denormal numbers, which may give a shorter error.
     with denormals_kept():
         kept = _first_error(model, task, len(error))
     return error if kept is None else kept
@@ -77,28 +85,36 @@ def _first_error(model: SequenceModel, task: OracleTask, max_length: int) -> Str
 
 @torch.no_grad()
 def shrunk_error(model: SequenceModel, task: OracleTask, string: String, *, max_pairs: int | None = None) -> String:
-    """Leave out parts of a wrongly answered string for as long as what remains is answered wrongly.
+    """Shorten a wrongly answered string as long as the shorter string is also answered wrongly.
 
-    First to the shortest wrong prefix, then without windows of half its length, a quarter, ... one symbol; up to 64 of
-    each size are tried. The result is short, not always the shortest. It ends where strings of more than `max_pairs`
-    pairs of positions would have been read; None: it goes on.
+    First come prefixes. Then windows of half the length, a quarter, ..., one symbol are left out, at up to 64 places
+    for each size. The result is short, but not always the shortest. The work ends before more than `max_pairs` pairs of
+    positions are read; None means no limit.
+
+    Example:
+        >>> from lengthwise import make_model, make_task
+        >>> task = make_task("parity")
+        >>> model = make_model("rnn", task)  # without training
+        >>> string = next(s for s in all_strings(task, 6) if bool(grade(model, task, s[None]).wrong))
+        >>> len(shrunk_error(model, task, string))
+        1
     """
-    shrinking = _Shrinking(model, task, string, max_pairs)
+    reduction = _Reduction(model, task, string, max_pairs)
     try:
-        shrinking.to_shortest_wrong_prefix()
-        while shrinking.to_what_a_window_leaves():
-            shrinking.to_shortest_wrong_prefix()
-    except _TooMuchWork:
-        pass
-    return shrinking.string
+        reduction.cut_to_wrong_prefix()
+        while reduction.remove_window():
+            reduction.cut_to_wrong_prefix()
+    except _WorkLimitReached:
+        pass  # the string so far is also answered wrongly
+    return reduction.string
 
 
-class _TooMuchWork(Exception):
-    """More pairs of positions would be read than may be."""
+class _WorkLimitReached(Exception):
+    """The next step would read more pairs of positions than are left."""
 
 
-class _Shrinking:
-    """A string that is answered wrongly, and how many pairs of positions may still be read to shorten it."""
+class _Reduction:
+    """A string that is answered wrongly, and the number of pairs of positions that may still be read to shorten it."""
 
     def __init__(self, model: SequenceModel, task: OracleTask, string: String, max_pairs: int | None) -> None:
         self.model = model
@@ -106,22 +122,22 @@ class _Shrinking:
         self.string = string
         self.pairs_left = max_pairs
 
-    def to_shortest_wrong_prefix(self) -> None:
-        """Go on with it."""
+    def cut_to_wrong_prefix(self) -> None:
+        """Replace the string by its shortest wrong prefix."""
         self._count(self.string[None])
-        every = Graded(prefix_answers(self.model, self.string[None])[0], self.task.solve(self.string[None])[0])
-        indices = torch.nonzero(every.wrong)[:, 0]
-        # Reading all prefixes at once may round otherwise than reading the whole: only what holds of `last` counts.
-        for index in indices[:MAX_CUTS_PER_CHUNK].tolist():
+        prefixes = Graded(prefix_answers(self.model, self.string[None])[0], self.task.solve(self.string[None])[0])
+        indices = torch.nonzero(prefixes.wrong)[:, 0]
+        # All prefixes at once may round differently than each prefix alone. Only an error of `last` counts.
+        for index in indices[:MAX_CANDIDATES].tolist():
             prefix = self.string[: index + 1]
             if bool(self._wrong(prefix[None]).any()):
                 self.string = prefix
                 return
 
-    def to_what_a_window_leaves(self) -> bool:
-        """Go on with the first string without a window, the largest ones first, that is wrong; whether there is one."""
+    def remove_window(self) -> bool:
+        """Leave out the largest window without which the string is still wrong; return whether there was one."""
         for size in _halves(len(self.string)):
-            starts = torch.arange(0, len(self.string) - size + 1, size)[:MAX_CUTS_PER_CHUNK]
+            starts = torch.arange(0, len(self.string) - size + 1, size)[:MAX_CANDIDATES]
             kept = torch.arange(len(self.string) - size)
             candidates = self.string[kept + size * (kept >= starts[:, None])]
             wrong = self._wrong(candidates)
@@ -139,10 +155,11 @@ class _Shrinking:
             return
         self.pairs_left -= strings.numel() * strings.shape[1]
         if self.pairs_left < 0:
-            raise _TooMuchWork
+            raise _WorkLimitReached
 
 
 def _halves(length: int) -> Iterator[int]:
+    """Yield half the length, a quarter, ..., 1."""
     size = length // 2
     while size:
         yield size

@@ -30,11 +30,12 @@ def drawing_of(certificate: Certificate) -> Drawing | None:
     A tree machine merges classes. It has no states along a string, so it cannot be drawn as states and arrows.
 
     Example:
-        >>> from lengthwise import certify, construct, make_task
+        >>> from lengthwise import certify, make_model, make_task
         >>> task = make_task("parity")
-        >>> drawing = drawing_of(certify(construct("rnn", task).model, task))
+        >>> refuted = certify(make_model("rnn", task), task)  # without training, and so without a machine
+        >>> drawing = drawing_of(refuted)
         >>> drawing.title, drawing.machine.num_states
-        ('the machine read off the model', 2)
+        ("the task's own machine", 2)
     """
     extracted = None if certificate.machine is None else machine_from_json(certificate.machine)
     if isinstance(extracted, Transducer):
@@ -50,9 +51,11 @@ def class_names(certificate: Certificate) -> list[str]:
     `(start)` or its number.
 
     Example:
-        >>> from lengthwise import certify, construct, make_task
+        >>> from lengthwise import certify, make_model, make_task
         >>> task = make_task("parity")
-        >>> class_names(certify(construct("rnn", task).model, task))  # an even, and an odd number of b
+        >>> refuted = certify(make_model("rnn", task), task)
+        >>> machine = task.reference.to_json()
+        >>> class_names(refuted.model_copy(update={"machine": machine}))  # an even, and an odd number of b
         ['a', 'b']
     """
     if certificate.machine is None:

@@ -25,11 +25,11 @@ from lengthwise.certification.sweeps import (
 from lengthwise.ops.intervals import ULPS
 
 Kind = Literal["LSTM", "GRU", "RNN"]
-SHUT, OPEN = -200.0, 200.0
-SMALL = 2.0**-12
+CLOSED_BIAS, OPEN_BIAS = -200.0, 200.0
+SMALL_SCALE = 2.0**-12
 """A number so small that its tanh has the same relative error as the number."""
 
-NUM_EACH = 13
+UNITS_PER_GATE = 13
 """The numbers of a state for each gate. They do not fill a CPU's vectors, so that kernels have remainders."""
 
 
@@ -53,16 +53,16 @@ class Gate:
 GATES: Mapping[Kind, tuple[Gate, ...]] = MappingProxyType(
     {
         "LSTM": (
-            Gate("sigmoid", 0, {1: SHUT, 2: OPEN}, content=True),
-            Gate("sigmoid", 1, {0: SHUT}, state=1.0, content=True),
-            Gate("tanh", 2, {0: OPEN, 1: SHUT}, content=True),
-            Gate("sigmoid", 3, {0: SHUT, 1: OPEN}, state=100.0),
-            Gate("tanh", None, {0: SHUT, 1: OPEN, 3: OPEN}),
+            Gate("sigmoid", 0, {1: CLOSED_BIAS, 2: OPEN_BIAS}, content=True),
+            Gate("sigmoid", 1, {0: CLOSED_BIAS}, state=1.0, content=True),
+            Gate("tanh", 2, {0: OPEN_BIAS, 1: CLOSED_BIAS}, content=True),
+            Gate("sigmoid", 3, {0: CLOSED_BIAS, 1: OPEN_BIAS}, state=100.0),
+            Gate("tanh", None, {0: CLOSED_BIAS, 1: OPEN_BIAS, 3: OPEN_BIAS}),
         ),
         "GRU": (
-            Gate("sigmoid", 0, {1: SHUT}, factor=SMALL),
+            Gate("sigmoid", 0, {1: CLOSED_BIAS}, factor=SMALL_SCALE),
             Gate("sigmoid", 1, {}, state=1.0),
-            Gate("tanh", 2, {0: OPEN, 1: SHUT}),
+            Gate("tanh", 2, {0: OPEN_BIAS, 1: CLOSED_BIAS}),
         ),
         "RNN": (Gate("tanh", 0, {}),),
     }
@@ -86,9 +86,9 @@ def empty_cell(kind: Kind, width: int, dtype: torch.dtype) -> nn.RNNBase:
 def gate_errors(kind: Kind, function: str, dtype: torch.dtype) -> Iterator[MeasuredError]:
     """Yield the errors of this function in all gates that compute it."""
     gates = [gate for gate in GATES[kind] if gate.function == function]
-    width = NUM_EACH * len(gates)
+    width = UNITS_PER_GATE * len(gates)
     cell = empty_cell(kind, width, dtype)
-    slices = [slice(start, start + NUM_EACH) for start in range(0, width, NUM_EACH)]
+    slices = [slice(start, start + UNITS_PER_GATE) for start in range(0, width, UNITS_PER_GATE)]
     for gate, part in zip(gates, slices, strict=True):
         _pass_through(cell, gate, part)
     numbers = points(104.0 if function == "sigmoid" else 20.0, dtype)
@@ -125,7 +125,7 @@ def _results(
     for gate, part in zip(gates, slices, strict=True):
         state[:, part] = numbers[:, part] if gate.index is None else gate.state
     inputs = numbers[:, None].repeat(1, length, 1)
-    inputs[:, :-1] = OPEN
+    inputs[:, :-1] = OPEN_BIAS
     if isinstance(cell, nn.LSTM):
         outputs, (_, content) = cell(inputs, (torch.zeros_like(state)[None], state[None]))
     else:
@@ -142,7 +142,7 @@ def sum_errors(kind: Kind, dtype: torch.dtype) -> Iterator[MeasuredError]:
     for width in (8, 33):
         cell = empty_cell(kind, width, dtype)
         _pass_through(cell, gate, slice(width))
-        products = cancelling_products(8, width, 2 * width, dtype).scaled(SMALL)
+        products = cancelling_products(8, width, 2 * width, dtype).scaled(SMALL_SCALE)
         rows = slice(gate.index * width, (gate.index + 1) * width)
         for name, matrix in zip(("weight_ih_l0", "weight_hh_l0"), products.rows.split(width, 1), strict=True):
             cell.get_parameter(name)[rows] = matrix

@@ -1,4 +1,4 @@
-"""Certificates of models that answer two strings by a rule over their grid; never imports torch."""
+"""Grid machines in certificates, which answer two strings by a rule over their grid. It never imports torch."""
 
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple, final
@@ -11,22 +11,25 @@ from lengthwise.automata.grid_machine import GridMachine, Ids
 from lengthwise.automata.grid_product import difference
 from lengthwise.conventions import BAR, NUM_SPECIAL, SEP
 
-SPECIAL = {SEP: "<sep>", BAR: "|"}
-"""Symbols that are no letters, by their ids."""
+SPECIAL_SYMBOLS = {SEP: "<sep>", BAR: "|"}
+"""The symbols that are not letters, by their ids."""
 
 NUM_LETTERS = (10, 40, 160)
-"""Of each of the two strings that are tested and traced."""
+"""The lengths of tested strings: each of the two strings has this number of letters."""
 
 NUM_PAIRS = 200
 """The number of pairs of strings of each length."""
 
 Class = Annotated[int, Field(ge=0, lt=2**31)]
+"""A class of a grid machine, by its index."""
+
 Number = Annotated[int, Field(gt=-(2**31), lt=2**31)]
+"""A number that a grid machine adds to its answer."""
 
 
 @final
 class GridMachineFields(TypedDict):
-    """What `GridMachine.to_json` gives."""
+    """The fields that `GridMachine.to_json` returns."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
     letters: list[str]
@@ -38,9 +41,9 @@ class GridMachineFields(TypedDict):
 
 
 class GridError(NamedTuple):
-    """A problem that a machine answers otherwise than the task, as its symbols.
+    """The symbols of a problem that a machine and the task answer differently.
 
-    `is_shortest`: no problem of fewer symbols is one.
+    `is_shortest` is True if they agree on all problems with fewer symbols.
     """
 
     symbols: tuple[str, ...]
@@ -48,31 +51,37 @@ class GridError(NamedTuple):
 
 
 def first_grid_error(machine: GridMachine, task: GridMachine) -> GridError | None:
-    """A problem on which the two differ; None is a proof that there is none.
+    """Return a problem that the machine and the task answer differently; None proves that they agree on all problems.
 
     Raises:
-        ValueError: neither was found.
+        ValueError: neither a problem nor a proof was found.
     """
     distinguishing = difference(machine, task)
     if distinguishing is None:
         return None
     first, second = ([task.symbols[letter] for letter in string] for string in distinguishing[:2])
-    return GridError((*first, SPECIAL[BAR], *second, SPECIAL[SEP]), distinguishing.is_shortest)
+    return GridError((*first, SPECIAL_SYMBOLS[BAR], *second, SPECIAL_SYMBOLS[SEP]), distinguishing.is_shortest)
 
 
 def problems_of(first: Ids, second: Ids) -> Ids:
-    """Return pairs of strings of letters as problems of symbols, with a bar between the two strings."""
+    """Return pairs of strings of letters as problems of symbols, with a bar between the two strings.
+
+    Example:
+        >>> problems_of(np.array([[0, 1]]), np.array([[1]]))  # letters are numbered from 2 on in problems
+        array([[2, 3, 1, 3, 0]])
+    """
     bar, sep = (np.full((len(first), 1), symbol) for symbol in (BAR, SEP))
     return np.hstack([first + NUM_SPECIAL, bar, second + NUM_SPECIAL, sep])
 
 
 def answer_to(problem: Sequence[str], task: GridMachine) -> int | None:
-    """The number that a task's machine gives a problem of symbols; None where it is no problem."""
+    """Return the number that a task's machine answers to a problem; None if the symbols are not a problem."""
     ids = {symbol: index for index, symbol in enumerate(task.symbols)}
+    bar_symbol = SPECIAL_SYMBOLS[BAR]
     *content, end = problem or ("",)
-    if end != SPECIAL[SEP] or content.count(SPECIAL[BAR]) != 1 or not set(content) <= {SPECIAL[BAR], *ids}:
+    if end != SPECIAL_SYMBOLS[SEP] or content.count(bar_symbol) != 1 or not set(content) <= {bar_symbol, *ids}:
         return None
-    bar = content.index(SPECIAL[BAR])
+    bar = content.index(bar_symbol)
     strings = content[:bar], content[bar + 1 :]
     if not all(strings):
         return None
@@ -81,6 +90,6 @@ def answer_to(problem: Sequence[str], task: GridMachine) -> int | None:
 
 
 def check_classes(classes: tuple[str, ...]) -> None:
-    """Raise a ValueError unless each class is named by the integer that it stands for."""
+    """Raise a ValueError unless each class is named by its integer."""
     if classes != tuple(map(str, range(len(classes)))):
         raise ValueError("certificate: expected the integers from 0 as the names of its classes, got others")

@@ -115,23 +115,26 @@ def _report(num_threads: int, uses_onednn: bool) -> KernelReport:
 @torch.no_grad()
 def measure(name: str, dtype: torch.dtype) -> Kernel:
     """Measure the kernel of that name that torch runs with its current settings."""
-    worst = max(measurements()[name](dtype), key=attrgetter("part"))
+    worst = max(measurements()[name](dtype), key=attrgetter("ratio"))
     return Kernel(name, str(dtype).removeprefix("torch."), worst.measured, worst.assumed)
 
 
 def measurements() -> dict[str, Measurement]:
     """Return a measurement for each name, of torch's current functions."""
     by_name: dict[str, Measurement] = {
-        "exp": _elementwise(torch.exp, np.exp, _of_result, _below_overflow),
-        "log": _elementwise(torch.log, np.log, _of_one, _positive),
-        "sigmoid": _elementwise(torch.sigmoid, sigmoid, _of_result, _up_to(104.0)),
-        "tanh": _elementwise(torch.tanh, np.tanh, _of_result, _up_to(20.0)),
-        "erf": _elementwise(torch.erf, _erf, _of_result, _up_to(6.0)),
-        "GELU": _elementwise(F.gelu, _gelu, _of_both, _up_to(14.0)),
-        "tanh form of GELU": _elementwise(partial(F.gelu, approximate="tanh"), _tanh_gelu, _of_both, _up_to(14.0)),
+        # Each range ends where the result no longer changes, or where it overflows.
+        "exp": _elementwise(torch.exp, np.exp, _result_size, _below_overflow),
+        "log": _elementwise(torch.log, np.log, _log_size, _positive),
+        "sigmoid": _elementwise(torch.sigmoid, sigmoid, _result_size, _symmetric(104.0)),
+        "tanh": _elementwise(torch.tanh, np.tanh, _result_size, _symmetric(20.0)),
+        "erf": _elementwise(torch.erf, _erf, _result_size, _symmetric(6.0)),
+        "GELU": _elementwise(F.gelu, _gelu, _gelu_size, _symmetric(14.0)),
+        "tanh form of GELU": _elementwise(
+            partial(F.gelu, approximate="tanh"), _tanh_gelu, _gelu_size, _symmetric(14.0)
+        ),
         # Above 20 torch returns x itself.
-        "softplus": _elementwise(F.softplus, _softplus, _of_result, _up_to(20.0)),
-        "rsqrt": _elementwise(torch.rsqrt, lambda x: 1 / np.sqrt(x), _of_result, _positive),
+        "softplus": _elementwise(F.softplus, _softplus, _result_size, _symmetric(20.0)),
+        "rsqrt": _elementwise(torch.rsqrt, lambda x: 1 / np.sqrt(x), _result_size, _positive),
         "softmax": _softmax_errors,
         "softmax of one logit far ahead": _one_hot_errors,
         "log_softmax": _log_softmax_errors,
@@ -163,21 +166,22 @@ def _elementwise(
     return errors
 
 
-def _of_result(x: Array, result: Array) -> Array:
+def _result_size(x: Array, result: Array) -> Array:
     return np.abs(result)
 
 
-def _of_both(x: Array, result: Array) -> Array:
+def _gelu_size(x: Array, result: Array) -> Array:
     """Return the size of a GELU's error. It includes |x|, since 1 + erf cancels for x < 0."""
     return np.abs(x) + np.abs(result)
 
 
-def _of_one(x: Array, result: Array) -> Array:
+def _log_size(x: Array, result: Array) -> Array:
     """Return the size of a logarithm's error. It includes 1, for the relative error of the argument."""
     return 1 + np.abs(result)
 
 
-def _up_to(top: float) -> Callable[[torch.dtype], Tensor]:
+def _symmetric(top: float) -> Callable[[torch.dtype], Tensor]:
+    """Return a function that returns points in [-top, top]."""
     return partial(points, top)
 
 
@@ -235,7 +239,7 @@ def _axes(f: Callable[[Tensor, int], Tensor], rows: Tensor) -> Iterator[Tensor]:
 
 
 def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors relative to each share: an exponential's, and half a unit for each summand (`proofs.merges`)."""
+    """Yield errors relative to each share: an exponential's, and half a unit for each summand (`methods.merges`)."""
     for width in WIDTHS:
         for logits in _logits(width, dtype):
             exponentials = np.exp(wide(logits) - wide(logits).max(1, keepdims=True))
@@ -245,7 +249,7 @@ def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _log_softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors in the units that bound the log-probabilities of a mixture (`proofs.one_hot`)."""
+    """Yield errors in the units that bound a mixture's log-probabilities (`methods.one_hot_states`)."""
     for width in WIDTHS:
         for logits in _logits(width, dtype):
             centered = wide(logits) - wide(logits).max(1, keepdims=True)
@@ -292,7 +296,7 @@ def _layer_norm_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _unit_vector_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield relative errors: half a unit for each square under the root, and a quotient (`proofs.isometries`)."""
+    """Yield relative errors: half a unit for each square under the root, and a quotient (`methods.isometries`)."""
     for width in WIDTHS:
         for rows in _rows(width, dtype):
             right = wide(rows) / np.sqrt((wide(rows) ** 2).sum(1, keepdims=True))

@@ -9,10 +9,10 @@ from lengthwise.validation import check_kind
 
 
 def machine_model(certificate: Certificate) -> MachineModel:
-    """The machine that was read off a model, as a model that replaces it.
+    """Return the machine that was extracted from a model, as a model that replaces it.
 
     Raises:
-        ValueError: the certificate's level is below ``extracted``: its machine, if it has one, is not proved right.
+        ValueError: the certificate's level is below ``extracted``, so its machine, if it has one, is not proved right.
     """
     _check_level(certificate)
     assert certificate.machine is not None
@@ -23,13 +23,13 @@ def machine_model(certificate: Certificate) -> MachineModel:
 
 
 def streamed_machine_model(certificate: Certificate) -> TransducerModel:
-    """`machine_model` for reading symbol by symbol.
+    """Return a model that replaces the net and reads symbol by symbol.
 
-    A tree machine cannot be read so, but it is proved to answer every string as the task's transducer does, wherever
-    that is supervised; the transducer replaces it.
+    A tree machine does not read symbol by symbol. It is proved to answer every supervised string as the task's
+    transducer does, so the transducer replaces it.
 
     Raises:
-        ValueError: as `machine_model`.
+        ValueError: the certificate's level is below ``extracted``.
     """
     _check_level(certificate)
     assert certificate.machine is not None
@@ -42,6 +42,6 @@ def _check_level(certificate: Certificate) -> None:
     check_kind("certificate", certificate, Certificate, "a certificate, as `certify` returns it")
     if not certificate.reaches("extracted"):
         raise ValueError(
-            f"certificate: expected level extracted or higher, got {certificate.level}; no machine is proved right "
-            "there"
+            f"certificate: expected level extracted or higher, got {certificate.level}; lower levels have no machine "
+            "that is proved right"
         )

@@ -1,4 +1,4 @@
-"""Parts of a certificate: levels and their claims, and what was measured; never imports torch."""
+"""The parts of a certificate: levels with their claims, and measurements. It never imports torch."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -31,30 +31,38 @@ CLAIMS: Mapping[Level, str] = {
 
 
 def reaches(level: Level, other: Level) -> bool:
-    """Whether a level is another one or higher."""
+    """Return whether a level is equal to another level or higher.
+
+    Example:
+        >>> reaches("bounded", "extracted"), reaches("tested", "extracted")
+        (True, False)
+    """
     order = list(CLAIMS)
     return order.index(level) >= order.index(other)
 
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+"""A number of things, which may be 0 and fits into 64 bits."""
 
 PositiveCount = Annotated[int, Field(ge=1, lt=2**63)]
+"""A number of things that is at least 1 and fits into 64 bits."""
 
 Distance = Annotated[float, Field(ge=0)]
+"""A distance, a radius or an error, which is never negative."""
 
 
 class Part(BaseModel):
-    """A part of a certificate: frozen, with known fields and finite numbers only."""
+    """A part of a certificate: frozen, with only known fields and finite numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Tested(Part):
-    """Final answers to strings of one length, a part of them structured; supervised ones are graded.
+    """Counts of final answers to strings of one length, some of them structured; supervised answers are graded.
 
-    Testing ends after the first few strings where an answer to one is wrong: a share of right answers is then no
-    estimate, as what ended the count is part of it.
-    Of a RegularGPT's answers to more than a million symbols most are those of the roots of the trees that were traced.
+    Testing ends at the first batch with a wrong answer. The fraction of right answers is then not an estimate of the
+    accuracy, since the wrong answer ended the count. For more than a million symbols, most answers of a RegularGPT are
+    read at the roots of the traced trees.
     """
 
     length: Count
@@ -70,14 +78,14 @@ class Tested(Part):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of the accuracy, where all answers are right."""
+        """Wilson's 95 % confidence interval of the accuracy, which is valid only if all answers are right."""
         return wilson_interval(self.num_correct, self.num_graded)
 
 
 class TraceAgreement(Part):
-    """How the states along strings of one length agree with the machine's classes, node by node.
+    """The agreement of the states along strings of one length with the machine's classes, node by node.
 
-    `max_distance`: the largest distance of a state to the prototype of its class.
+    `max_distance`: the largest distance of a state from the prototype of its class.
     """
 
     length: Count
@@ -88,12 +96,12 @@ class TraceAgreement(Part):
 
 
 class Closure(Part):
-    """How the machine lies in the model's states: their prototypes (a hash of these), distances and levels.
+    """The prototypes of the model's states: their number and digest, their distances, and the levels that closed them.
 
-    `radius`: the largest distance of a computed state to the prototype of its class. `gap`: the smallest distance
-    between prototypes of different classes. `points`: for each prototype its coordinates along the first two principal
-    axes of all, and its class in the machine (-1: no string shows it); empty where there are more than 2,000
-    prototypes, or where they are one-hot vectors.
+    `radius`: the largest distance of a computed state from the prototype of its class. `gap`: the smallest distance
+    between prototypes of different classes. `points`: the coordinates of each prototype along the first two principal
+    axes, and its class in the machine (-1: no string leads to it). It is empty for more than 2,000 prototypes, and for
+    one-hot vectors.
     """
 
     num_prototypes: PositiveCount
@@ -126,7 +134,7 @@ class Kernels(Part):
     num_threads: PositiveCount
 
     def describe(self) -> str:
-        """Name the kernel that comes closest to what proofs assume."""
+        """Return a sentence with the kernel whose error is closest to the error that proofs assume."""
         rounded = [kernel for kernel in self.kernels if kernel.assumed]  # the other kernels must be exact
         closest = max(rounded, key=lambda kernel: kernel.measured / kernel.assumed)
         return (
@@ -136,7 +144,7 @@ class Kernels(Part):
 
 
 class Laws(Part):
-    """Whether the machine's merges are the products of a monoid with the pad as identity, where its table decides."""
+    """The monoid laws of a tree machine's merges, with the pad as identity, as far as its table decides them."""
 
     pad_is_identity: bool
     num_decided: Count
@@ -144,10 +152,10 @@ class Laws(Part):
 
 
 class Counterexample(Part):
-    """A string that the model, run on it, answers wrongly.
+    """A string that the model answers wrongly when it is run on the string.
 
-    `got` is None where the model's states overflow. `shortest`: among all strings (every shorter one was tried), for
-    the machine, or only as short as leaving out parts made it.
+    `got` is None if the model's states overflow. `shortest` is "of all strings" if every shorter string was tried. It
+    is "of the machine" if the machine errs on no shorter string, and "as found" if parts of a string were left out.
     """
 
     string: tuple[str, ...]

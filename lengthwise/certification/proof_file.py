@@ -1,4 +1,35 @@
-"""Proof files: the weights of a net, a machine, and the sets of states that the separate checker checks."""
+"""Proof files: the weights of a net, a machine, and the sets of states that the separate checker checks.
+
+A proof file is a safetensors file. `weights.*` is the net's state dict. `sets.*` has a machine, and a set of states for
+each of its states; the names depend on the method. The metadata contain the order of the weights.
+
+Example: the proof that a net of 5 numbers computes parity, with a machine of 5 states over 2 symbols. State k of the
+machine has the intervals from ``low[k]`` to ``high[k]``.
+
+    >>> from safetensors.torch import load
+    >>> from lengthwise import construct, make_task
+    >>> from lengthwise.certification.builder import supervised_only
+    >>> from lengthwise.certification.methods.intervals.prover import IntervalProver
+    >>> from lengthwise.extraction.base import reader_of
+    >>> task = make_task("parity")
+    >>> model = construct("rnn", task).model
+    >>> extraction = supervised_only(reader_of(model, task.symbols).extract(0.5), task.reference)
+    >>> prover = IntervalProver()
+    >>> evidence = prover.prove(model, extraction)
+    >>> tensors = load(proof_content(model, prover, extraction))
+    >>> for name in sorted(tensors):
+    ...     print(name, tuple(tensors[name].shape))
+    sets.high (5, 5)
+    sets.low (5, 5)
+    sets.outputs (5,)
+    sets.start ()
+    sets.table (5, 2)
+    weights.first_state (5,)
+    weights.readout.bias (2,)
+    weights.readout.weight (2, 5)
+    weights.recurrence.weight_hh_l0 (5, 5)
+    weights.recurrence.weight_ih_l0 (5, 2)
+"""
 
 import json
 from pathlib import Path
@@ -22,9 +53,9 @@ from lengthwise.threads import one_thread
 
 @one_thread()
 def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTask, path: Path) -> str:
-    """Find the proof of a certificate again and write it to a file, which `checker` reads without this package.
+    """Find the proof of a certificate again, write it to a file, and return the checker's conclusion.
 
-    Returns the checker's conclusion.
+    `checker` reads the file without this package.
 
     Raises:
         ValueError: the certificate is neither `proved` nor `bounded`, the proof is not found again, or the checker
@@ -41,15 +72,15 @@ def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTas
         raise ValueError(
             f"{problem}, by the separate checker, which knows fewer nets, by wider bounds; no proof is written"
         ) from None
-    write_by_rename(path, content)
+    write_by_rename(path, content)  # only an accepted proof, so that each file on disk passes the checker
     return sentence
 
 
-def checked(certificate: Certificate, model: SequenceModel, prover: Prover, extraction: Extraction) -> Certificate:
+def with_verdict(certificate: Certificate, model: SequenceModel, prover: Prover, extraction: Extraction) -> Certificate:
     """Return the certificate with the verdict of the separate checker on its proof."""
     try:
         check(certificate.model_dump(mode="json"), proof_content(model, prover, extraction))
-    except Rejected:
+    except Rejected:  # the checker's bounds are wider, so this does not contradict the prover
         return certificate
     return certificate.model_copy(update={"independently_checked": True})
 

@@ -27,7 +27,7 @@ MAX_SHORT = 64
 """The largest number of strings of one length for which all of them are read alone."""
 
 NUM_LONGEST = 16
-"""How many of the longest strings are read with denormal numbers kept, which is slow."""
+"""The number of the longest strings that are read with denormal numbers, which is slow."""
 
 MAX_SYMBOLS_OF_PREFIXES = 4_096
 """The largest number of symbols, over all strings, of the strings whose prefixes are answered at once."""
@@ -99,7 +99,7 @@ def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) ->
                 if bool(grade(model, task, string[None]).wrong):
                     return Outcome(string)
         for traced in strings[2:]:
-            if traced.traces is not None:
+            if traced.traces is not None:  # a model without a reader, such as a transformer, would take too long
                 longest = traced.strings[:: -(-len(traced.strings) // NUM_LONGEST)]
                 wrong = grade(model, task, longest).wrong
                 if bool(wrong.any()):

@@ -16,14 +16,19 @@ from lengthwise.tasks.algorithmic.two_strings import GridTask
 from lengthwise.tasks.base import RegularTask, SymbolTask
 
 TESTED_LENGTHS = (40, 500, 10_000)
+"""The lengths of tested strings, in symbols; level `extracted` requires all three."""
+
 NUM_STRINGS = 1_000
+"""The number of tested strings of each length."""
 
-FEWEST = 10
-"""The smallest number of strings for which rare answers are drawn: with fewer for each answer, samples stay as are."""
+MIN_STRINGS_PER_ANSWER = 10
+"""The smallest number of strings for each answer: below it, samples are not replaced by strings of rare answers."""
 
-MAX_SAMPLED = 10**7
-"""The largest number of floats that drawing strings of rare answers may take: 80 MB, for example 1,000 states at 10,000
-of two symbols."""
+MAX_SAMPLER_SIZE = 10**7
+"""The largest number of floats for drawing strings of rare answers: 80 MB.
+
+An example is 1,000 states with two symbols, at length 10,000.
+"""
 
 
 def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
@@ -37,11 +42,11 @@ def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
 def tested_strings(
     task: SymbolTask, length: int, num_strings: int, seed: int, longest: int | None
 ) -> Int64[Tensor, "B T"] | None:
-    """Draw distinct structured strings for at most two fifths, equally many of each family, and samples for the rest.
+    """Draw strings: at most two fifths are structured, equally many of each family, and the others are samples.
 
-    Samples of frequent answers make room for strings of rare answers (`with_rare_answers`). If the task has no strings
-    of this length, they are one symbol shorter or longer, but never longer than `longest`. The result is None if those
-    do not exist either.
+    Strings of rare answers replace samples of frequent answers (`with_rare_answers`). If the task has no strings of
+    this length, the strings are one symbol shorter or longer, but never longer than `longest`. The result is None if
+    the task has no strings of these lengths either.
     """
     near = [n for n in (length, length - 1, length + 1) if n <= (longest or n)]
     legal = [n for n in near if task.is_legal_length(n)]
@@ -63,7 +68,10 @@ def tested_strings(
 def draw_strings(
     model: SequenceModel, task: SymbolTask, seed: int, num_lengths: int | None = None
 ) -> list[Int64[Tensor, "B T"]] | None:
-    """Draw the tested strings of every length, or of the shortest few; None if the task has none near one of these."""
+    """Draw the tested strings of all lengths, or of the `num_lengths` shortest.
+
+    The result is None if the task has no strings near one of these lengths.
+    """
     if isinstance(task, GridTask):
         return tested_pairs(len(task.reference.symbols), seed)[:num_lengths]
     lengths = tested_lengths(model)[:num_lengths]
@@ -82,13 +90,14 @@ def with_rare_answers(
     """
     length, semiautomaton = samples.shape[1], machine.semiautomaton
     answers = np.unique(machine.outputs[machine.outputs != IGNORE])
+    # A third of the samples, shared equally by the answers, so that most samples still follow the task's distribution.
     enough = len(samples) // (3 * len(answers))
-    if enough < FEWEST or len(machine.symbols) == 1:
+    if enough < MIN_STRINGS_PER_ANSWER or len(machine.symbols) == 1:
         return samples
     last = machine.outputs[semiautomaton.final_states(samples.numpy(), machine.start)]
     missing = {answer: enough - int((last == answer).sum()) for answer in answers.tolist()}
     missing = {answer: count for answer, count in missing.items() if count > 0}
-    if semiautomaton.table[:, 1:].size * length * len(missing) > MAX_SAMPLED:
+    if semiautomaton.table[:, 1:].size * length * len(missing) > MAX_SAMPLER_SIZE:
         return samples
     drawn, weights = [samples[:0]], np.ones(semiautomaton.table.shape)
     for answer, count in missing.items():
@@ -96,6 +105,7 @@ def with_rare_answers(
         if sampler.possible(length)[0]:
             uniforms = torch.rand(count, length, generator=generator, dtype=torch.float64).numpy()
             drawn.append(torch.from_numpy(sampler.sample(uniforms, np.zeros(count, dtype=np.int64)).copy()))
+    # Each answer keeps its first `enough` samples; the samples beyond these are the first to be replaced.
     rank = sum(np.where(last == answer, np.cumsum(last == answer), 0) for answer in answers.tolist())
     is_kept = (last != IGNORE) & (rank <= enough)
     order = np.concatenate([np.flatnonzero(is_kept), np.flatnonzero(~is_kept)])
@@ -104,7 +114,7 @@ def with_rare_answers(
 
 
 def tested_pairs(num_letters: int, seed: int) -> list[Int64[Tensor, "B T"]]:
-    """Draw problems of two strings: unrelated, equal, moved, edited, periodic, and of one letter."""
+    """Draw problems of two strings: unrelated, equal, rotated, edited, reversed, periodic, and of one letter."""
     return [_problems(num_letters, length, generator_for(seed, "tested", length)) for length in NUM_LETTERS]
 
 

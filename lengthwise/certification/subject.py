@@ -36,9 +36,9 @@ def checked_subject(model: SequenceModel, task: MachineTask) -> Iterator[None]:
 
 
 def check_model(model: SequenceModel, task: MachineTask) -> None:
-    """Reject a model whose arithmetic is not that of float32 or float64 on a CPU, or that was made for another task.
+    """Reject a model that does not compute in float32 or float64 on a CPU, or that was made for another task.
 
-    Denormal weights are rejected, too: some programs compute with them and others, as training here, round them to 0.
+    Denormal weights are also rejected: some programs compute with them, others (such as training here) round them to 0.
     """
     if model.precision != "float32":
         raise ValueError(
@@ -65,7 +65,7 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
 
 
 def _tensors_of(model: SequenceModel) -> dict[str, Tensor]:
-    """What the model computes with, whatever its state dict says."""
+    """Return the tensors that the model computes with, which a changed state dict may not contain."""
     parameters, buffers = (
         dict(of_kind(remove_duplicate=False)) for of_kind in (model.named_parameters, model.named_buffers)
     )
@@ -73,7 +73,7 @@ def _tensors_of(model: SequenceModel) -> dict[str, Tensor]:
 
 
 def _check_state_dict(model: SequenceModel, tensors: dict[str, Tensor]) -> None:
-    """By its state dict a certificate names a model."""
+    """Reject a state dict other than the model's parameters and buffers: certificates identify models by it."""
     state = model.state_dict()
     others = {name for name in state if name not in tensors}
     others |= {name for name, _ in model.named_parameters(remove_duplicate=False) if name not in state}
@@ -90,17 +90,16 @@ def _are_same(one: object, another: Tensor) -> bool:
 
 
 class _Snapshot(NamedTuple):
-    """A model's weights, by their hash, and its logits on some strings."""
+    """A digest of a model's weights, and its logits on some strings."""
 
     weights: str
     logits: Tensor
 
 
 def _snapshot_of(model: SequenceModel, task: MachineTask) -> _Snapshot:
-    """What of a model may not change; a ValueError where the same strings have other logits the second time.
+    """Return the parts of a model that must not change; raise a ValueError if two calls give different logits.
 
-    What is proved of one run of a model has to hold of the next: layers by torch keep to `model.eval()`, others may
-    not.
+    A proof about one call must hold for the next call. Layers of torch respect `model.eval()`, but others may not.
     """
     first, second = (_logits_of(model, len(task.symbols)) for _ in range(2))
     if not torch.equal(first, second):
@@ -112,9 +111,9 @@ def _snapshot_of(model: SequenceModel, task: MachineTask) -> _Snapshot:
 
 
 def _check_axes(model: SequenceModel, task: MachineTask) -> None:
-    """Reject a registered model with a tensor of other axes than its settings make, before it is run.
+    """Reject a registered model with a tensor of more or fewer axes than its settings imply, before the model runs.
 
-    A weight with one more axis is repeated in silence, and what it makes may grow with every level of a tree.
+    Torch broadcasts a weight with one more axis without a message. Its results may grow with every level of a tree.
     """
     kind = type(model)
     if kind is not MODELS.get(getattr(kind, "name", "")):
@@ -129,10 +128,10 @@ def _check_axes(model: SequenceModel, task: MachineTask) -> None:
 
 
 def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
-    """Reject a model that its settings and weights do not make: by these a certificate names it.
+    """Reject a model that differs from the model that its settings and weights make: a certificate names only these.
 
-    An attribute may be another one, as the epsilon of a norm, which no weight tells. Models of kinds that are not
-    registered are left to the provers.
+    For example, the epsilon of a norm is an attribute that no weight contains. Provers check models of kinds that are
+    not registered.
     """
     kind = type(model)
     if kind is not MODELS.get(getattr(kind, "name", "")):
@@ -144,7 +143,7 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
             f"model: expected tensors of the names and shapes that its settings make, got another {min(others)[0]}; "
             "make it again, and load its weights"
         )
-    # One part may stand in several places.
+    # A part may have several names, and all of them must agree.
     parts, made = (dict(net.named_modules(remove_duplicate=False)) for net in (model, again))
     if others := parts.keys() ^ made.keys():
         raise ValueError(
@@ -162,13 +161,16 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
     again.to(next(model.parameters()).dtype).load_state_dict(state)
     if not torch.equal(_logits_of(again.eval(), len(task.symbols)), _logits_of(model, len(task.symbols))):
         raise ValueError(
-            f"model: expected one that its settings and weights make, got a {kind.name} that answers otherwise; make "
+            f"model: expected one that its settings and weights make, got a {kind.name} that answers differently; make "
             "it again, and load its weights"
         )
 
 
 def _made_again(model: SequenceModel, task: MachineTask) -> SequenceModel:
-    """A net of the same settings, and of as many symbols more than the task has as its tensors say."""
+    """Return a net with the same settings, and with as many symbols as the model's tensors show.
+
+    A model may have more symbols than its task. All tensors must then be larger by the same number.
+    """
 
     def made(num_more: int) -> SequenceModel:
         kind: type[Any] = type(model)
@@ -192,14 +194,14 @@ def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 
 
 def _settings_of(part: nn.Module) -> dict[str, object]:
-    """Attributes that no weight tells, as the epsilon of a norm."""
+    """Return the attributes that weights do not contain, such as the epsilon of a norm."""
     kinds = (bool, int, float, str, tuple)
-    own = {"training", "precision"}  # set after a model is made; the second is that of the run
+    own = {"training", "precision"}  # these are set after a model is made, by its mode and its run
     return {name: value for name, value in vars(part).items() if isinstance(value, kinds) and name not in own}
 
 
 def _check_unchanged(model: SequenceModel, task: MachineTask, before: _Snapshot) -> None:
-    """Reject a model that reading strings has changed: what was found of it need not hold of what it is now."""
+    """Reject a model that changed while it read strings: the evidence is about the model before the change."""
     changed = {
         "weights": weights_digest(model) != before.weights,
         "answers": not torch.equal(_logits_of(model, len(task.symbols)), before.logits),

@@ -32,7 +32,7 @@ class MeasuredError(NamedTuple):
     assumed: float
 
     @property
-    def part(self) -> float:
+    def ratio(self) -> float:
         """Return the ratio of the measured error to the assumed error."""
         return self.measured / self.assumed if self.assumed else self.measured * LARGEST
 

@@ -16,38 +16,45 @@ from lengthwise.extraction.base import Extraction, Reader, TraceCount, Traces
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask, SymbolTask
 
-SUBSAMPLE_SIZE, NUM_COMPARED_FIRST = 100, 25
-"""How many strings of each of the shorter lengths decide whether a radius is worth a closer look, and how many of these
-are compared first: the states along them are kept."""
+SUBSAMPLE_SIZE = 100
+"""The number of strings of each of the shorter lengths that decide whether a radius is compared on all strings."""
+
+NUM_COMPARED_FIRST = 25
+"""The number of strings of the subsample that are compared first."""
 
 MAX_SYMBOLS_READ = 1_000_000
 """The largest number of symbols that the model reads itself; for the other strings the traces give the answers."""
 
-NUM_FIRST, NUM_FIRST_READ = 8, 32
-"""How many strings are read first by a model without a reader, and by one whose traces give no answers."""
+FIRST_BATCH_UNTRACED = 8
+"""The number of strings that a model without a reader answers first."""
+
+FIRST_BATCH_TRACED = 32
+"""The number of strings that a model answers first if it has a reader whose traces contain no answers."""
 
 
 class TracedStrings(NamedTuple):
-    """Strings of one length, and the model's states along them where a reader reads it."""
+    """Strings of one length, and the model's states along them if a reader supports the model."""
 
     strings: Int64[Tensor, "B T"]
     traces: Traces | None
 
     @property
     def subsample(self) -> Int64[Tensor, "N T"]:
-        """About `SUBSAMPLE_SIZE` of the strings, evenly spread."""
+        """Return about `SUBSAMPLE_SIZE` of the strings, evenly spread."""
         return self.strings[:: max(1, len(self.strings) // SUBSAMPLE_SIZE)]
 
     def graded(self, model: SequenceModel, task: OracleTask) -> Iterator[tuple[Int64[Tensor, "N T"], Graded]]:
-        """Strings and the answers to them, part by part, so that a wrong answer to the first few can end it.
+        """Yield strings with the answers to them in parts, so that callers can stop at the first wrong answer.
 
-        Of many symbols most answers are those of the traces, where these give any; `MAX_SYMBOLS_READ`, in strings that
-        are spread evenly, are read as the model always reads. Of a model without a reader strings are spread evenly and
-        have at most `MAX_PAIRS_READ` pairs of positions: of a transformer, a thousand of the longest take an hour.
+        For many symbols, most answers come from the traces if these contain answers. The model itself reads
+        `MAX_SYMBOLS_READ` symbols, in strings that are evenly spread. A model without a reader answers evenly spread
+        strings with at most `MAX_PAIRS_READ` pairs of positions, since a transformer takes an hour for a thousand of
+        the longest.
         """
         stride = -(-self.strings.numel() // MAX_SYMBOLS_READ)
         answers = self.traces.answers() if self.traces is not None and stride > 1 else None
         if answers is not None:
+            # Traces compute answers in another order than the model, so a part of them is read as users read.
             answers[::stride] = final_answers(model, self.strings[::stride])
             yield self.strings, Graded(answers, task.solve(self.strings)[:, -1])
             return
@@ -55,26 +62,29 @@ class TracedStrings(NamedTuple):
             yield strings, grade(model, task, strings)
 
     def _parts(self) -> list[Int64[Tensor, "_ T"]]:
-        """What the model reads itself, a few strings first."""
+        """Return the strings that the model reads itself, in two batches with the small one first."""
         strings = self.strings
         if self.traces is None:
             strings = strings[:: -(-strings.numel() * strings.shape[1] // MAX_PAIRS_READ)]
-            parts = [strings[:NUM_FIRST], strings[NUM_FIRST:]]
+            parts = [strings[:FIRST_BATCH_UNTRACED], strings[FIRST_BATCH_UNTRACED:]]
         else:
             is_first = torch.zeros(len(strings), dtype=torch.bool)
-            is_first[:: max(1, len(strings) // NUM_FIRST_READ)] = True
+            is_first[:: max(1, len(strings) // FIRST_BATCH_TRACED)] = True
             parts = [strings[is_first], strings[~is_first]]
         return [part for part in parts if len(part)]
 
 
 AllStrings = Sequence[TracedStrings]
-"""The tested strings, by length."""
+"""The tested strings, with one entry for each length."""
 
 
 def traced_strings(
     model: SequenceModel, task: SymbolTask, reader: Reader[Any] | None, seed: int, num_lengths: int | None = None
 ) -> list[TracedStrings] | None:
-    """Draw the tested strings of every length, or of the shortest few; None if the task has none near one of these."""
+    """Draw the tested strings of all lengths, or of the `num_lengths` shortest, with the model's states along them.
+
+    The result is None if the task has no strings near one of these lengths.
+    """
     drawn = draw_strings(model, task, seed, num_lengths)
     if drawn is None:
         return None
@@ -82,10 +92,10 @@ def traced_strings(
 
 
 def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement, ...]:
-    """How many of the model's states are in the classes that the extracted machine names: all of them.
+    """Check that all states of the model are in the classes that the extracted machine names, and return the counts.
 
     Raises:
-        Unproved: some are not.
+        Unproved: a state is in another class.
     """
     return tuple(
         _agreement(traced.strings, traced.traces.compare(extraction)) for traced in strings if traced.traces is not None
@@ -93,32 +103,32 @@ def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement
 
 
 class Stages(NamedTuple):
-    """What is compared one after the other: few strings of the two shorter lengths, more of them, and all strings.
+    """Sets of strings that are compared with an extraction in turn: a few, then a subsample, then all strings.
 
-    The first two reject most extractions at little cost.
+    The first two sets have only the two shorter lengths. They reject most extractions at low cost.
     """
 
-    few: AllStrings
-    more: AllStrings
-    every: AllStrings
+    smallest: AllStrings
+    subsample: AllStrings
+    complete: AllStrings
 
 
 def stages(strings: AllStrings, reader: Reader[Any]) -> Stages:
-    """The stages of these strings."""
-    more = [traced.subsample for traced in strings[:2]]
-    few = [sample[:: max(1, len(sample) // NUM_COMPARED_FIRST)] for sample in more]
-    first, second = ([TracedStrings(sample, reader.traces(sample)) for sample in samples] for samples in (few, more))
+    """Return the stages of these strings, with the model's states along the smaller sets."""
+    samples = [traced.subsample for traced in strings[:2]]
+    smallest = [sample[:: max(1, len(sample) // NUM_COMPARED_FIRST)] for sample in samples]
+    first, second = ([TracedStrings(part, reader.traces(part)) for part in parts] for parts in (smallest, samples))
     return Stages(first, second, strings)
 
 
 def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:
-    """Raise an `Unproved` where states along powers of words are in another class than the machine says."""
+    """Raise `Unproved` if a state along powers of words is in another class than the machine's."""
     traces = reader.power_traces()
     count = None if traces is None else traces.compare(extraction)
     if count is not None and count.num_disagreements:
         raise Unproved(
-            f"{count.num_disagreements:,} of {count.num_nodes:,} states on powers of words are in another class than "
-            "the machine says"
+            f"{count.num_disagreements:,} of {count.num_nodes:,} states on powers of words are not in the machine's "
+            "class"
         )
 
 
@@ -126,6 +136,6 @@ def _agreement(strings: Int64[Tensor, "B T"], count: TraceCount) -> TraceAgreeme
     if count.num_disagreements:
         raise Unproved(
             f"{count.num_disagreements:,} of {count.num_nodes:,} states on strings of {strings.shape[1]:,} symbols are "
-            "in another class than the machine says"
+            "not in the machine's class"
         )
     return TraceAgreement(length=strings.shape[1], **count._asdict())

@@ -1,4 +1,4 @@
-"""The machine that a net has become, where nobody says which that should be."""
+"""The machine of a net whose language is not known."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,46 +22,47 @@ from lengthwise.threads import one_thread
 from lengthwise.validation import texts_of
 
 NUM_STRINGS, LENGTH = 1_000, 40
-"""Of strings whose states say how large the radii are."""
+"""The number and the length of the strings whose states set the radii of classes."""
 
 
 class Extracted(NamedTuple):
-    """A machine read off a net, and the certificate of the net by it, of level `extracted` or above."""
+    """A machine that was extracted from a net, and the net's certificate for it, of level `extracted` or higher."""
 
     machine: LabeledMachine
     certificate: Certificate
 
     @property
     def task(self) -> RegularTask:
-        """The task that the machine solves, by which other nets can be trained and certified."""
+        """Return the task that the machine solves; other nets can be trained and certified for it."""
         return machine_task(self.machine)
 
     def __repr__(self) -> str:
-        """Return the size of the machine and what is proved of the net, in plain sentences."""
+        """Return plain sentences: the size of the machine, and the claim about the net."""
         machine = self.machine.machine
         size = f"{counted(machine.num_states, 'state')} over {counted(len(machine.symbols), 'symbol')}"
-        return f"A machine of {size}, read off a net. Of the net and this machine: {self.certificate}"
+        return f"A machine of {size}, extracted from a net. The net, compared with this machine: {self.certificate}"
 
 
 @one_thread()
 def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str], *, seed: int = 0) -> Extracted:
-    """Read the machine off a net whose language is not known, and certify the net by it.
+    """Extract the machine of a net whose language is not known, and certify the net for this machine.
 
-    States are closed into classes, from the largest of a few radii on (`extraction`), until the net is certified by the
-    machine of these classes as it would be by one that was given: refuted by no string, and its states in the classes
-    on all strings that were drawn. Level ``proved`` says that the net is this machine at every length. Nothing is said
-    of what it should be, nor of the empty string, which nets do not read: the start is any state from which all strings
-    lead on alike.
+    States are closed into classes (`extraction`), for a few radii, the largest first. For each radius, the net is
+    certified for the machine of its classes, as for a given machine: no string may refute it, and its states must be in
+    the classes on all drawn strings. Level ``proved`` means that the net computes this machine at every length.
+
+    The result is not about the language that the net should have. It is also not about the empty string, which nets
+    do not read. So the start is any state from which all other strings have the same answers.
 
     Args:
-        model: a recurrent one, for example a net of torch's modules (`wrap`).
-        symbols: names of the symbols that it reads, in the order of their ids.
-        classes: names of the answers, in the order of its logits.
-        seed: draws the strings.
+        model: a recurrent model, for example a net of torch's modules (`wrap`).
+        symbols: the names of the symbols that the model reads, in the order of their ids.
+        classes: the names of the answers, in the order of the model's logits.
+        seed: the seed that draws the strings.
 
     Raises:
-        NotFinite: no such machine comes out; the last reason is given.
-        ValueError: the model is not recurrent, or `certify` would not take it.
+        NotFinite: no radius gives such a machine. The message contains the last reason.
+        ValueError: the model is not recurrent, or `certify` rejects it.
 
     Example:
         >>> from lengthwise import construct, make_task
@@ -72,18 +73,19 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
 
     Source: clusters of states, Omlin and Giles, "Extraction of rules from discrete-time recurrent neural networks"
         (Neural Networks, 1996).
-    Differs from the source: classes have a radius, not cells of a grid; a machine counts only with its certificate.
+    Differs from the source: classes have a radius and are not cells of a grid; a machine counts only with its
+        certificate.
     """
     check_is_model(model)
     if not isinstance(model, RecurrentModel):
         raise ValueError(
             f"model: expected one that reads symbol by symbol, got a {type(model).__name__}; certify it by a machine "
-            "that you suspect"
+            "that it may compute"
         )
     names = texts_of("symbols", symbols), texts_of("classes", classes)
     with checked_subject(model, _placeholder(*names)):
         reader = reader_of(model, names[0])
-        assert reader is not None  # one reads all recurrent models
+        assert reader is not None  # a reader supports all recurrent models
         strings = torch.randint(len(names[0]), (NUM_STRINGS, LENGTH), generator=generator_for(seed, "unknown"))
         reasons = []
         for radius in reader.radii(strings):
@@ -92,14 +94,14 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             except (ValueError, Diverged) as problem:
                 reasons.append(f"with radius {radius:.3g}: {problem}")
     raise NotFinite(
-        f"model: expected one that has become a finite machine, got none that was seen to be one ({reasons[-1]}); "
-        "train it further, or certify it by a machine that you suspect"
+        f"model: this net is not a finite machine, as far as its states show ({reasons[-1]}); train it further, or "
+        "certify it by a machine that it may compute"
     )
 
 
 def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...], seed: int) -> Extracted:
-    """The machine with its certificate; a ValueError where that says less than `extracted`."""
-    assert isinstance(machine, Transducer)  # readers of recurrent models give no other kind
+    """Return the machine with its certificate; raise a ValueError if the level is below `extracted`."""
+    assert isinstance(machine, Transducer)  # readers of recurrent models return only transducers
     labeled = LabeledMachine(machine.for_strings_that_are_not_empty(), classes)
     certificate = certify(model, machine_task(labeled), seed=seed)
     if not certificate.reaches("extracted"):
@@ -108,7 +110,7 @@ def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...],
 
 
 def _placeholder(symbols: tuple[str, ...], classes: tuple[str, ...]) -> RegularTask:
-    """A task with these names, whose answers nobody looks at."""
+    """Return a task with these names, for the checks of the model. Its answers are not used."""
     task = make_task("machine", alphabet=symbols, answers=classes, table=((0,) * len(symbols),), outputs=(0,))
     assert isinstance(task, RegularTask)
     return task

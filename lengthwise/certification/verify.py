@@ -1,4 +1,4 @@
-"""Verify a certificate as far as that is possible without the model; never imports torch."""
+"""The verification of a certificate without its model, as far as possible. It never imports torch."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,50 +22,51 @@ from lengthwise.files import read_file
 from lengthwise.validation import truncate
 
 MIN_STRINGS = 1_000
-MIN_LENGTHS = (40, 500, 10_000)
-"""Level `extracted` and those above require `MIN_STRINGS` strings at each of these lengths (or one symbol off)."""
+"""The number of strings of each length that level `extracted` and higher levels require."""
 
+MIN_LENGTHS = (40, 500, 10_000)
+"""The lengths, in symbols, at which level `extracted` and higher levels require strings; one symbol off is allowed."""
 
 MAX_SETTING = 63
-"""Characters of a name or a setting of a task or a model that are printed, the dots of what is cut off included."""
+"""The largest number of printed characters of a name or a setting, with the dots that mark a cut."""
 
-
-ALL_SHORTER = "the model answers every shorter string rightly"
-"""What a counterexample says that is the shortest of all strings."""
+SHORTEST_CLAIM = "the model answers every shorter string correctly"
+"""The sentence that is taken on trust for a counterexample that is the shortest of all strings."""
 
 
 class Checked(NamedTuple):
-    """What was verified from the file alone, and what only the model can show."""
+    """The sentences that the file alone verifies, and the sentences that only the model can show."""
 
     verified: tuple[str, ...]
     taken_on_trust: tuple[str, ...]
-    of_model: tuple[str, ...] = ()
-    """What of the latter the model shows at once, where it is there."""
+    shown_by_model: tuple[str, ...] = ()
+    """The sentences taken on trust that the model shows without another proof, if it is available."""
 
-    def with_model(self, again: Sequence[str]) -> "Checked":
-        """The same where the model is there, and says `again` what else holds."""
-        taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in (*self.of_model, *again))
-        return Checked((*again, *self.of_model, *self.verified), taken)
+    def with_model(self, confirmed: Sequence[str]) -> "Checked":
+        """Return the result if the model is available and the sentences `confirmed` also hold for it (`confirm`)."""
+        sentences = (*confirmed, *self.shown_by_model)
+        taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in sentences)
+        return Checked((*sentences, *self.verified), taken)
 
 
 def check(certificate: Certificate, proof: Path | None = None) -> Checked:
-    """Verify what a certificate says as far as that is possible without the model.
+    """Verify a certificate's sentences as far as possible without the model.
 
-    The machine is compared with the task's transducer again, for every length. That the transducer is the task's, that
-    the model follows the machine, and what its evidence counts is taken from the file. Where the file of a proof is
-    given, `checker` goes through it: then it is shown of the weights that the model follows the machine.
+    The machine is compared with the task's transducer again, for every length. Three things are taken from the file:
+    that the transducer is the task's, that the model follows the machine, and the numbers of its evidence. If a proof
+    file is given, `checker` checks it, which shows for the weights in it that the model follows the machine.
 
     Raises:
-        ValueError: a part of the evidence is missing, or does not show what the level claims; there is no file of a
-            proof, it does not show that the model is right, or it is another's.
+        ValueError: a part of the evidence is missing, or does not show the level's claim. The proof file is missing,
+            belongs to another certificate, or does not show that the model is right.
     """
     task = machine_from_json(certificate.transducer)
-    assert not isinstance(task, TreeMachine), "the fields of a task's machine are none of a tree"
+    assert not isinstance(task, TreeMachine), "the fields of a task's machine exclude trees"
     _check_names(certificate, task)
     _check_level(certificate)
     kind = "rule" if isinstance(task, GridMachine) else "transducer"
-    of_model = [f"the {kind} ({_size(task)}) is that of task {with_settings(certificate.task)}"]
-    trusted, verified = [*of_model], []
+    shown_by_model = [f"the {kind} ({_size(task)}) is the one of task {with_settings(certificate.task)}"]
+    trusted, verified = [*shown_by_model], []
     if certificate.reaches("extracted"):
         verified += _check_machine(certificate, task)
         nodes = sum(agreement.num_nodes for agreement in certificate.trace_agreement)
@@ -79,15 +80,15 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         trusted += ["the separate checker accepted the proof when the certificate was made"]
     if certificate.level == "refuted":
         verified += _check_refuted(certificate, task)
-        of_model += ["the model answers as the file says"]
-        trusted += of_model[1:]
+        shown_by_model += ["the model gives the answer that the file contains"]
+        trusted += shown_by_model[1:]
         if certificate.counterexample and certificate.counterexample.shortest == "of all strings":
-            trusted += [ALL_SHORTER]
-    return Checked(tuple(verified), tuple(trusted), tuple(of_model))
+            trusted += [SHORTEST_CLAIM]
+    return Checked(tuple(verified), tuple(trusted), tuple(shown_by_model))
 
 
 def proof_path(certificate: Path) -> Path:
-    """Where the proof of a certificate's file lies."""
+    """Return the path of the proof that belongs to a certificate's file."""
     return certificate.with_suffix(".safetensors")
 
 
@@ -110,6 +111,7 @@ def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> No
         check_classes(certificate.classes)
     elif not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
         raise ValueError("certificate: its transducer gives answers that have no name in its classes; certify again")
+    # Without the digest, a certificate could be shown next to any net.
     if certificate.net is None:
         raise ValueError("certificate: expected the digest of its net, got none; certify again")
     for what, description in (("task", certificate.task), ("model", certificate.model)):
@@ -127,7 +129,7 @@ def _check_supervises(task: Transducer) -> None:
 
 
 def _check_level(certificate: Certificate) -> None:
-    """Whether the parts that a level needs are there, and no part that belongs to another level."""
+    """Reject a certificate without a part that its level requires, or with a part of another level."""
     level = certificate.level
     needs = {
         "evidence": (certificate.evidence, level in ("bounded", "proved")),
@@ -192,7 +194,7 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
         down, right = paths(machine, task).num_pairs
         return [
             f"the machine ({_size(machine)}) answers every two strings as the rule does: {down} pairs of its class and "
-            f"the rule's can stand on edges downwards, all with the same number, and {right} on edges to the right"
+            f"the rule's can be on edges downwards, all with the same number, and {right} on edges to the right"
         ]
     size = machine.num_classes if isinstance(machine, TreeMachine) else machine.num_states
     return [f"the machine ({size} classes) answers every string of every length as the transducer does"]
@@ -246,14 +248,14 @@ def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer |
 
 
 def _num_symbols(letters: int) -> int:
-    """Those of a problem of two strings, each of that many letters."""
+    """Return the number of symbols of a problem of two strings with this number of letters each."""
     return 2 * letters + 2
 
 
 def _num_nodes(machine: TreeMachine | Transducer | GridMachine, length: int) -> int:
-    """The number of states of a string of that length: one for each symbol, merge of its tree, or cell of its grid.
+    """Return the number of states for a string: one for each symbol, merge of its tree, or cell of its grid.
 
-    Of grids, those of two strings of the same length.
+    A grid has two strings of equal lengths.
     """
     if isinstance(machine, GridMachine):
         return ((length - 2) // 2) ** 2
@@ -267,13 +269,13 @@ def _num_nodes(machine: TreeMachine | Transducer | GridMachine, length: int) -> 
 
 
 def _answer_to(string: tuple[str, ...], task: Transducer | GridMachine) -> int:
-    """The index of the answer that a task's machine gives a string; `IGNORE` where it asks for none."""
+    """Return the index of a task's answer to a string; `IGNORE` if the task defines no answer."""
     if isinstance(task, GridMachine):
         number = answer_to(string, task)
         return IGNORE if number is None else number
     ids = {symbol: index for index, symbol in enumerate(task.symbols)}
     if not string or not set(string) <= ids.keys():
-        raise ValueError("certificate: its counterexample is no string over the task's symbols; certify again")
+        raise ValueError("certificate: its counterexample is not a string over the task's symbols; certify again")
     return int(task.run(np.array([[ids[symbol] for symbol in string]]))[0, -1])
 
 
@@ -287,12 +289,14 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
             "again"
         )
     if counterexample.got == counterexample.expected or counterexample.got not in (None, *certificate.classes):
-        raise ValueError(f"certificate: {counterexample.got!r} is no wrong answer to its counterexample; certify again")
+        raise ValueError(
+            f"certificate: {counterexample.got!r} is not a wrong answer to its counterexample; certify again"
+        )
     if counterexample.shortest == "of the machine":
         machine = None if certificate.machine is None else machine_from_json(certificate.machine)
         error = None if machine is None else first_error(machine, task)
         if error is None or len(error) != len(counterexample.string):
-            raise ValueError("certificate: its counterexample is no shortest one of its machine; certify again")
+            raise ValueError("certificate: its counterexample is not the shortest of its machine; certify again")
     string = truncate(spelled(counterexample.string))
     return [
         f"the right answer to the counterexample ({counted(len(counterexample.string), 'symbol')}: {string}) is "
@@ -301,7 +305,11 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
 
 
 def _check_proof(certificate: Certificate, path: Path) -> str:
-    """What `checker` says of the proof in a file."""
+    """Return the conclusion of `checker` on a proof file.
+
+    Raises:
+        ValueError: the certificate has no proof, the file is missing, or the checker rejects it.
+    """
     if certificate.evidence is None:
         raise ValueError(
             f"proof: expected a certificate of level proved or bounded, got {certificate.level}; there is no proof"

@@ -10,7 +10,7 @@ from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.counterexample import shortest_error
 from lengthwise.certification.proof_file import write_proof
-from lengthwise.certification.verify import ALL_SHORTER
+from lengthwise.certification.verify import SHORTEST_CLAIM
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel, eval_mode
@@ -88,7 +88,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
             error = shortest_error(model, task)
         if error is None or len(error) != len(counterexample.string):
             raise ValueError(f"{folder}: the counterexample is not its model's shortest; certify {folder} again")
-        sentences += [ALL_SHORTER]
+        sentences += [SHORTEST_CLAIM]
     return sentences
 
 

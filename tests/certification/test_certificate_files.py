@@ -20,7 +20,7 @@ from table_model import table_model, with_separate_leaves
 from lengthwise.automata.tree_machine import tree_machine
 from lengthwise.certification.certificate import Certificate, scope
 from lengthwise.certification.certify import certify
-from lengthwise.certification.verify import ALL_SHORTER, check
+from lengthwise.certification.verify import SHORTEST_CLAIM, check
 from lengthwise.tasks import make_task
 
 Content = dict[str, Any]
@@ -93,14 +93,14 @@ def test_what_the_model_shows_is_no_longer_taken_from_the_file(contents) -> None
     for level in ("refuted", "proved"):
         checked = check(Certificate.from_text(text_of(contents[level])))
         task, *others = checked.taken_on_trust
-        assert "is that of task" in task
+        assert "is the one of task" in task
         again = checked.with_model(["proved again"])
         assert again.verified[:2] == ("proved again", task)
         if level == "refuted":
-            assert others == ["the model answers as the file says", ALL_SHORTER], "no model was given"
-            assert again.verified[2] == "the model answers as the file says"
-            assert again.taken_on_trust == (ALL_SHORTER,)
-            assert not checked.with_model([ALL_SHORTER]).taken_on_trust
+            assert others == ["the model gives the answer that the file contains", SHORTEST_CLAIM], "no model was given"
+            assert again.verified[2] == "the model gives the answer that the file contains"
+            assert again.taken_on_trust == (SHORTEST_CLAIM,)
+            assert not checked.with_model([SHORTEST_CLAIM]).taken_on_trust
         else:
             assert again.taken_on_trust == tuple(others)
 
@@ -109,7 +109,7 @@ def test_the_task_is_named_with_its_settings(contents) -> None:
     """Which expression, say: nobody is to take what the certificate is about for something else."""
     content = contents["proved"] | {"task": {"name": "regex", "pattern": "(a|b)*abb" + "|a" * 60, "alphabet": []}}
     sentence = check(Certificate.from_text(text_of(content))).taken_on_trust[0]
-    assert sentence.endswith(f'is that of task regex (pattern="(a|b)*abb{"|a" * 25}..., alphabet=[])')
+    assert sentence.endswith(f'is the one of task regex (pattern="(a|b)*abb{"|a" * 25}..., alphabet=[])')
 
 
 @pytest.mark.parametrize("level", ["refuted", "tested", "extracted", "bounded", "proved"])
@@ -315,13 +315,13 @@ EDITS = [
     ("refuted", set_to("tested", "level"), "expected no counterexample at level tested"),
     ("refuted", set_to("extracted", "level"), "expected no counterexample at level extracted"),
     ("refuted", set_to(None, "counterexample"), "requires counterexample, got none"),
-    ("refuted", set_to([], "counterexample", "string"), "is no string over the task's symbols"),
-    ("refuted", set_to(["a", "c"], "counterexample", "string"), "is no string over the task's symbols"),
+    ("refuted", set_to([], "counterexample", "string"), "is not a string over the task's symbols"),
+    ("refuted", set_to(["a", "c"], "counterexample", "string"), "is not a string over the task's symbols"),
     ("refuted", set_to(["a"] * 4 + ["b"], "counterexample", "string"), "does not answer its counterexample with"),
-    ("refuted", set_to("0", "counterexample", "got"), "'0' is no wrong answer to its counterexample"),
-    ("refuted", set_to("maybe", "counterexample", "got"), "'maybe' is no wrong answer to its counterexample"),
+    ("refuted", set_to("0", "counterexample", "got"), "'0' is not a wrong answer to its counterexample"),
+    ("refuted", set_to("maybe", "counterexample", "got"), "'maybe' is not a wrong answer to its counterexample"),
     ("refuted", set_to([-100, -100], "transducer", "outputs"), "supervises no string"),
-    ("refuted", set_to("of the machine", "counterexample", "shortest"), "is no shortest one of its machine"),
+    ("refuted", set_to("of the machine", "counterexample", "shortest"), "is not the shortest of its machine"),
     ("extracted", set_to([-100, -100], "transducer", "outputs"), "supervises no string"),
     ("extracted", set_to(None, "closure"), "requires a closure, got none"),
     ("extracted", set_to([], "tested"), "requires answers to strings of 40 symbols, got none"),

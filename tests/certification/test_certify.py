@@ -298,7 +298,9 @@ def test_the_reason_is_that_nothing_can_be_read_off() -> None:
     task = make_task("parity")
     certificate = certify(TransducerModel(task.transducer, task.classes), task)
     assert certificate.level == "tested"
-    assert certificate.reason.startswith("no reader reads a TransducerModel (readers: bare, codebook, grid, one-hot, ")
+    assert certificate.reason.startswith(
+        "no reader supports models of type TransducerModel (readers: bare, codebook, grid, one-hot, "
+    )
     assert all(tested.num_correct == tested.num_graded for tested in certificate.tested)
 
 
@@ -317,7 +319,7 @@ def test_the_reason_names_the_first_attempt_and_the_last(num_radii: int, monkeyp
     assert certificate.reason == (
         "with radius 1: attempt 1"
         if num_radii == 1
-        else "of 6 attempts none gave the model's machine; with radius 1: attempt 1; with radius 0.0312: attempt 6"
+        else "none of 6 attempts gave the model's machine; with radius 1: attempt 1; with radius 0.0312: attempt 6"
     )
 
 

@@ -68,7 +68,7 @@ def test_prefixes_that_are_answered_otherwise_are_a_doubt(kind: type[WrongPrefix
     certificate = certify(as_kind(kind), TASK)
     assert certificate.level == "tested"
     expected = (
-        f"a string of {kind.POSITION + 1} symbols is answered wrongly in a batch, or as a prefix of others, and ri"
+        f"a string of {kind.POSITION + 1} symbols is answered wrongly in a batch, or as a prefix of others, and co"
     )
     assert certificate.reason.startswith(expected)
 
@@ -127,7 +127,7 @@ def test_models_are_tried_as_users_run_them() -> None:
     assert right.last(strings).argmax(-1).tolist() == [0, 1]
     certificate = certify(right, TASK)
     assert certificate.level == "tested"
-    assert "rightly when it is alone and no small number is rounded to 0" in certificate.reason
+    assert "correctly when it is alone and no small number is rounded to 0" in certificate.reason
     assert wrong.last(strings).argmax(-1).tolist() == [1, 1]
     certificate = certify(wrong, TASK)
     assert certificate.level == "refuted"
@@ -186,7 +186,7 @@ def test_numbers_that_only_some_programs_round_to_0_refute(monkeypatch: pytest.M
 def test_long_strings_are_answered_again_where_a_certificate_is_confirmed() -> None:
     right, wrong = counting_net(0.0, (0.0, 0.0), amplifies=False), counting_net(0.02, (0.0, 0.0), amplifies=False)
     certificate = certify(right, TASK)
-    assert any("40 symbols rightly" in sentence for sentence in confirm(certificate, right, TASK))
+    assert any("40 symbols correctly" in sentence for sentence in confirm(certificate, right, TASK))
     assert certificate.closure is not None
     closure = certificate.closure.model_copy(update={"requested_radius": 0.7})
     forged = certificate.model_copy(update={"evidence": None, "level": "extracted", "closure": closure})

@@ -91,7 +91,7 @@ def test_a_model_that_reads_strings_up_to_a_length_is_tested_up_to_it(
     certificate = certify(model, task)
     assert certificate.level == "tested"
     assert tuple(part.length for part in certificate.tested) == tested
-    assert certificate.reason == f"the model reads no string of more than {model.max_length} symbols"
+    assert certificate.reason == f"the model reads strings of at most {model.max_length} symbols"
 
 
 def right_answers(name: str):

@@ -80,7 +80,7 @@ class Majority(RecurrentModel):
 
 
 def test_a_net_that_is_no_finite_machine_is_named() -> None:
-    with pytest.raises(NotFinite, match="expected one that has become a finite machine, got none that was seen to be"):
+    with pytest.raises(NotFinite, match="this net is not a finite machine, as far as its states show"):
         extract(Majority(), "ab", ("no", "yes"))
 
 

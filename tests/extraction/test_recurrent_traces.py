@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lengthwise.certification.searches import search_samples
-from lengthwise.certification.traces import NUM_FIRST_READ, TracedStrings
+from lengthwise.certification.traces import FIRST_BATCH_TRACED, TracedStrings
 from lengthwise.constructions import construct
 from lengthwise.extraction import recurrent as recurrent_module
 from lengthwise.extraction.base import reader_of
@@ -83,7 +83,7 @@ def test_a_recurrence_that_errs_reads_few_strings_and_one_that_does_not_reads_al
     strings = PARITY.sample(500, 20, torch.Generator().manual_seed(0)).inputs
     traced = TracedStrings(strings, reader_of(model, PARITY.symbols).traces(strings))
     wrong, (tested,), _ = search_samples(model, PARITY, [traced])
-    assert NUM_FIRST_READ <= tested.num_strings < NUM_FIRST_READ + 5
+    assert FIRST_BATCH_TRACED <= tested.num_strings < FIRST_BATCH_TRACED + 5
     assert wrong is not None
     parts = [part for part, _ in traced.graded(model, PARITY)]
     assert torch.cat(parts).unique(dim=0).equal(strings.unique(dim=0))

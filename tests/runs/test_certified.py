@@ -118,10 +118,10 @@ def test_a_certificate_that_was_forged_for_another_model_is_refused() -> None:
     certificate = certify(good, task)
     assert certificate.level == "proved"
     assert confirm(certificate, good, task) == [
-        "the model answers all short strings rightly",
-        "the model answers 10 strings of 40 symbols rightly",
-        "the model answers 10 strings of 500 symbols rightly",
-        "a machine read off the model again answers every string as the transducer does",
+        "the model answers all short strings correctly",
+        "the model answers 10 strings of 40 symbols correctly",
+        "the model answers 10 strings of 500 symbols correctly",
+        "a machine extracted from the model again answers every string as the transducer does",
         "method 'exact' proves the model again",
     ]
     turned, rounded = (construct("regular-gpt", task).model for _ in range(2))

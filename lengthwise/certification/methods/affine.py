@@ -1,7 +1,8 @@
-"""Affine arithmetic: values known up to a first-order term and a bounded remainder, sound for what float32 computes.
+"""Affine arithmetic: values with a first-order term and a bounded remainder, sound for float32 computations.
 
-Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004). Differs from the source: the
-remainder of a form is one number for each value, and holds the rounding of float32 in any order of summation.
+Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004).
+Differs from the source: a form has one remainder for each value, which covers float32 rounding in any order of
+    summation.
 """
 
 import math
@@ -16,11 +17,11 @@ from torch import Tensor
 from lengthwise.ops.intervals import LARGEST, SMALLEST, ULPS, UNIT
 
 ROUNDING = 0.501 * UNIT
-"""The unit roundoff of float32, and a little for the rounding of float64 and for products of roundings."""
+"""The unit roundoff of float32, 2^-24, and 0.2 % more for float64 rounding and for products of roundings."""
 
 
 class Inputs:
-    """Counts the inputs that the affine forms of one computation share, so that each new one is its own."""
+    """A counter of the inputs that the affine forms of one computation share, so that each new input is distinct."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -30,16 +31,21 @@ class Inputs:
 class Affine:
     """All values ``center + slope @ d + e`` with ``|d_p| <= 1`` for every input p and ``|e| <= remainder``.
 
-    Slopes are float32, which halves the time of a computation, the rest is float64. Every operation returns a set that
-    holds what the operation makes of any member in real numbers and what float32 arithmetic makes of it, in any order
-    of summation: rounding goes into the remainder, that of the network and that of the slopes. Numbers that float32
-    could not square have no finite remainder.
+    Slopes are float32, which halves the computing time; centers and remainders are float64. Each operation returns a
+    set that contains two results for each member: the result in real numbers, and the float32 result in any order of
+    summation. The remainder covers the rounding of the net and the rounding of the slopes. It is infinite for numbers
+    that float32 could not square.
 
-    The remainder of a smooth function is Lagrange's, half the largest second derivative times the radius squared, and
-    half of that, around another center, where the function bends one way only; that of a product is the product of the
-    radii. A remainder grows with the absolute values of every later matrix; `with_remainder_as_inputs` gives each
-    number of it an input of its own, which later matrices can cancel. Slopes are padded with zeros: an input that a
-    form does not know does not move it.
+    A smooth function has Lagrange's remainder: half the largest second derivative, times the squared radius. If the
+    function is convex or concave there, a shifted center halves this remainder. A product has the product of the radii
+    as its remainder. Later matrices multiply a remainder by their absolute values. `with_remainder_as_inputs` makes
+    each number of the remainder an input, which later matrices can cancel. Slopes of different lengths are padded with
+    zeros, since an input that a form lacks does not move it.
+
+    Example:
+        >>> x = Affine(torch.zeros(1).double(), torch.ones(1, 1), torch.zeros(1).double())  # all numbers in [-1, 1]
+        >>> float((x - x).radius) < 1e-6  # intervals would give [-2, 2]
+        True
     """
 
     center: Float64[Tensor, "*N D"]
@@ -48,33 +54,36 @@ class Affine:
 
     @cached_property
     def reach(self) -> Float64[Tensor, "*N D"]:
-        """How far the slope leads from the center: the most costly sum, so that forms of one slope share it."""
+        """The largest distance from the center to which the slope leads; forms with the same slope share this sum."""
         reach: Tensor = self.slope.abs().sum(-1).double()
+        # The float32 sum of P numbers may be too small by P roundings, or lose denormal numbers: hence twice as many
+        # roundings, and SMALLEST.
         return reach * (1 + 2 * self.slope.shape[-1] * ROUNDING) + SMALLEST
 
     @property
     def radius(self) -> Float64[Tensor, "*N D"]:
-        """How far a value can be from the center."""
+        """The largest distance of a value from the center."""
         return self.reach + self.remainder
 
     def rounded(self, size: Tensor, units: int = 1) -> "Affine":
-        """The same with slack for rounding errors of `units` units of `size`; infinite slack above `LARGEST`."""
+        """Return the form with slack for `units` roundings of numbers up to `size`; infinite slack above `LARGEST`."""
+        # No comparison with NaN holds, so a size that is NaN also gets infinite slack.
         slack = torch.where(size < LARGEST, units * ROUNDING * (size + SMALLEST), torch.inf)
         return self._moved(self.center, self.remainder + slack)
 
     def _moved(self, center: Tensor, remainder: Tensor) -> "Affine":
-        """The same slope around another center."""
+        """Return a form with the same slope and another center."""
         moved = Affine(center, self.slope, remainder)
         if "reach" in vars(self):
             vars(moved)["reach"] = self.reach
         return moved
 
     def with_remainder_as_inputs(self, inputs: Inputs) -> "Affine":
-        """The same set, its remainder in the slope, for forms of one axis D."""
+        """Return the same set with its remainder in the slope, for forms of one axis D."""
         width, known = self.center.shape[-1], self.slope.shape[-1]
         slope = self.slope.new_zeros(*self.slope.shape[:-1], inputs.count + width)
         slope[..., :known] = self.slope
-        remainder = self.remainder * (1 + 2 * ROUNDING)  # as float32 no smaller than it is
+        remainder = self.remainder * (1 + 2 * ROUNDING)  # so that its float32 copy is not smaller than the remainder
         slope[..., inputs.count :].diagonal(dim1=-2, dim2=-1).copy_(remainder)
         inputs.count += width
         whole = Affine(self.center, slope, torch.zeros_like(self.remainder))
@@ -84,6 +93,7 @@ class Affine:
     def __add__(self, other: "Affine") -> "Affine":
         own, others = _aligned(self.slope, other.slope)
         total = Affine(self.center + other.center, own + others, self.remainder + other.remainder)
+        # The net rounds one sum, of size |center| + radius. The slopes round one sum for each input, together `reach`.
         return total.rounded(total.center.abs() + total.radius + total.reach)
 
     def __sub__(self, other: "Affine") -> "Affine":
@@ -94,24 +104,29 @@ class Affine:
         own, others = _aligned(self.slope, other.slope)
         slope = torch.addcmul(self.center.float().unsqueeze(-1) * others, other.center.float().unsqueeze(-1), own)
         one, another = self.center.abs(), other.center.abs()
+        # (c + v)(c' + v') = c c' + c v' + c' v + v v': the slope has the linear terms without their remainders, and
+        # |v v'| is at most the product of the radii.
         remainder = one * other.remainder + another * self.remainder + self.radius * other.radius
         of_slopes = 3 * (one * other.reach + another * self.reach)  # two factors, their product and a sum
         return Affine(center, slope, remainder).rounded((one + self.radius) * (another + other.radius) + of_slopes)
 
     def scaled(self, factor: Tensor) -> "Affine":
-        """Each number times one that is known exactly."""
+        """Return each number times a factor without error."""
+        # The slope is rounded twice: the factor to float32, and the product. Hence two units of its reach.
         slope = self.slope * factor.float().unsqueeze(-1)
         scaled = Affine(self.center * factor, slope, self.remainder * factor.abs())
         vars(scaled)["reach"] = self.reach * factor.abs() * (1 + 4 * ROUNDING)
         return scaled.rounded(scaled.center.abs() + scaled.radius + 2 * scaled.reach)
 
     def shifted(self, by: Tensor | float) -> "Affine":
-        """Each number plus one that is known exactly."""
-        shifted = self._moved(self.center + by, self.remainder)
+        """Return each number plus a term without error."""
+        shifted = self._moved(self.center + by, self.remainder)  # the slope stays, so only the net rounds
         return shifted.rounded(shifted.center.abs() + shifted.radius)
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> "Affine":
-        """``weight @ x + bias``."""
+        """Return ``weight @ x + bias``."""
+        # A sum of D products and a bias rounds at most D + 2 times, in any order. `reach` is in the size twice: the
+        # net's sum rounds within the radius, and the slopes' own float32 product rounds once more.
         slope, weight = weight.float() @ self.slope, weight.double()
         center = self.center @ weight.T
         remainder = self.remainder @ weight.abs().T
@@ -121,32 +136,34 @@ class Affine:
         return Affine(center, slope, remainder).rounded(size, weight.shape[1] + 2)
 
     def unflatten(self, sizes: tuple[int, ...]) -> "Affine":
-        """The last axis D as several."""
+        """Return the form with its last axis D split into several axes."""
         center, remainder = (a.unflatten(-1, sizes) for a in (self.center, self.remainder))
         return Affine(center, self.slope.unflatten(-2, sizes), remainder)
 
     def flatten(self) -> "Affine":
-        """The last two axes as one."""
+        """Return the form with its last two axes joined."""
         return Affine(self.center.flatten(-2), self.slope.flatten(-3, -2), self.remainder.flatten(-2))
 
     def sum(self, dim: int) -> "Affine":
-        """The sum over an axis of the center, counted from the end (-1 is D), which stays with length 1."""
+        """Return the sum over an axis of the center, counted from the end (-1 is D); the axis stays, with length 1."""
         center, remainder = (a.sum(dim, keepdim=True) for a in (self.center, self.remainder))
         total = Affine(center, self.slope.sum(dim - 1, keepdim=True), remainder)
         size = (self.center.abs() + self.radius + self.reach).sum(dim, keepdim=True)
         return total.rounded(size, self.center.shape[dim] + 1)
 
     def squared_norm(self) -> "Affine":
-        """The sum of the squares of the last axis, which stays with length 1.
+        """Return the sum of squares over the last axis, which stays with length 1.
 
-        Of ``|c + v|^2 = |c|^2 + 2 c.v + |v|^2`` the last term is between 0 and the sum of the squares of the radii.
+        In ``|c + v|^2 = |c|^2 + 2 c.v + |v|^2`` the last term is between 0 and the sum of the squared radii. So half of
+        that sum is added to the center, and the other half to the remainder.
         """
         half = self.radius.square().sum(-1, keepdim=True) / 2
         center = self.center.square().sum(-1, keepdim=True) + half
         slope = 2 * (self.center.float().unsqueeze(-2) @ self.slope)
         remainder = 2 * (self.center.abs() * self.remainder).sum(-1, keepdim=True) + half
         size = (self.center.abs() + self.radius).square().sum(-1, keepdim=True)
-        # Kernels of a variance have other orders than a sum's; nor is this the place where bounds are lost.
+        # Variance kernels use other orders than sums, so the count of roundings is doubled. This costs little: other
+        # steps widen bounds far more.
         return Affine(center, slope, remainder).rounded(size, 2 * self.center.shape[-1] + 4)
 
     def smooth(
@@ -156,22 +173,25 @@ class Affine:
         max_curvature: Callable[[Tensor, Tensor], Tensor],
         bend: Callable[[Tensor, Tensor], Tensor | float],
     ) -> "Affine":
-        """An elementwise function, given its derivative and, over [low, high], a bound on |f''| and its sign.
+        """Return an elementwise function's values, given its derivative, a bound on |f''| over [low, high], and a sign.
 
-        `bend` is 1 where f'' is nowhere negative, -1 where it is nowhere positive, else 0.
+        The sign `bend` is 1 if f'' is not negative anywhere in [low, high], -1 if it is not positive, and otherwise 0.
         """
         radius = self.radius
         slope_here = derivative(self.center)
         low, high = self.center - radius, self.center + radius
+        # Taylor: f(c + v) = f(c) + f'(c) v + f''(x) v^2 / 2 for some x between, so the last term is at most `off`. If
+        # f'' has one sign, the term is in [0, off] or [-off, 0]: within off / 2 of a shifted center.
         off = 0.5 * max_curvature(low, high) * radius**2
         side = bend(low, high) * off / 2
         remainder = slope_here.abs() * self.remainder + off - side.abs()
         image = Affine(f(self.center) + side, slope_here.float().unsqueeze(-1) * self.slope, remainder)
         vars(image)["reach"] = slope_here.abs() * self.reach * (1 + 4 * ROUNDING)
+        # `ULPS` units are twice as many roundings. The slope rounds twice: the derivative to float32, and the product.
         return image.rounded(image.center.abs() + image.radius, 2 * ULPS + 2)
 
     def tanh(self) -> "Affine":
-        """|tanh''| = 2 |t| (1 - t^2), which is at most 4 / (3 sqrt 3) and falls beyond |x| = 0.66."""
+        """Return tanh; |tanh''| = 2 |t| (1 - t^2) is at most 4 / (3 sqrt 3), and falls beyond |x| = 0.66."""
 
         def max_curvature(low: Tensor, high: Tensor) -> Tensor:
             nearest = _nearest_to_zero(low, high)
@@ -181,7 +201,7 @@ class Affine:
         return self.smooth(torch.tanh, lambda x: 1 - x.tanh() ** 2, max_curvature, _towards_zero)
 
     def gelu(self) -> "Affine":
-        """x Phi(x). Of (2 - x^2) phi(x), the second derivative, the size beyond |x| = 1.41 stays below 0.11."""
+        """Return x Phi(x); beyond |x| = 1.41 the second derivative, (2 - x^2) phi(x), is smaller than 0.11."""
 
         def density(x: Tensor) -> Tensor:
             return torch.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
@@ -190,34 +210,36 @@ class Affine:
             return 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * density(x)
 
         def max_curvature(low: Tensor, high: Tensor) -> Tensor:
+            # |2 - x^2| is at most 2 below |x| = 2, and at most x^2 beyond, where x^2 phi(x) falls.
             nearest = _nearest_to_zero(low, high)
             return torch.where(nearest < 2, (2 * density(nearest)).clamp(min=0.11), nearest**2 * density(nearest))
 
         def bend(low: Tensor, high: Tensor) -> Tensor:
+            # The sign changes at sqrt 2; between the two bounds of it, neither sign is claimed.
             farthest = torch.maximum(low.abs(), high.abs())
             return (farthest <= 1.4142).double() - (_nearest_to_zero(low, high) >= 1.4143).double()
 
-        # 1 + erf cancels for negative x: the error is one of x, not of the small result.
+        # 1 + erf cancels for negative x, so the error is relative to x and not to the small result.
         image = self.smooth(torch.nn.functional.gelu, slope, max_curvature, bend)
         return image.rounded(self.center.abs() + self.radius, 2 * ULPS)
 
     def relu(self) -> "Affine":
-        """max(0, x), which is exact; what is left of the slope is in the remainder."""
+        """Return max(0, x), which float32 computes without error; the slope moves into the remainder."""
         low, high = ((self.center + sign * self.radius).clamp(min=0) for sign in (-1, 1))
         return Affine((low + high) / 2, torch.zeros_like(self.slope), (high - low) / 2)
 
     def sigmoid(self) -> "Affine":
-        """1 / (1 + e^-x). The second derivative's size s (1 - s) |1 - 2 s| is at most 0.0963 and falls beyond 1.32."""
+        """Return s = 1 / (1 + e^-x); |s''| = s (1 - s) |1 - 2 s| is at most 0.0963, and falls beyond |x| = 1.32."""
 
         def max_curvature(low: Tensor, high: Tensor) -> Tensor:
             nearest = _nearest_to_zero(low, high)
-            s = (-nearest).sigmoid()  # of the two tails the one that is not 1 in float64
+            s = (-nearest).sigmoid()  # the small tail, because the other one rounds to 1, and 1 - s would be 0
             return torch.where(nearest < 1.32, 0.0963, s * (1 - s) * (1 - 2 * s))
 
         return self.smooth(torch.sigmoid, lambda x: x.sigmoid() * (-x).sigmoid(), max_curvature, _towards_zero)
 
     def softplus(self) -> "Affine":
-        """log(1 + e^x), whose second derivative, s (1 - s) with s = 1 / (1 + e^-x), falls with |x|."""
+        """Return log(1 + e^x), whose second derivative, s (1 - s) with s = 1 / (1 + e^-x), falls with |x|."""
 
         def max_curvature(low: Tensor, high: Tensor) -> Tensor:
             nearest = _nearest_to_zero(low, high)
@@ -229,9 +251,10 @@ class Affine:
         return self.smooth(f, torch.sigmoid, max_curvature, lambda low, high: 1.0)
 
     def power(self, exponent: float) -> "Affine":
-        """x^p for a negative p; all x must be positive, else the bound is infinite."""
+        """Return x^p for a negative p; the bound is infinite unless all x are positive."""
 
         def max_curvature(low: Tensor, _: Tensor) -> Tensor:
+            # |f''| = |p (p - 1)| x^(p - 2) falls with x, so it is largest at the low end.
             positive = low.clamp(min=1e-300)
             bound = abs(exponent * (exponent - 1)) * positive ** (exponent - 2)
             return torch.where(low > 0, bound, torch.inf)
@@ -241,9 +264,9 @@ class Affine:
         )
 
     def layer_norm(self, epsilon: float = 1e-5) -> "Affine":
-        """(x - mean) / sqrt(variance + epsilon) over the last axis."""
+        """Return (x - mean) / sqrt(variance + epsilon) over the last axis."""
         size = torch.tensor(1.0 / self.center.shape[-1], dtype=torch.float64)
-        # The kernel may subtract after it has scaled, so that rounding is relative to x, not to its deviation.
+        # The kernel may scale before it subtracts. Then rounding is relative to x and not to its deviation.
         largest = (self.center.abs() + self.radius).amax(-1, keepdim=True)
         deviation = (self - self.sum(-1).scaled(size)).rounded(largest, 2 * ULPS)
         variance = deviation.squared_norm().scaled(size)
@@ -251,12 +274,12 @@ class Affine:
 
 
 def _nearest_to_zero(low: Tensor, high: Tensor) -> Tensor:
-    """The smallest |x| for x in [low, high]."""
+    """Return the smallest |x| for x in [low, high]."""
     return torch.where((low <= 0) & (high >= 0), 0.0, torch.minimum(low.abs(), high.abs()))
 
 
 def _towards_zero(low: Tensor, high: Tensor) -> Tensor:
-    """The sign of f'' for an f that bends towards its tangent at zero, as tanh: -1 for x > 0, 1 for x < 0."""
+    """Return the sign of f'' for a function such as tanh: -1 for positive x, 1 for negative x, 0 for both."""
     return (high <= 0).double() - (low >= 0).double()
 
 

@@ -1,13 +1,13 @@
-"""Evidence of sets around prototypes, for several methods."""
+"""Evidence of sets around prototypes, which several methods share."""
 
 from lengthwise.certification.certificate import Certificate, Evidence, check_lead, describe_lead
 from lengthwise.certification.parts import Distance, PositiveCount
 
 
 class AroundPrototypes(Evidence):
-    """A set around each prototype, its radius at most `radius`, and the logit margin in all of them.
+    """A set around each prototype, of radius at most `radius`, and the smallest logit margin in these sets.
 
-    `logit_margin` is None where there is one answer only.
+    `logit_margin` is None if the task has only one answer.
     """
 
     num_prototypes: PositiveCount
@@ -19,7 +19,7 @@ class AroundPrototypes(Evidence):
         return f"{around}; {describe_lead(self.logit_margin)}"
 
     def check_numbers(self, certificate: Certificate) -> None:
-        """Raise a ValueError unless each prototype has a set, and the right logit leads in each."""
+        """Raise a ValueError unless each prototype has a set, and the machine's answer leads in each set."""
         closure = certificate.closure
         if closure is None or self.num_prototypes != closure.num_prototypes:
             raise ValueError("evidence: expected one set around each prototype, got another number; certify again")

@@ -1,4 +1,4 @@
-"""Bounds on what a merge layer and a read-out make of sets of states."""
+"""Bounds on the results of a merge layer and of a read-out, for sets of states."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,10 @@ from lengthwise.ops.intervals import ULPS
 
 
 def check_parts(model: nn.Module, layer: MergeLayer) -> None:
-    """Reject a tree model that has parts other than those whose formulas are bounded, or a projection with a bias.
+    """Reject a tree model with a part that has no bounds, or with a bias in a projection.
 
     Raises:
-        ValueError: as above, and as `check_usual`.
+        ValueError: the model has such a part, or `check_usual` rejects it.
     """
     kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, nn.Embedding, Codebook}
     check_usual(model, kinds)
@@ -26,9 +26,14 @@ def check_parts(model: nn.Module, layer: MergeLayer) -> None:
 
 
 def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
-    """Bounds on the layer's value on a window, oldest part first."""
+    """Return bounds on the layer's result for a window of parts, oldest first.
+
+    The formula is the layer's own, step by step; each `Affine` operation adds the rounding of its step.
+    """
     inputs = Inputs(parts[0].slope.shape[-1])
     gain = layer.gain.double()
+    # A remainder only grows in later matrices, while an input can cancel. So remainders become inputs before each
+    # matrix whose columns can cancel: after tanh, after attention, after each norm and after each gelu.
     normed = [part.scaled(gain).tanh().with_remainder_as_inputs(inputs) for part in reversed(parts)]
     heads = (layer.num_heads, -1)
     query = normed[0].linear(layer.to_query.weight).unflatten(heads)
@@ -48,18 +53,19 @@ def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
         merged = merged + hidden.with_remainder_as_inputs(inputs).linear(
             feed_forward.narrow.weight, feed_forward.narrow.bias
         )
-    bounds: Affine = merged.layer_norm()
+    bounds: Affine = merged.layer_norm()  # the layer ends in a norm without weights
     return bounds
 
 
 def _mixed(scores: Sequence[Affine], values: Sequence[Affine]) -> Affine:
-    """The values weighted by the softmax of their scores, one at a time.
+    """Return the mean of the values, weighted by the softmax of their scores; the values are added one at a time.
 
-    Of a and b with scores s and t that is b + sigmoid(s - t) (a - b), with the score log(e^s + e^t) towards the next.
+    Two values a and b with scores s and t have the mean b + sigmoid(s - t) (a - b), and together the score
+    log(e^s + e^t). In this form, the difference a - b cancels the inputs that a and b share.
     """
     score, mixed = scores[0], values[0]
-    # The network rounds each weight for itself, so that its error does not vanish with a - b. A weight is wrong by an
-    # exponential's error and, as its denominator, by half a unit for each position; so is the sum of the products.
+    # The net rounds each weight separately, so its error does not vanish with a - b: it is relative to |a| + |b|. A
+    # weight is off by an exponential's error. Its denominator and the sum of products add a half unit per position.
     units = 2 * ULPS + 2 * len(scores)
     for next_score, value in zip(scores[1:], values[1:], strict=True):
         lead = score - next_score
@@ -75,12 +81,12 @@ def _halves(both: Affine) -> tuple[Affine, Affine]:
 
 
 def layer_norm_bounds(values: Affine, norm: nn.LayerNorm) -> Affine:
-    """What a LayerNorm with weights and biases makes of values."""
+    """Return bounds on the result of a LayerNorm with weights and biases."""
     return values.layer_norm(norm.eps).scaled(norm.weight.double()).shifted(norm.bias.double())
 
 
 def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " N"]) -> float:
-    """By how much the logit of each state's answer in the machine exceeds every other one, at least."""
+    """Return the smallest logit margin: the lead of the machine's answer over each other answer, over all states."""
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
@@ -88,9 +94,12 @@ def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tenso
     logits = normed.linear(linear.weight, linear.bias)
     answers = outputs[:, None]
     weights = linear.weight.double()
+    # The weights are subtracted before absolute values are taken: what moves two logits alike does not count.
     lead = weights[answers] - weights
     ahead = logits.center.gather(1, answers) - logits.center
     slack = torch.einsum("nyd,ndp->nyp", lead, normed.slope.double()).abs().sum(-1)
+    # The remainders contain what float32 rounds in each of the two logits, so both are subtracted in full.
     slack = slack + logits.remainder + logits.remainder.gather(1, answers)
+    # A bound that is infinite or NaN shows nothing, so its margin is -inf and the proof fails.
     margins = (ahead - slack).scatter(1, answers, torch.inf).where(slack.isfinite(), -torch.inf)
     return float(margins.min())

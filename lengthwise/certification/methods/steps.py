@@ -1,4 +1,4 @@
-"""Bounds on the steps and the answers of recurrent models whose parts are known."""
+"""Bounds on the steps and the answers of recurrent models, for each kind whose formulas have bounds."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -21,10 +21,10 @@ from lengthwise.registry import Registry
 
 
 class Steps(ABC):
-    """What one kind of recurrent model makes of intervals: registered under the model's name.
+    """Bounds on the steps of one kind of recurrent model, registered under the model's name.
 
-    `kind` is the model's class, no subclass of which is bounded, since it may compute something else; `parts` are the
-    kinds of modules whose formulas are bounded: a model with others is rejected.
+    `kind` is the model's class. Its subclasses have no bounds, because they may compute something else. `parts` are the
+    kinds of modules that have bounds; a model with another part is rejected.
     """
 
     name: ClassVar[str]
@@ -36,34 +36,45 @@ class Steps(ABC):
         self.model = model
 
     def after(self, states: Intervals, symbol: int) -> Intervals:
-        """The states after a symbol."""
+        """Return bounds on the states after a symbol, float32 rounding included."""
         after: Intervals = self.model.bounds_after(states, torch.full(states.low.shape[:-1], symbol))
         return after
 
     @abstractmethod
     def features(self, states: Intervals) -> Intervals:
-        """What the last linear map of the read-out is given."""
+        """Return bounds on the features, which are the input of the read-out's last linear map."""
 
     @property
     @abstractmethod
     def logits(self) -> nn.Linear:
-        """That map."""
+        """The last linear map of the read-out."""
 
     def margin(self, states: Intervals, outputs: Int64[Tensor, " K"]) -> float:
-        """By how much the logit of each state's answer exceeds every other one, at least."""
+        """Return the smallest logit margin: the lead of the expected answer over each other answer, over all states."""
         return margin(self.logits, self.features(states), outputs)
 
 
 def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"]) -> float:
-    """By how much the logit of each one's answer exceeds every other one, at least; infinite for one answer.
+    """Return the smallest lead of an expected logit over another logit; infinite if there is only one answer.
 
-    Minus infinity, or no number, where float32 may overflow, of one answer, too.
+    If float32 may overflow, the result is minus infinity or NaN, also for one answer. Neither is above 0, so callers
+    test `margin > 0`.
+
+    Example:
+        >>> linear = nn.Linear(1, 2, bias=False).requires_grad_(False)
+        >>> linear.weight[:] = torch.tensor([[1.0], [-1.0]])
+        >>> features = Intervals(torch.tensor([[0.25]]).double(), torch.tensor([[1.0]]).double())
+        >>> round(margin(linear, features, torch.tensor([0])), 5)
+        0.5
     """
     weight = logits.weight.double()
     bias = weight.new_zeros(len(weight)) if logits.bias is None else logits.bias.double()
     lead = weight[outputs][:, None] - weight
     ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
+    # In real numbers, the lead is smallest at the end of each interval that the sign of its weight selects.
     ahead = ahead - (lead.abs() @ features.radius[..., None])[..., 0]
+    # A float32 logit is a sum of n products and a bias: off by at most (n + 2) units of the sum of absolute values,
+    # in any order. Both logits of a lead may be off, in opposite directions.
     size = features.size @ weight.abs().T + bias.abs()
     slack = torch.where(size < LARGEST, (weight.shape[1] + 2) * UNIT * (size + SMALLEST), torch.inf)
     margins = ahead - slack - slack.gather(1, outputs[:, None])
@@ -74,7 +85,11 @@ STEPS: Registry[type[Steps]] = Registry("steps", "lengthwise.certification.metho
 
 
 def steps_of(model: RecurrentModel) -> Steps:
-    """Bounds on this model's steps; a ValueError where its kind has none, or it has parts of its own."""
+    """Return the bounds on this model's steps.
+
+    Raises:
+        ValueError: this kind of model has no bounds, or the model has parts that its kind does not have.
+    """
     name = getattr(model, "name", "")
     if name not in STEPS or type(model) is not STEPS[name].kind:
         raise ValueError(f"model: bounds on steps are known for {', '.join(STEPS)}, got a {type(model).__name__}")
@@ -82,8 +97,9 @@ def steps_of(model: RecurrentModel) -> Steps:
 
 
 def check_core(core: nn.RNNBase, **expected: object) -> None:
-    """Reject a cell of torch with other settings than these, or with weights other than its parameters."""
-    kind = core.nonlinearity if isinstance(core, nn.RNN) else ""  # torch computes by `mode` alone
+    """Reject a torch cell with settings other than the expected ones, or with weights that are not its parameters."""
+    # A changed attribute `nonlinearity` changes nothing: torch selects the kernel by `mode` alone. So both must agree.
+    kind = core.nonlinearity if isinstance(core, nn.RNN) else ""
     mode = f"{type(core).__name__}_{kind}".upper().rstrip("_")
     usual = {"num_layers": 1, "bidirectional": False, "batch_first": True, "proj_size": 0, "mode": mode, **expected}
     for setting, value in usual.items():
@@ -91,18 +107,18 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
             raise ValueError(f"model: bounds are known for a cell with {setting}={value}, got {got}")
     parts = ("weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if core.bias else []))
     parameters = [core.get_parameter(f"{part}_l{layer}") for layer in range(core.num_layers) for part in parts]
-    if core.bias:  # two of a layer's four stand behind the matrices that they are added to
+    if core.bias:  # each layer has two matrices, then the bias of each
         for first in range(0, len(parameters), 4):
             check_bias(parameters[first], parameters[first + 2])
             check_bias(parameters[first + 1], parameters[first + 3])
-    used = core._flat_weights  # what torch multiplies by, in this order
+    used = core._flat_weights  # torch multiplies by these tensors, which need not be the parameters
     if len(used) != len(parameters) or any(one is not other for one, other in zip(used, parameters, strict=True)):
         raise ValueError("model: bounds are known for cells that use their parameters, got one with other weights")
 
 
 @STEPS.register("rnn")
 class ElmanSteps(Steps):
-    """Elman's network and its linear read-out."""
+    """Bounds on Elman's network and its linear read-out."""
 
     kind = RNN
     parts: ClassVar = {nn.RNN, nn.Linear}
@@ -121,10 +137,11 @@ class ElmanSteps(Steps):
 
 
 READOUT: list[type[nn.Module]] = [Topmost, nn.LayerNorm, nn.Linear, nn.ReLU, nn.Linear]
+"""The parts of a read-out with one hidden layer, in order."""
 
 
 def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
-    """What the last map of a read-out with a hidden layer (`hidden_layer_readout`) is given."""
+    """Return bounds on the hidden units of a read-out with one hidden layer (`hidden_layer_readout`)."""
     if (kinds := [type(part) for part in readout]) != READOUT:
         names = ", ".join(kind.__name__ for kind in kinds)
         raise ValueError(f"model: bounds are known for its usual read-out, got one of {names}")
@@ -136,7 +153,7 @@ def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
 
 
 class StackedSteps(Steps):
-    """Residual layers, each after a norm, and a read-out with a hidden layer of ReLU."""
+    """Bounds on residual layers, each after a norm, and on a read-out with a hidden layer of ReLU."""
 
     parts: ClassVar = {
         *READOUT,
@@ -165,25 +182,25 @@ class StackedSteps(Steps):
 
 @STEPS.register("gru")
 class GRUSteps(StackedSteps):
-    """Those of `GRU`."""
+    """Bounds on the steps of `GRU`."""
 
     kind = GRU
 
 
 @STEPS.register("lstm")
 class LSTMSteps(StackedSteps):
-    """Those of `LSTM`."""
+    """Bounds on the steps of `LSTM`."""
 
     kind = LSTM
 
 
 HEAD: set[type[nn.Module]] = {nn.Linear, nn.LayerNorm, nn.ReLU, nn.Tanh, nn.Sigmoid, nn.Dropout, nn.Identity}
-"""What the head of a wrapped net may be made of, in any order and nested; a linear map comes last."""
+"""The parts that the head of a wrapped net may have, in any order and nested; the last part is a linear map."""
 
 
 @STEPS.register("wrapped")
 class WrappedSteps(Steps):
-    """A user's own net, of torch's recurrent layers."""
+    """Bounds on a user's own net that is made of torch's recurrent layers."""
 
     kind = WrappedRNN
     parts: ClassVar = {nn.Embedding, nn.RNN, nn.GRU, nn.LSTM, nn.Sequential, Topmost, *HEAD}
@@ -208,7 +225,7 @@ class WrappedSteps(Steps):
 
     def features(self, states: Intervals) -> Intervals:
         features = states[..., -self.width :]
-        for part in self.head[:-1]:
+        for part in self.head[:-1]:  # dropout and identity change nothing in eval mode, in which proofs run
             if isinstance(part, nn.Linear):
                 features = features.linear(part.weight, part.bias)
             elif isinstance(part, nn.LayerNorm):

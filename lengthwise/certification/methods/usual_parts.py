@@ -1,4 +1,4 @@
-"""Whether a model computes what its kinds of parts say, and nothing else."""
+"""Checks that a model computes the formulas of its parts' classes, and nothing else."""
 
 from torch import Tensor, nn
 from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
@@ -7,15 +7,16 @@ from lengthwise.models.capabilities import AcceptsNoise, ShowsNodes
 
 
 def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
-    """Reject a model with parts of other kinds than these, or that may compute something else than they say.
+    """Reject a model with other kinds of parts, or with anything that may change the results of its parts.
 
     Raises:
-        ValueError: a part is of another kind or a subclass, a LayerNorm over several axes or without weights, or a
-            linear map whose bias has another shape than its results, which torch repeats; a hook, a compiled call, a
-            perturbation, an observer or a replaced method may change a result; a weight is a tensor of a kind of its
-            own, or not in the state dict, by which a certificate names its model.
+        ValueError: a part is of another kind, or of a subclass. A LayerNorm is over several axes, or lacks weights. A
+            bias has another shape than the results of its linear map. A hook, a compiled call, a perturbation, an
+            observer or a replaced method may change a result. A weight is a tensor of a subclass, or is missing from
+            the state dict, by which a certificate identifies its model.
     """
     modules = list(model.modules())
+    # Exact types: a subclass inherits the name of a formula, but may override `forward`.
     foreign = sorted({type(module).__name__ for module in modules[1:] if type(module) not in kinds})
     if foreign:
         raise ValueError(f"model: bounds are known for its usual parts only, got {', '.join(foreign)}")
@@ -39,6 +40,7 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         raise ValueError("model: bounds are known for states as computed, got a perturbation of them; set it to None")
     if isinstance(model, ShowsNodes) and model.observe is not None:
         raise ValueError("model: bounds are known for states that nobody may change, got an observer; set it to None")
+    # Python finds an attribute of the object before the method of its class.
     own = {name for module in modules for name in vars(module) if callable(getattr(type(module), name, None))}
     if own:
         raise ValueError(f"model: bounds are known for its usual methods only, got another {min(own)}; remove it")
@@ -49,7 +51,7 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
 
 
 def check_bias(weight: Tensor, bias: Tensor | None) -> None:
-    """Reject a matrix and a bias of which torch makes what it can, repeating numbers."""
+    """Reject a bias that torch would broadcast, and a weight that is not a matrix: the bounds assume neither."""
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
         raise ValueError(
             f"model: bounds are known for a matrix and a number for each of its rows as bias, got shapes "
@@ -58,12 +60,12 @@ def check_bias(weight: Tensor, bias: Tensor | None) -> None:
 
 
 def _registered(module: nn.Module) -> set[str]:
-    """Names of parts that a module is known to have; an attribute of that name would be used instead."""
+    """Return the names of a module's registered parts; an attribute with such a name would be used instead."""
     return {*module._modules, *module._parameters, *module._buffers}
 
 
 def _check_tensors(modules: list[nn.Module]) -> None:
-    """Reject tensors that compute otherwise than torch's own, or that no state dict names."""
+    """Reject tensors of subclasses, which may compute differently, and tensors that the state dict does not name."""
     for module in modules:
         tensors = [*module._parameters.values(), *module._buffers.values()]
         own = {type(tensor).__name__ for tensor in tensors if type(tensor) not in (type(None), nn.Parameter, Tensor)}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lengthwise.certification.certificate import Certificate, checked_in_words, rightly
+from lengthwise.certification.certificate import Certificate, accuracy_text, checked_in_words
 from lengthwise.certification.verify import Checked
 from lengthwise.display import spelled
 
@@ -29,7 +29,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
         yield "counterexample", f"{quoted}: the model {answer}, right is {counterexample.expected} ({how})"
     yield from _machine(certificate)
     if certificate.tested:
-        yield "answered rightly", ", ".join(map(rightly, certificate.tested))
+        yield "answered correctly", ", ".join(map(accuracy_text, certificate.tested))
     if certificate.trace_agreement:
         nodes = ", ".join(f"{seen.num_nodes:,} at {seen.length:,}" for seen in certificate.trace_agreement)
         missed = sum(seen.num_disagreements for seen in certificate.trace_agreement)

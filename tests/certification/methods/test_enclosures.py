@@ -238,7 +238,7 @@ def test_a_bound_is_inside_where_its_corners_are(seed: int) -> None:
     corners = bound.center + signs[:, :3] @ slope[0].double().mT + signs[:, 3:] * bound.remainder
     furthest = (corners @ axes[0]).abs().amax(0)
     first = torch.zeros(1, dtype=torch.int64)
-    needed = furthest[None] / (1 - enclosures_module.TO_SPARE)
+    needed = furthest[None] / (1 - enclosures_module.FREE_FRACTION)
     for scale, inside in ((1 - 1e-4, False), (1 + 1e-4, True)):
         enclosures = enclosures_module._Enclosures(torch.zeros_like(bound.center), axes, scale * needed)
         assert enclosures_module._is_inside(enclosures, first, bound) is inside
@@ -325,11 +325,11 @@ def test_first_order_enclosures_are_those_of_a_linear_map() -> None:
     assert bool((fullest[windows.reached] >= 0.5).all())
 
 
-def test_a_search_whose_enclosures_swell_is_given_up() -> None:
-    assert not enclosures_module._swells([1.0, 2.0])
-    assert not enclosures_module._swells([1.0, 2.0, 2.5])
-    assert enclosures_module._swells([1.0, 2.0, 3.5])
-    assert not enclosures_module._swells([1.0, 1.5, 1.6, 1.6])
+def test_a_search_whose_enclosures_diverge_ends() -> None:
+    assert not enclosures_module._diverges([1.0, 2.0])
+    assert not enclosures_module._diverges([1.0, 2.0, 2.5])
+    assert enclosures_module._diverges([1.0, 2.0, 3.5])
+    assert not enclosures_module._diverges([1.0, 1.5, 1.6, 1.6])
 
 
 def test_bounds_that_take_too_much_memory_are_refused(monkeypatch) -> None:

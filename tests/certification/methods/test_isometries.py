@@ -14,7 +14,7 @@ from lengthwise.certification.builder import supervised_only
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.isometries.prover import (
-    TO_SPARE,
+    FREE_FRACTION,
     Balls,
     Drift,
     IsometryProver,
@@ -205,11 +205,11 @@ def test_the_margin_that_is_printed_is_the_margin_at_the_prototypes() -> None:
     assert evidence.logit_margin == pytest.approx(float(lead), rel=1e-3)
     assert f"the right logit leads by {evidence.logit_margin:.2g}, and up to a distance of" in evidence.describe()
     balls = Balls(model.readout, extraction.prototypes[outputs != IGNORE].double(), outputs[outputs != IGNORE])
-    assert balls.margin(evidence.radius) > 0 >= balls.margin(evidence.radius / (1 - TO_SPARE) * 1.001), (
+    assert balls.margin(evidence.radius) > 0 >= balls.margin(evidence.radius / (1 - FREE_FRACTION) * 1.001), (
         "near the largest"
     )
     drift = drift_of(model, torch.tensor(extraction.fine.semiautomaton.table), extraction.prototypes.double())
-    assert evidence.max_length == longest(drift, (1 - TO_SPARE) * evidence.radius)
+    assert evidence.max_length == longest(drift, (1 - FREE_FRACTION) * evidence.radius)
 
 
 def test_symbols_that_the_machine_has_not_are_left_out() -> None:

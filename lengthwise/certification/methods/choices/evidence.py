@@ -1,4 +1,4 @@
-"""Evidence of a recurrence whose state is one of finitely many, chosen by the largest numbers of columns."""
+"""Evidence of a recurrence with finitely many states, which the largest numbers of columns choose."""
 
 from typing import Literal
 
@@ -8,10 +8,10 @@ from lengthwise.certification.parts import Count, PositiveCount
 
 @EVIDENCE.register("choices")
 class ChoiceEvidence(Evidence):
-    """All states that a recurrence with one 1 in every column may reach, and all steps to them.
+    """All states that a recurrence with a single 1 in each column may reach, and all steps to them.
 
-    `num_undecided`: in how many columns of these rounding may decide; each choice is among the steps. `logit_margin`:
-    by how much the logit of the answer leads (None: there is one answer only).
+    `num_undecided`: the number of columns in which rounding may decide; the steps include each choice.
+    `logit_margin`: the smallest lead of an answer over other answers; None if the task has only one answer.
     """
 
     requires = Requirement(

@@ -1,4 +1,4 @@
-"""The states of a PD-SSM that is a finite machine, whatever float32 rounds."""
+"""Proof that a PD-SSM with one-hot states answers as a machine, whatever float32 rounds."""
 
 import torch
 from jaxtyping import Bool
@@ -17,20 +17,20 @@ from lengthwise.models.pd_ssm import PDSSM
 from lengthwise.ops.intervals import ULPS, Intervals
 
 MAX_PAIRS = 200_000
-"""Pairs of a state of the model and one of the machine, of which more are not enumerated."""
+"""The largest number of enumerated pairs of a state of the model and a state of the machine."""
 
 MAX_NUMBERS = 1 << 24
-"""Of the one-hot states after all steps, which take about 2 GB with their bounds."""
+"""The largest number of numbers in the one-hot states after all steps: about 2 GB with their bounds."""
 
 
 @PROVERS.register("choices")
 class ChoiceProver(Prover):
-    """Shows that all states of a PD-SSM with one-hot states answer as the machine that was read off it.
+    """A proof that all states of a PD-SSM with one-hot states answer as the machine that was extracted from it.
 
-    Not driven and without a diagonal, every state is a one-hot vector to the last bit: steps copy numbers, and add
-    zeros to a 1. The columns say which; where rounding may decide which number of a column is the largest, each choice
-    is enumerated. The answer depends on the state and the latest symbol: it is bounded for each such pair that any
-    string may reach, next to the state that the machine is in.
+    Without input and diagonal, each state is a one-hot vector to the last bit, since steps copy numbers and add zeros
+    to a 1. The largest number of a column decides where its 1 goes. If rounding may decide which number is the largest,
+    each choice is enumerated. The answer depends on the state and the latest symbol. It is bounded for each such pair
+    that a string may reach, together with the machine's state.
     """
 
     reader = "recurrent"
@@ -73,28 +73,38 @@ class ChoiceProver(Prover):
 
 
 def _choices(layer: PDSSMLayer, features: Intervals) -> Bool[Tensor, "V N N"]:
-    """Which numbers of the columns of each symbol's matrix float32 may take for the largest: one, or some near ties."""
+    """Return a mask of the numbers in each column of each symbol's matrix that may be the largest in float32."""
     mixtures = _softmax(features.linear(layer.mixture_map.weight))
     size = layer.num_states
     mixed = mixtures.linear(layer.dictionary.double().flatten(1).T)
     low, high = (end.unflatten(-1, (size, size)) for end in (mixed.low, mixed.high))
+    # A number cannot be the largest if another number's lower bound is above its upper bound. Equal bounds may be a
+    # tie, which machines resolve differently, so they stay possible. If a bound is NaN, all numbers stay possible.
     impossible: Tensor = high < low.amax(-2, keepdim=True)
-    return ~impossible  # where a bound is no number, all are possible
+    return ~impossible
 
 
 def _softmax(logits: Intervals) -> Intervals:
-    """Of a last axis: each number is largest where its logit is, and all others are smallest."""
-    logits = logits.rounded(2 * logits.size.amax(-1, keepdim=True))  # the largest is subtracted first
+    """Return bounds on the softmax along the last axis.
+
+    A share is largest at the high end of its own logit and the low ends of all others, and smallest the other way.
+    """
+    logits = logits.rounded(2 * logits.size.amax(-1, keepdim=True))  # the net subtracts the largest logit first
     shift = logits.high.amax(-1, keepdim=True)
     low, high = ((end - shift).exp() for end in (logits.low, logits.high))
     others_high, others_low = (end.sum(-1, keepdim=True) - end for end in (high, low))
     count = low.shape[-1]
+    # A sum less one of its terms may come out negative; the clamp keeps the denominator at least `high`. Rounding: an
+    # exponential in the numerator and in the sum, which has `count` terms.
     shares = Intervals(low / (low + others_high), high / (high + others_low.clamp(min=0)))
     return shares.rounded(shares.size, 2 * ULPS + count)
 
 
 def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[int, int, int]]:
-    """All steps from what any string reaches: the model's next state, the symbol, and the machine's next state."""
+    """Return all steps from pairs that a string may reach: the model's next state, the symbol, the machine's next one.
+
+    The list of pairs grows during the loop: a breadth-first search of the product of model and machine.
+    """
     table = machine.semiautomaton.table.tolist()
     targets = [[column.nonzero().flatten().tolist() for column in columns] for columns in choices.mT]
     pairs = [(0, machine.start)]
@@ -121,8 +131,8 @@ def _has_one_hot_states(model: PDSSM) -> bool:
 
 
 def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
-    """The layer of a model whose states are one-hot vectors, if nothing in it is foreign."""
-    # A subclass may compute something else than what is bounded here.
+    """Return the layer of a model whose states are one-hot vectors; raise a ValueError for other models."""
+    # Exact types, because a subclass may compute another formula.
     if type(model) is not PDSSM or not _has_one_hot_states(model):
         raise ValueError(
             "model: choices are enumerated of a PDSSM of one layer with diagonal 'none', form 'scatter' and no input, "

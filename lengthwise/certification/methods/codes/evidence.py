@@ -1,4 +1,4 @@
-"""Evidence of the enumerated merges of a model that moves its states to codes."""
+"""Evidence of the enumerated merges of a model that quantizes its states to codes."""
 
 from typing import Literal
 
@@ -8,10 +8,10 @@ from lengthwise.certification.parts import PositiveCount
 
 @EVIDENCE.register("codes")
 class CodeEvidence(Evidence):
-    """All merges of codes, each of which float32 is certain to map to the code that the machine names.
+    """All merges of codes; float32 certainly maps each of them to the machine's code.
 
-    `slack`: how far every merged state is, rounding allowed for, from where another code were the nearest (None: there
-    is one code only). `logit_margin`: by how much the right logit leads (None: there is one answer only).
+    `slack`: the smallest distance of a merged state, with its rounding, from the region of another code; None if there
+    is only one code. `logit_margin`: the smallest lead of the machine's answer; None if the task has only one answer.
     """
 
     requires = Requirement("tree", {"codebook-gpt": {}})

@@ -1,4 +1,4 @@
-"""All merges of a model that moves its states to codes: which code each gives, whatever float32 rounds."""
+"""All merges of a model that quantizes its states to codes: the code of each merge, whatever float32 rounds."""
 
 import numpy as np
 import torch
@@ -18,22 +18,23 @@ from lengthwise.models.base import TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
 
 MAX_ENUMERATED = 5_000
+"""The largest number of merges that are enumerated."""
 
 
 @torch.no_grad()
 def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence | None:
-    """Bound all merges of the table; None where it is not certain that float32 gives the codes it names.
+    """Bound all merges of the table; return None if rounding may change a code or an answer.
 
-    A state is a leaf or, to the last bit, a code, so that there are no other merges than those of the table. If each
-    of them is nearest to the code of its class, by more than rounding can change, then by induction on the levels the
-    float32 model computes the codes that the table names, for every string of every length.
+    Each state is a leaf or, to the last bit, a code, so the table has all merges. Suppose that each merged state is
+    nearest to the code of its class by more than rounding can change. Then, by induction on the levels, the float32
+    model computes the codes of the table, for every string of every length.
 
     Raises:
-        ValueError: the model is not a `CodebookGPT` that has codes; the prototypes are not its leaves and codes; the
+        ValueError: the model is not a `CodebookGPT` that has codes. The prototypes are not its leaves and codes. The
             table has more than 5,000 entries.
     """
     layer = model.tree.layers[0]
-    # A subclass may compute something else than what is bounded here.
+    # Exact types, because a subclass may compute another formula.
     quantizes = isinstance(layer, QuantizingLayer) and type(layer.layer) is MergeLayer
     if type(model) is not CodebookGPT or not quantizes:
         names = f"{type(model).__name__} with a {type(layer).__name__}"
@@ -59,7 +60,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     (codes,) = exact_points(points[None, extraction.num_given :])
     answers = torch.tensor(extraction.fine.outputs[extraction.num_given :])
     margin = smallest_margin(model.readout, codes, answers)
-    if not (slack > 0 and margin > 0):
+    if not (slack > 0 and margin > 0):  # a slack or margin that is NaN also ends here
         return None
     num_codes = len(points) - extraction.num_given
     return CodeEvidence(
@@ -69,7 +70,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
 
 @PROVERS.register("codes")
 class CodeProver(Prover):
-    """Enumerates all merges of codes (`enumerate_merges`)."""
+    """An enumeration of all merges of codes (`enumerate_merges`)."""
 
     reader = "codebook"
 
@@ -85,7 +86,7 @@ class CodeProver(Prover):
 
 
 def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int64[Tensor, " K"]:
-    """Which code each prototype is, -1 for leaves, which come first."""
+    """Return the index of each prototype's code; it is -1 for leaves, which come first."""
     given, merged = extraction.prototypes.tensor_split([extraction.num_given])
     same = (merged[:, None] == codebook.known).all(-1)
     if not torch.equal(given, leaves) or not bool(same.any(1).all()):
@@ -94,16 +95,19 @@ def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int
 
 
 def exact_points(states: Float64[Tensor, "C N D"]) -> list[Affine]:
-    """States that are known exactly, for each part of a window."""
+    """Return affine forms of states without error, one form for each part of a window."""
     return [Affine(part, torch.zeros(*part.shape, 0), torch.zeros_like(part)) for part in states]
 
 
 def _slacks(codebook: Codebook, merged: Affine, nearest: Int64[Tensor, " N"]) -> Float64[Tensor, " N"]:
-    """How far each merged state could at least be moved before another code than this one were the nearest."""
+    """Return a lower bound on the distance by which each merged state can move before another code is the nearest."""
     codes = codebook.known.double()
     half_squares = 0.5 * codes.square().sum(-1)
-    scores = merged.linear(codes, -half_squares).rounded(half_squares, codes.shape[1])  # the model rounds these, too
+    # A code c is nearest to x if c.x - |c|^2 / 2 is largest. The model also rounds |c|^2 / 2, a sum of D squares.
+    scores = merged.linear(codes, -half_squares).rounded(half_squares, codes.shape[1])
     own = nearest[:, None]
+    # A score's radius contains its float32 error, so both radii are subtracted. A move by d changes the difference of
+    # two scores by at most d |c - c'|.
     lead = scores.center.gather(1, own) - scores.center - scores.radius.gather(1, own) - scores.radius
     distances = (codes[nearest][:, None] - codes).norm(dim=-1)
     slacks: Tensor = (lead / distances).scatter(1, own, torch.inf).amin(1)

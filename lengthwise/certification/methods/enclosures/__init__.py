@@ -1,1 +1,1 @@
-"""Method of proof: zonotopes around the classes of a tree."""
+"""Method of proof: zonotope enclosures around the prototypes of a tree model."""

@@ -1,4 +1,4 @@
-"""Zonotope enclosures around the classes of a machine that the model maps into one another, whatever the length."""
+"""Zonotope enclosures around the prototypes of a machine, which the model maps into one another at every length."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,21 +22,25 @@ from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import merge_windows
 
 MAX_WINDOWS_PER_CHUNK = 24
-TANGENTS_PER_CHUNK = 64
+"""The largest number of windows whose merges are bounded at once."""
+MAX_TANGENTS_PER_CHUNK = 64
+"""The largest number of windows whose Jacobians are computed at once."""
 MAX_BOUNDED = 8_000
-"""Windows times rounds: about 20 seconds for a model of width 64."""
+"""The largest number of merges (windows times rounds) that are bounded: about 20 seconds for a model of width 64."""
 MAX_BYTES = 1_000_000_000
-"""Of the slopes of all bounds of a round, or of the tangents of all merges."""
+"""The largest memory of the slopes of a round's bounds, or of the tangents of all merges, in bytes."""
 MIN_ROUNDS = 2
-"""A search with a budget for fewer rounds is not started."""
+"""The smallest number of rounds: a search is not started if its budget allows fewer."""
 MAX_FIRST_ORDER_ROUNDS = 16
-AT_REST = 1.01
-"""Enclosures whose radius grows no more than by this have come to rest."""
+"""The largest number of rounds with tangents, which only find a start for the search."""
+CONVERGED_GROWTH = 1.01
+"""First-order enclosures count as converged once a round enlarges the largest radius by at most this factor."""
 MAX_HALVINGS = 8
-"""How often the radius of classes is halved where their enclosures do not close."""
-SLACK, MORE = 1.05, 1e-5
-TO_SPARE = 0.02
-"""The share of its enclosure that bounds leave free, for a checker whose bounds are a little wider."""
+"""The largest number of times that the radius of classes is halved if their enclosures do not close."""
+RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
+"""Each new enclosure is wider than its bounds by this factor and this term, so that a further round can end in it."""
+FREE_FRACTION = 0.02
+"""The fraction of an enclosure that its bounds must leave free: the separate checker's bounds are a little wider."""
 
 
 class _Enclosures(NamedTuple):
@@ -48,7 +52,7 @@ class _Enclosures(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Evidence, where enclosures closed, or else why not, and the number of merges that were bounded on the way."""
+    """The evidence if the enclosures closed, otherwise the reason; and the number of merges that were bounded."""
 
     evidence: EnclosureEvidence | None
     reason: str
@@ -57,7 +61,7 @@ class Search(NamedTuple):
 
 
 class _Windows(NamedTuple):
-    """The windows of classes that a string can show, and the class of each; which classes are merged states."""
+    """The windows of classes that strings lead to, the class of each merge, and a mask of classes of merged states."""
 
     parts: Int64[Tensor, "M C"]
     targets: Int64[Tensor, " M"]
@@ -66,25 +70,26 @@ class _Windows(NamedTuple):
 
 @torch.no_grad()
 def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: int = MAX_BOUNDED) -> Search:
-    """Enclosures around the prototypes such that every merge maps enclosures into one, or none.
+    """Search for enclosures around the prototypes such that every merge maps enclosures into an enclosure.
 
-    The search starts where `first_order_enclosures` ends, which costs little and proves nothing. Then each round bounds
-    all windows of the table and takes for each class an enclosure that holds the bounds of the windows that lead to it,
-    until all bounds lie within the enclosures they were computed from. By induction on the levels every state that the
-    float32 model computes then lies in the enclosure of its class, for every string of every length, and where all
-    logit margins are positive its answer is the machine's. An enclosure is turned so that its sides run along the
-    directions in which its class's states differ: these are few, and a box along the coordinates would be wide in all
-    of them.
+    The search starts at the result of `first_order_enclosures`, which is cheap and proves nothing. Each round bounds
+    all windows of the table. If all bounds lie within the enclosures of their classes, the search ends. Otherwise each
+    class gets an enclosure that contains the bounds of all windows that lead to it.
+
+    The proof is by induction on the levels of the tree. Each state that the float32 model computes is in the enclosure
+    of its class, for every string of every length. If all logit margins are positive, its answer is the machine's.
+
+    The axes of an enclosure are the directions in which the states of its class differ. These are few, while a box
+    along the coordinates would be wide in all directions.
 
     Raises:
-        ValueError: the model is not a `RegularGPT` of variant merge, or has parts of its own; the extraction is
-            another's; two rounds over the entries of the table are more than `max_merges`, or take more than
-            `MAX_BYTES`.
+        ValueError: the model is not a `RegularGPT` of variant merge, or has other parts. The extraction belongs to
+            another model. Two rounds over the table are more than `max_merges`, or take more than `MAX_BYTES`.
 
     Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the bounds; Girard,
         "Reachability of uncertain linear systems using zonotopes" (2005), for sets of this form.
-    Differs from the source: an enclosure is an interval hull along axes of its own after every round, and all rounding
-        of float32 is part of it.
+    Differs from the source: after every round, an enclosure is an interval hull along its own axes, and it covers all
+        rounding of float32.
     """
     layer, readout = _parts_of(model)
     windows, leaves = _windows(extraction), model.tree.leaves
@@ -103,14 +108,16 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
         return Search(None, f"{subject} grow by {growth:.2f} at a merge", 0)
     num_merges = 0
     extents = [_extent(enclosures)]
-    while num_merges + len(windows.parts) <= max_merges and not _swells(extents):
+    while num_merges + len(windows.parts) <= max_merges and not _diverges(extents):
+        # The margin comes first: it costs one read-out for each class, while a round costs one merge for each window.
         margin = smallest_margin(readout, _states(enclosures, windows.reached), outputs)
-        if not margin > 0:  # nor where it is no number
+        if not margin > 0:  # a margin that is NaN also ends here
             return Search(None, f"{subject} hold states of several answers", num_merges)
         num_merges += len(windows.parts)
         merged = _merged(layer, enclosures, windows)
         if all(_is_inside(enclosures, classes, bounds) for classes, bounds in _pairs(windows.targets, merged)):
             return Search(_evidence(enclosures, margin), "", num_merges, enclosures)
+        # The numbers of a merged state have mean square 1, since it is normalized. Bounds wider than 1 exclude little.
         if not all(bool((bounds.radius <= 1).all()) for bounds in merged):
             break
         enclosures = _around(enclosures, windows.targets, merged)
@@ -119,9 +126,9 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
 
 
 def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
-    """The layer and the read-out, if they are those whose formulas are bounded; else a ValueError."""
+    """Return the layer and the read-out; raise a ValueError if their formulas have no bounds."""
     layer, readout = model.tree.layers[0], model.readout
-    # A subclass may compute something else than what is bounded here.
+    # Exact types, because a subclass may compute another formula.
     if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
         names = f"{type(model).__name__} with a {type(layer).__name__}"
         raise ValueError(f"model: bounds are known for a RegularGPT of variant merge only, got a {names}")
@@ -136,12 +143,12 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
 
 
 def _merged(layer: MergeLayer, enclosures: _Enclosures, windows: _Windows) -> list[Affine]:
-    """Bounds on all merges, in chunks."""
+    """Return bounds on all merges, in chunks."""
     return [merge_bounds(layer, _parts(enclosures, chunk)) for chunk in windows.parts.split(MAX_WINDOWS_PER_CHUNK)]
 
 
 def _check_memory(layer: MergeLayer, windows: _Windows) -> None:
-    """Reject windows whose tangents or bounds take too much memory, before there are any."""
+    """Reject windows whose tangents or bounds take too much memory, before any are computed."""
     if (size := max(num_bytes(layer, *windows.parts.shape))) > MAX_BYTES:
         raise ValueError(
             f"extraction: expected merges whose bounds take no more than {MAX_BYTES:,} bytes, got {size:,}; a narrower "
@@ -150,10 +157,11 @@ def _check_memory(layer: MergeLayer, windows: _Windows) -> None:
 
 
 def num_bytes(layer: MergeLayer, num_windows: int, chunk_size: int) -> tuple[int, int]:
-    """What the tangents of merges take, and their bounds: all slopes, and those of hidden units of a chunk.
+    """Return the memory of all tangents, and of all bounds, in bytes.
 
-    The inputs of a merge's affine form are the sides of its parts, and what remainders add on the way: of the parts
-    behind the first function, of what attention mixed, and of each block's norm and hidden units.
+    The bounds are the slopes of all merges, and the slopes of one chunk's hidden units. The inputs of a merge's affine
+    form are the sides of its parts and the remainders that became inputs. The latter come after the first function of
+    each part, after attention, and after the norm and the hidden units of each block.
     """
     width = len(layer.gain)
     hidden = [block.widen.out_features for block in layer.feed_forwards if isinstance(block, FeedForward)]
@@ -163,12 +171,12 @@ def num_bytes(layer: MergeLayer, num_windows: int, chunk_size: int) -> tuple[int
 
 
 def _extent(enclosures: _Enclosures) -> float:
-    """The sum over all classes of half the diagonal of the enclosure."""
+    """Return the sum, over all classes, of half the diagonal of the enclosure."""
     return float(torch.linalg.vector_norm(enclosures.radius, dim=1).sum())
 
 
-def _swells(extents: Sequence[float]) -> bool:
-    """Whether the last round added more than the one before it: what comes to rest adds less and less."""
+def _diverges(extents: Sequence[float]) -> bool:
+    """Return whether the last round added more than the round before; in a search that converges, rounds add less."""
     *_, first, second, third = (0.0, 0.0, 0.0, *extents)
     return len(extents) > 2 and third - second > max(second - first, 0.001 * second)
 
@@ -186,10 +194,11 @@ def _windows(extraction: Extraction) -> _Windows:
 def first_order_enclosures(
     layer: MergeLayer, extraction: Extraction, windows: _Windows
 ) -> tuple[_Enclosures | None, float]:
-    """Where enclosures come to rest if each merge is replaced by its tangent at the prototypes, and how they grew last.
+    """Return the enclosures that converge if each merge is replaced by its tangent, and their growth in the last round.
 
-    f(p + d) is taken for f(p) + J d, with the Jacobians J of one backward pass: a round then costs matrix products
-    only. None where they grow on and on. A proof has to bound what this leaves out.
+    f(p + d) is replaced by f(p) + J d, with the Jacobian J at the prototypes p from one backward pass. So a round costs
+    only matrix products. The enclosures are None if they do not converge. They prove nothing: a proof must also bound
+    the difference between a merge and its tangent.
     """
     images, tangents = _tangents(layer, extraction.prototypes[windows.parts])
     if not bool(tangents.isfinite().all()):
@@ -210,9 +219,10 @@ def first_order_enclosures(
         enclosures = _around(enclosures, windows.targets, merged)
         before, extent = extent, float(torch.linalg.vector_norm(enclosures.radius, dim=1).max())
         growth = extent / before if before else 0.0
-        if growth and not extent <= largest:  # not after one round, which tells nothing of growth
+        # The first round starts at points, so only the second has a growth. `not <=` also holds for NaN.
+        if growth and not extent <= largest:
             return None, growth
-        if growth and growth <= AT_REST:
+        if growth and growth <= CONVERGED_GROWTH:
             return enclosures, growth
     return None, growth
 
@@ -220,13 +230,14 @@ def first_order_enclosures(
 def _tangents(
     layer: MergeLayer, windows: Float[Tensor, "M C D"]
 ) -> tuple[Float64[Tensor, "M D"], Float[Tensor, "M C D D"]]:
-    """The merged states of windows, and how each changes with the parts."""
+    """Return the merged states of windows, and their Jacobians with respect to the parts."""
 
     def merge(window: Float[Tensor, "C D"]) -> tuple[Float[Tensor, " D"], Float[Tensor, " D"]]:
         merged = merge_windows(layer, window)
         return merged, merged
 
-    jacobians, images = torch.func.vmap(torch.func.jacrev(merge, has_aux=True), chunk_size=TANGENTS_PER_CHUNK)(windows)
+    jacobian_and_image = torch.func.jacrev(merge, has_aux=True)
+    jacobians, images = torch.func.vmap(jacobian_and_image, chunk_size=MAX_TANGENTS_PER_CHUNK)(windows)
     return images.double(), jacobians.transpose(1, 2).float()
 
 
@@ -245,22 +256,26 @@ def _pairs(targets: Int64[Tensor, " M"], merged: Sequence[Affine]) -> Iterable[t
 def _extents(
     enclosures: _Enclosures, classes: Int64[Tensor, " N"], bounds: Affine
 ) -> tuple[Float64[Tensor, "N D"], Float64[Tensor, "N D"]]:
-    """Along the axes of each one's enclosure: how far the centers are apart, and how far values are from theirs."""
+    """Return, along the axes of each value's enclosure, the offset of its center and its largest distance from it."""
     turned = enclosures.axes[classes].mT
     offset = (turned @ (bounds.center - enclosures.center[classes])[..., None])[..., 0]
     slope = Affine(offset, turned.float() @ bounds.slope, torch.zeros_like(offset))
-    # Of the slopes' products, as many roundings as there are numbers in a sum, far more than those of float64.
+    # The slopes are turned in float32: a sum of D products and the float32 copy of the axes round at most D + 2 times.
+    # Offsets and remainders are turned in float64, whose error 1e-9 and 1e-12 cover (D times 1e-16, of states near 1).
     slack = (offset.shape[-1] + 2) * ROUNDING * bounds.reach + bounds.remainder
     return offset, slope.reach + (turned.abs() @ slack[..., None])[..., 0] * (1 + 1e-9) + 1e-12
 
 
 def _is_inside(enclosures: _Enclosures, classes: Int64[Tensor, " N"], bounds: Affine) -> bool:
+    """Return whether bounds are in the enclosures of their classes; bounds that are NaN never are."""
+    # The transpose of the axes serves as their inverse. They are orthonormal up to float64 rounding, about 1e-15, which
+    # the free fraction covers.
     offset, radius = _extents(enclosures, classes, bounds)
-    return bool((offset.abs() + radius <= (1 - TO_SPARE) * enclosures.radius[classes]).all())
+    return bool((offset.abs() + radius <= (1 - FREE_FRACTION) * enclosures.radius[classes]).all())
 
 
 def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[Affine]) -> _Enclosures:
-    """For each class an enclosure of the bounds of the windows that lead to it; leaves stay points."""
+    """Return, for each class, an enclosure of the bounds of all windows that lead to it; leaves stay points."""
     count, width = enclosures.center.shape
     mean = torch.zeros_like(enclosures.center).index_add_(0, targets, torch.cat([bounds.center for bounds in merged]))
     mean = mean / targets.bincount(minlength=count).clamp(min=1)[:, None]
@@ -270,6 +285,8 @@ def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[
         of_remainder = torch.diag_embed(bounds.remainder**2)
         of_slope = (bounds.slope @ bounds.slope.mT).double()
         spread.index_add_(0, classes, offset * offset.mT + of_slope + of_remainder)
+    # The eigenvectors are the directions in which the bounds of a class differ. They need not be accurate: whatever the
+    # axes are, `_is_inside` checks the result.
     turned = _Enclosures(mean, torch.linalg.eigh(spread).eigenvectors, enclosures.radius)
     lowest, highest = torch.full_like(mean, torch.inf), torch.full_like(mean, -torch.inf)
     for classes, bounds in _pairs(targets, merged):
@@ -280,38 +297,40 @@ def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[
     reached = (lowest <= highest).all(1, keepdim=True)
     middle = torch.where(reached, (lowest + highest) / 2, 0.0)
     center = torch.where(reached, mean + (turned.axes @ middle[..., None])[..., 0], enclosures.center)
-    radius = torch.where(reached, SLACK * (highest - lowest) / 2 + MORE, 0.0)
+    radius = torch.where(reached, RELATIVE_SLACK * (highest - lowest) / 2 + ABSOLUTE_SLACK, 0.0)
     return _Enclosures(center, turned.axes, radius)
 
 
 def _parts(enclosures: _Enclosures, windows: Int64[Tensor, "M C"]) -> list[Affine]:
-    """The enclosures of the parts of each window, oldest first; each side of each part is an input of its own."""
+    """Return the enclosures of the parts of each window, oldest first; each side of each part is a distinct input."""
     chunk, width = windows.shape[1], enclosures.center.shape[1]
     parts = []
     for index, classes in enumerate(windows.T):
         slope = torch.zeros(len(windows), width, chunk, width)
         slope[:, :, index] = enclosures.axes[classes] * enclosures.radius[classes][:, None]
         center = enclosures.center[classes]
+        # The float32 slope rounds each axes_ij r_j once. A row of the axes has norm 1, so its errors add up to at most
+        # one rounding of |r| (Cauchy-Schwarz); four are allowed.
         rounded = 4 * ROUNDING * torch.linalg.vector_norm(enclosures.radius[classes], dim=-1, keepdim=True)
         parts.append(Affine(center, slope.flatten(-2), rounded.expand_as(center)))
     return parts
 
 
 def _states(enclosures: _Enclosures, chosen: Bool[Tensor, " K"]) -> Affine:
-    """What lies in the chosen enclosures."""
+    """Return the chosen enclosures as one affine form."""
     (states,) = _parts(enclosures, torch.nonzero(chosen))
     return states
 
 
 @PROVERS.register("enclosures")
 class EnclosureProver(Prover):
-    """Looks for enclosures (`invariant_enclosures`) around the prototypes, or around those of smaller classes."""
+    """A search for enclosures (`invariant_enclosures`) around the prototypes, or around prototypes of finer classes."""
 
     reader = "tree"
 
     @classmethod
     def applies_to(cls, model: TreeModel) -> bool:
-        # Merges of another tree have no bounds, and those of a bare layer are followed exactly.
+        # Merges of other trees have no bounds, and method `exact` follows the merges of a bare layer.
         return isinstance(model, RegularGPT) and type(model.tree.layers[0]) is not BareLayer
 
     def __init__(self) -> None:
@@ -320,7 +339,7 @@ class EnclosureProver(Prover):
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float
     ) -> Iterator[tuple[Extraction, float]]:
-        """The extraction and those of smaller classes."""
+        """Yield the extraction, then extractions with smaller classes."""
         return finer_extractions(reader, extraction, radius, MAX_HALVINGS)
 
     def prove(self, model: TreeModel, extraction: Extraction) -> EnclosureEvidence:

@@ -1,1 +1,1 @@
-"""Method of proof: merges that float32 computes without an error."""
+"""Method of proof: merges that float32 computes without error."""

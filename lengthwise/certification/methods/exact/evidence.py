@@ -1,4 +1,4 @@
-"""Evidence of merges that float32 computes without an error."""
+"""Evidence of merges that float32 computes without error."""
 
 from typing import Literal
 
@@ -8,9 +8,9 @@ from lengthwise.certification.parts import PositiveCount
 
 @EVIDENCE.register("exact")
 class ExactEvidence(Evidence):
-    """All merges of the states of a tree model, each of which float32 computes without an error.
+    """All merges of the states of a tree model; float32 computes each of them without error.
 
-    `logit_margin` is None where there is one answer only.
+    `logit_margin` is None if the task has only one answer.
     """
 
     requires = Requirement("tree", {"regular-gpt": {"variant": "bare", "thickness": 1}})

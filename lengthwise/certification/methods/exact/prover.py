@@ -1,4 +1,4 @@
-"""Merges that float32 computes without an error, as those of compiled trees."""
+"""Merges that float32 computes without error, such as the merges of compiled trees."""
 
 import numpy as np
 import torch
@@ -19,17 +19,23 @@ from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.intervals import LARGEST, Intervals, binary_digits, is_size_exact
 
 MAX_NUMBERS = 1 << 20
-"""Hidden units of all merges at a time: 8 MB, which stay in a processor's cache."""
+"""The largest number of hidden units of the merges in a chunk: 8 MB, which stay in a processor's cache."""
 
 
 class ExactMap:
-    """W x + b for the columns x of a matrix, where float32 makes no error, by the entries of W that are not 0.
+    """A map W x + b for the columns x of a matrix, which float32 computes without error; W is sparse.
 
-    Weights, biases and columns are multiples of powers of two. So are all partial sums, in any order, and they stay
-    below 2^22 of the smallest (`Intervals.is_sum_exact`): float32 has all their digits, and float64 has them too.
+    Weights, biases and columns are multiples of powers of two, and so are all partial sums, in any order. The sums stay
+    below 2^22 times the smallest such power (`Intervals.is_sum_exact`). So float32 has all their digits, and float64
+    also has them.
 
     Raises:
-        Unproved: that is not so of the weights or biases, or of the columns that are given later.
+        Unproved: the weights, the biases, or columns of a later call are not such numbers.
+
+    Example:
+        >>> half = ExactMap(torch.tensor([[0.5, 1.0]]), None)
+        >>> half(torch.tensor([[3.0], [4.0]]).double()).tolist()
+        [[5.5]]
     """
 
     def __init__(self, weight: Float[Tensor, "E D"], bias: Float[Tensor, " E"] | None) -> None:
@@ -39,7 +45,7 @@ class ExactMap:
         self.digits = _digits_of(weight.double()) + _digits_of(self.bias)
 
     def __call__(self, columns: Float64[Tensor, "D M"]) -> Float64[Tensor, "E M"]:
-        size = self.sizes @ columns.abs().amax(1) + self.bias.abs()  # at least that of every column
+        size = self.sizes @ columns.abs().amax(1) + self.bias.abs()  # an upper bound for all columns at once
         if not is_size_exact(size, self.digits + _digits_of(columns)):
             raise Unproved("merges are rounded")
         image: Tensor = torch.addmm(self.bias[:, None].expand(-1, columns.shape[1]), self.weight, columns)
@@ -53,14 +59,14 @@ def _digits_of(numbers: Tensor) -> int:
 
 
 class ExactMerges:
-    """What float32 makes of windows of given states, oldest first, where it makes no error.
+    """The float32 merges of windows of given states, oldest first, for layers that merge without error.
 
-    Keys that are 0 leave the scores r[h, j] of positions alone. Where one of them leads by more than the exponential
-    can show, its weight is 1 and the others are 0, and the head passes that part on; all else are maps that are exact
-    (`ExactMap`), and ReLU.
+    If all keys are 0, the scores are the biases r[h, j] of positions. If one position leads by more than the
+    exponential can represent, its weight is 1 and the other weights are 0. Then the head copies that part. The rest of
+    the layer are exact maps (`ExactMap`) and ReLU.
 
     Raises:
-        Unproved: keys are not 0, no position leads so far, or, of some window too, a sum is rounded.
+        Unproved: a key is not 0, no position leads so far, or a sum is rounded, also in a later call.
     """
 
     def __init__(self, layer: BareLayer, points: Float64[Tensor, "K D"]) -> None:
@@ -72,7 +78,7 @@ class ExactMerges:
         ahead = layer.bias.double().topk(2, 1)
         leads = bool((ahead.values[:, 0] - ahead.values[:, 1] > NEVER_SEEN[layer.bias.dtype]).all())
         queries = Intervals.around(points).linear(layer.to_query.weight, layer.to_query.bias)
-        is_finite = bool((queries.size < LARGEST).all())  # 0 times infinity is no number
+        is_finite = bool((queries.size < LARGEST).all())  # a key of 0 times an infinite query would be NaN
         if bool(keys.any()) or bool(key_bias.any()) or not (leads and is_finite):
             raise Unproved("a head does not look at one position alone, so that its merges are rounded")
         self.values = ExactMap(values, value_bias)(points.T).split(values.shape[0] // layer.num_heads)
@@ -84,14 +90,14 @@ class ExactMerges:
         self.narrow = ExactMap(feed_forward.narrow.weight, feed_forward.narrow.bias)
 
     def __call__(self, windows: Int64[Tensor, "M C"]) -> Float64[Tensor, "D M"]:
-        """The merged states, as columns; windows are of indices of points."""
+        """Return the merged states as columns; windows contain indices of points."""
         heads = [value[:, windows[:, index]] for value, index in zip(self.values, self.positions, strict=True)]
         return self.narrow(self.widen(self.to_output(torch.cat(heads))).relu_())
 
 
 @PROVERS.register("exact")
 class ExactProver(Prover):
-    """Goes through all merges of a RegularGPT of variant bare (`ExactMerges`)."""
+    """An enumeration of all merges of a RegularGPT of variant bare (`ExactMerges`)."""
 
     reader = "bare"
 
@@ -102,7 +108,7 @@ class ExactProver(Prover):
     @torch.no_grad()
     def prove(self, model: TreeModel, extraction: Extraction) -> ExactEvidence:
         layer, readout = model.tree.layers[0], getattr(model, "readout", None)
-        # A subclass may compute something else than what is followed here.
+        # Exact types, because a subclass may compute another formula.
         if type(model) is not RegularGPT or type(layer) is not BareLayer or len(model.tree.layers) > 1:
             names = f"{type(model).__name__} with a {type(layer).__name__}"
             raise ValueError(f"model: exact merges are those of a RegularGPT of variant bare, got a {names}")
@@ -136,5 +142,6 @@ class ExactProver(Prover):
         merges, columns = ExactMerges(layer, points), points.T.contiguous()
         size = max(1, MAX_NUMBERS // len(merges.widen.bias))
         for chunk, classes in zip(windows.split(size), targets.split(size), strict=True):
+            # The merges have no rounding, so they must equal the prototypes bit for bit, without any tolerance.
             if not torch.equal(merges(chunk), columns[:, classes]):
                 raise Unproved("a merge gives another state than the prototype of its class")

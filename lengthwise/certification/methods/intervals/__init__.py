@@ -1,1 +1,1 @@
-"""Method of proof: boxes around the classes of a recurrence."""
+"""Method of proof: intervals around the prototypes of a recurrence."""

@@ -8,9 +8,9 @@ from lengthwise.certification.methods.around import AroundPrototypes
 
 @EVIDENCE.register("intervals")
 class IntervalEvidence(AroundPrototypes):
-    """Intervals around the prototypes that every step of the model maps into one another, and the margin in them.
+    """Intervals around the prototypes, which each step of the model maps into one another, and the logit margin.
 
-    `radius` is half the length of the longest interval.
+    `radius` is half the length of the longest interval. `logit_margin` is the smallest margin in the intervals.
     """
 
     requires = Requirement("transducer", {name: {} for name in ("gru", "lstm", "rnn", "wrapped")})

@@ -1,4 +1,4 @@
-"""Intervals around the classes of a machine that every step of a recurrent model maps into one another."""
+"""Intervals around the prototypes of a machine, which every step of a recurrent model maps into one another."""
 
 import math
 from collections.abc import Iterator
@@ -19,32 +19,35 @@ from lengthwise.models.base import RecurrentModel
 from lengthwise.ops.intervals import Intervals
 
 MAX_ROUNDS = 60
+"""The largest number of rounds of the search."""
 MAX_HALVINGS = 6
-"""How often the radius of classes is halved where their enclosures do not close."""
+"""The largest number of times that the radius of classes is halved if their intervals do not close."""
 MAX_NUMBERS = 1 << 22
-"""Numbers that the enclosures of a round may have, over all symbols: about 100 MB with what is computed from them."""
-FACTOR, MORE = 1.05, 1e-5
-"""By how much enclosures are made larger than they need be."""
-GROWTH_ROUNDS = 24
-SMALL = 1e-4
-"""The radius at which growth is measured: intervals so short that a step is nearly linear in them."""
+"""The largest number of intervals in a round, over all symbols: about 100 MB with the numbers computed from them."""
+RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
+"""Each new interval is wider than its bounds by this factor and this term, so that a further round can end in it."""
+NUM_GROWTH_ROUNDS = 24
+"""The number of rounds of power iteration that measure growth."""
+GROWTH_RADIUS = 1e-4
+"""The radius at which growth is measured: a step is nearly linear in such short intervals."""
 
 
 @torch.no_grad()
 def invariant_intervals(steps: Steps, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K Z"]) -> Intervals | None:
-    """Intervals around the prototypes of the classes such that every step maps them into one another, or None.
+    """Return intervals around the prototypes such that every step maps them into one another, or None.
 
-    The search starts with the prototypes as points. Each round bounds all steps of the table and takes for each class
-    intervals, a little longer than need be, that hold what leads to it, until all bounds lie within the intervals they
-    were computed from. By induction on the length every state that the float32 model computes then lies in the
-    intervals of its class, for every string.
+    The search starts with the prototypes as points. Each round bounds all steps of the table. If all bounds lie within
+    the intervals of their classes, the search ends. Otherwise each class gets slightly wider intervals that contain all
+    bounds on steps to it. By induction on the length, each state that the float32 model computes is in the intervals of
+    its class, for every string.
 
     Source: Cousot & Cousot, "Abstract interpretation" (POPL 1977), an inductive invariant in the domain of intervals.
-    Differs from the source: the invariant is guessed from rounds that are widened by a twentieth, and then verified.
+    Differs from the source: rounds that widen by a twentieth guess the invariant, which is then verified.
     """
     enclosures = Intervals.around(points)
     for _ in range(MAX_ROUNDS):
         images = [steps.after(enclosures, symbol) for symbol in range(table.shape[1])]
+        # The verified intervals are returned, not the images: they are what a checker maps once more.
         if all(_is_inside(image, enclosures[targets]) for image, targets in zip(images, table.T, strict=True)):
             return enclosures
         enclosures = _around(enclosures, table, images)
@@ -54,58 +57,61 @@ def invariant_intervals(steps: Steps, table: Int64[Tensor, "K V"], points: Float
 
 
 def _is_inside(image: Intervals, enclosures: Intervals) -> bool:
+    # Ends are compared, so this rounds nothing; ends that are NaN are never inside. `Intervals` moved the ends outwards
+    # for the rounding of the net before.
     return bool(((image.low >= enclosures.low) & (image.high <= enclosures.high)).all())
 
 
 def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Intervals]) -> Intervals:
-    """For each class intervals that hold all that leads to it; where nothing does they stay as they are."""
+    """Return, for each class, intervals that contain all steps to it; classes without such steps keep theirs."""
     low, high = torch.full_like(enclosures.low, torch.inf), torch.full_like(enclosures.high, -torch.inf)
     for image, targets in zip(images, table.T, strict=True):
         index = targets[:, None].expand_as(low)
         low.scatter_reduce_(0, index, image.low, "amin")
         high.scatter_reduce_(0, index, image.high, "amax")
-    reached = ~(low > high).any(1, keepdim=True)  # by bounds that are no numbers, too
-    center, radius = (low + high) / 2, FACTOR * (high - low) / 2 + MORE
+    reached = ~(low > high).any(1, keepdim=True)  # true for NaN, so that bounds which are NaN are kept and reject
+    center, radius = (low + high) / 2, RELATIVE_SLACK * (high - low) / 2 + ABSOLUTE_SLACK
     ends = ((center - radius, enclosures.low), (center + radius, enclosures.high))
     return Intervals(*(torch.where(reached, new, old) for new, old in ends))
 
 
 @torch.no_grad()
 def growth(steps: Steps, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K Z"]) -> float:
-    """By how much short intervals around prototypes grow in a step, in the long run; below 1 they shrink.
+    """Return the factor by which short intervals around prototypes grow in a step in the long run; below 1 they shrink.
 
-    The largest eigenvalue, by power iteration, of the map from the radii of all enclosures to those of enclosures of
-    what they are mapped to.
+    The factor is the largest eigenvalue, by power iteration, of the map from radii before a step to radii after it. It
+    is only part of a message, and proves nothing.
     """
     radius, factors = torch.ones_like(points), []
-    for _ in range(GROWTH_ROUNDS):
-        enclosures = Intervals(points - SMALL * radius, points + SMALL * radius)
+    for _ in range(NUM_GROWTH_ROUNDS):
+        enclosures = Intervals(points - GROWTH_RADIUS * radius, points + GROWTH_RADIUS * radius)
         largest = torch.zeros_like(points)
         for symbol, targets in enumerate(table.T):
-            image = steps.after(enclosures, symbol).radius / SMALL
+            image = steps.after(enclosures, symbol).radius / GROWTH_RADIUS
             largest.scatter_reduce_(0, targets[:, None].expand_as(image), image, "amax")
         factors.append(float(largest.max()))
         if not 0 < factors[-1] < float("inf"):
             return factors[-1]
         radius = largest / factors[-1]
-    return float(torch.tensor(factors[GROWTH_ROUNDS // 2 :]).log().mean().exp())
+    # The first half of the rounds depends on the radii at the start. The mean covers factors that alternate.
+    return float(torch.tensor(factors[NUM_GROWTH_ROUNDS // 2 :]).log().mean().exp())
 
 
 @PROVERS.register("intervals")
 class IntervalProver(Prover):
-    """Looks for intervals (`invariant_intervals`) around the prototypes, or around those of smaller classes."""
+    """A search for intervals (`invariant_intervals`) around the prototypes, or around prototypes of finer classes."""
 
     reader = "recurrent"
 
     @classmethod
     def reaches(cls, model: RecurrentModel) -> Level:
-        """Steps of the kinds in `STEPS` are bounded, others are not."""
+        """Return `proved` for the kinds of models in `STEPS`; the steps of other kinds have no bounds."""
         return "proved" if any(type(model) is steps.kind for steps in STEPS.values()) else "extracted"
 
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float
     ) -> Iterator[tuple[Extraction, float]]:
-        """The extraction and those of smaller classes."""
+        """Yield the extraction, then extractions with smaller classes."""
         return finer_extractions(reader, extraction, radius, MAX_HALVINGS)
 
     @torch.no_grad()
@@ -116,6 +122,7 @@ class IntervalProver(Prover):
         if (size := table.numel() * points.shape[1]) > MAX_NUMBERS:
             raise ValueError(f"extraction: expected at most {MAX_NUMBERS:,} intervals in a round, got {size:,}")
         enclosures = invariant_intervals(steps, table, points)
+        # The induction starts here: the first state must be in the intervals of the machine's start.
         if enclosures and not _is_inside(
             Intervals.around(model.initial_state(1).double()), enclosures[[machine.start]]
         ):
@@ -123,7 +130,7 @@ class IntervalProver(Prover):
         outputs = torch.tensor(machine.outputs)
         answered = outputs != IGNORE
         margin = steps.margin(enclosures[answered], outputs[answered]) if enclosures else -math.inf
-        if enclosures is None or not margin > 0:  # nor where it is no number
+        if enclosures is None or not margin > 0:  # a margin that is NaN also ends here
             ending = "hold states of different answers" if enclosures else "were not found"
             factor = growth(steps, table, points)
             grow = f"grow {factor:.3g}-fold a step" if math.isfinite(factor) else "have no bounds after a step"

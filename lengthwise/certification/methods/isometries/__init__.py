@@ -1,1 +1,1 @@
-"""Method of proof: a recurrence that preserves distances, up to a length."""
+"""Method of proof up to a length: a recurrence whose steps preserve distances."""

@@ -9,11 +9,11 @@ from lengthwise.certification.parts import Distance, PositiveCount
 
 @EVIDENCE.register("isometries")
 class IsometryEvidence(AroundPrototypes):
-    """How far states drift from their prototypes in a step, and up to which length they stay in balls of `radius`.
+    """The drift of states from their prototypes in a step, and the largest length at which they stay in their balls.
 
-    `logit_margin` is the margin at the prototypes. The balls around them are nearly the largest in which the answer
-    stays the same; the margin nearly vanishes at their edge. `drift` is the drift of the first step; later steps drift
-    no less.
+    The balls have radius `radius`, nearly the largest in which the answer stays the same. So the margin nearly vanishes
+    at their edge, and `logit_margin` is the margin at the prototypes. `drift` is the drift of the first step; later
+    steps drift at least as far.
     """
 
     requires = Requirement(
@@ -42,5 +42,6 @@ class IsometryEvidence(AroundPrototypes):
 
     def check_numbers(self, certificate: Certificate) -> None:
         super().check_numbers(certificate)
+        # Later steps drift at least as far as the first. The relative 1e-9 covers the rounding of this product.
         if self.drift * self.max_length > self.radius * (1 + 1e-9):
             raise ValueError("evidence: expected states that stay in their balls, got a longer drift; certify again")

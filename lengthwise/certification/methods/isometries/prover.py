@@ -1,4 +1,4 @@
-"""Up to which length the states of a recurrence that preserves distances stay close to the prototypes of a machine."""
+"""The largest length at which the states of a recurrence that preserves distances stay close to their prototypes."""
 
 import math
 from typing import NamedTuple
@@ -21,19 +21,26 @@ from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.ops.intervals import LARGEST, SMALLEST, ULPS, UNIT, Intervals
 
 MAX_LENGTH = 1 << 40
-HALVINGS = 60
-TO_SPARE = 0.05
-"""The share of the largest balls that their radius leaves free, and of the radius that drifts leave free.
+"""The largest length of a proof, in symbols."""
+NUM_BISECTIONS = 60
+"""The number of bisections of the radius of balls."""
+FREE_FRACTION = 0.05
+"""The fraction of the largest radius that the balls' radius leaves free, and the fraction of it that drifts leave free.
 
-The separate checker has bounds that are a little wider. In the largest balls themselves the logit margin is 0.
+The logit margin is 0 in the largest balls themselves, and the separate checker has bounds that are a little wider.
 """
 
 
 class Drift(NamedTuple):
-    """What moves states of norm `size` away from prototypes: `error` and `rounding` at every step, both times growth.
+    """The causes that move states of norm `size` away from their prototypes.
 
-    `error`: how far a step leads from a prototype to the next one, in real numbers; `rounding`: of a product, relative
-    to the norms of its factors; `growth`: by how much at most a step enlarges a distance.
+    `error`: the distance of a prototype's image, in real numbers, from the next prototype. `rounding`: the rounding of
+    a product, relative to the norms of its factors. `growth`: the largest factor by which a step enlarges a distance.
+
+    Example:
+        >>> drift = Drift(error=1e-6, rounding=1e-7, growth=1.0, size=1.0)
+        >>> [round(drift.after(length), 6) for length in (1, 1000)]
+        [1e-06, 0.0011]
     """
 
     error: float
@@ -42,14 +49,15 @@ class Drift(NamedTuple):
     size: float
 
     def after(self, length: int) -> float:
-        """How far a state can be from its prototype: e (g^n - 1) / (g - 1) + s g^n ((1 + r)^n - 1).
+        """Return the largest distance of a state from its prototype: e (g^n - 1) / (g - 1) + s g^n ((1 + r)^n - 1).
 
-        The first term is what n steps, each wrong by e, come to in real numbers. Of the second: if a product of m
-        factors is computed up to g^m ((1 + r)^(m-1) - 1), two of them are multiplied up to the same expression of both
-        numbers together, in whatever order that is, so that chunks of matrices may be multiplied first.
+        The first term is the sum of n steps in real numbers, each off by e. The second term is rounding. Suppose that
+        products of m factors have an error of at most g^m ((1 + r)^(m-1) - 1). Then the product of two such products
+        has the same bound for both numbers of factors together. So the bound holds in any order of multiplication, also
+        if chunks of matrices are multiplied first.
         """
         stretched = length * math.log(self.growth)
-        if stretched + length * math.log1p(self.rounding) > 700:
+        if stretched + length * math.log1p(self.rounding) > 700:  # float64 overflows at e^709
             return math.inf
         steps = length if self.growth == 1 else math.expm1(stretched) / (self.growth - 1)
         return self.error * steps + self.size * math.exp(stretched) * math.expm1(length * math.log1p(self.rounding))
@@ -57,15 +65,17 @@ class Drift(NamedTuple):
 
 @torch.no_grad()
 def transition_bounds(model: BlockLinearRNN) -> tuple[Float64[Tensor, "V N S S"], Float64[Tensor, "V N"]]:
-    """The blocks of all symbols' matrices in real numbers, and how far float32's can be from them (Frobenius)."""
+    """Return the blocks of all symbols' matrices in real numbers, and the float32 matrices' Frobenius distances."""
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
     width = layer.blocks[1]
     matrices = layer.transitions(model.embedding.weight.double())
-    # Twice: a norm of S squares and a quotient, half a unit each; then two products and a difference.
+    # A block is I - b k k^T with a normalized k. Each of the two k carries the rounding of a norm of S squares and of a
+    # quotient, half a unit for each operation. Then come two products and a difference.
     identity = torch.eye(width)
     subtracted = (identity - matrices).abs()
     units = (width + 8) / 2 + (2 * ULPS if layer.temperature else 0)
+    # Float32 computes the identity less a zero matrix without error.
     is_identity = ~subtracted.flatten(-2).any(-1)
     rounded = UNIT * torch.linalg.matrix_norm(units * subtracted + identity / 2)
     return matrices, torch.where(is_identity, 0.0, rounded)
@@ -73,16 +83,19 @@ def transition_bounds(model: BlockLinearRNN) -> tuple[Float64[Tensor, "V N S S"]
 
 @torch.no_grad()
 def drift_of(model: BlockLinearRNN, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K D"]) -> Drift:
-    """How far the model's states can drift from the prototypes of a machine's states."""
+    """Return the drift of the model's states from the prototypes of a machine's states."""
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
     matrices, rounded = (bounds[: table.shape[1]] for bounds in transition_bounds(model))
     width = layer.blocks[1]
+    # A float32 matrix is within `rounded` of the real one in Frobenius norm, so also in spectral norm.
     largest = torch.linalg.matrix_norm(matrices, ord=2) + rounded
     states = points.unflatten(-1, layer.blocks)
     images = torch.einsum("vnij,knj->kvni", matrices, states)
     missed = torch.linalg.vector_norm((images - states[table]).flatten(2), dim=-1)
     moved = torch.linalg.vector_norm(rounded * torch.linalg.vector_norm(states, dim=-1)[:, None], dim=-1)
+    # 1e-9 and SMALLEST cover the rounding of these float64 norms. In a product of two S x S blocks, each number is off
+    # by at most (S + 1) half units of the factors' absolute values, whose product has a norm of at most S |A| |B|.
     return Drift(
         error=float((missed + moved).max()) * (1 + 1e-9) + SMALLEST,
         rounding=width * (width + 1) * UNIT / 2,
@@ -92,7 +105,13 @@ def drift_of(model: BlockLinearRNN, table: Int64[Tensor, "K V"], points: Float64
 
 
 def longest(drift: Drift, radius: float) -> int:
-    """The largest length up to which states are within the radius."""
+    """Return the largest length up to which states stay within the radius, at most `MAX_LENGTH`.
+
+    Example:
+        >>> longest(Drift(error=0.001, rounding=0.0, growth=1.0, size=1.0), radius=0.1005)
+        100
+    """
+    # Bisection is valid, because drifts never fall with the length.
     low, high = 0, MAX_LENGTH
     while low < high:
         middle = (low + high + 1) // 2
@@ -102,7 +121,7 @@ def longest(drift: Drift, radius: float) -> int:
 
 @PROVERS.register("isometries")
 class IsometryProver(Prover):
-    """Finds balls that hold one answer each, and how many steps a state stays in them (`Drift`)."""
+    """A search for balls in which one answer leads, and for the number of steps for which states stay in them."""
 
     reader = "recurrent"
 
@@ -125,9 +144,9 @@ class IsometryProver(Prover):
             raise ValueError("extraction: its first prototype is not the model's first state; extract from this model")
         answered = outputs != IGNORE
         balls = Balls(model.readout, points[answered], outputs[answered])
-        radius = (1 - TO_SPARE) * balls.largest()
+        radius = (1 - FREE_FRACTION) * balls.largest()
         drift = drift_of(model, torch.tensor(machine.semiautomaton.table), points)
-        if not (length := longest(drift, (1 - TO_SPARE) * radius)):
+        if not (length := longest(drift, (1 - FREE_FRACTION) * radius)):
             raise Unproved(
                 f"its states drift {drift.after(1):.2g} a step from their prototypes, and balls of radius {radius:.2g} "
                 "hold several answers"
@@ -136,7 +155,7 @@ class IsometryProver(Prover):
         return IsometryEvidence(
             num_prototypes=len(points),
             radius=radius,
-            # At the largest radius a margin is what the bisection left; at the prototypes it is a property of the net.
+            # At the largest radius, the margin only measures the bisection. At the prototypes it measures the net.
             logit_margin=finite_or_none(balls.margin(0.0)),
             drift=drift.after(1),
             max_length=length,
@@ -144,7 +163,7 @@ class IsometryProver(Prover):
 
 
 class Balls:
-    """Balls around prototypes, each with its answer."""
+    """Balls around prototypes, each with the answer that must lead in it."""
 
     def __init__(self, readout: nn.Module, points: Float64[Tensor, "K D"], outputs: Int64[Tensor, " K"]) -> None:
         if not isinstance(readout, nn.Sequential):
@@ -154,27 +173,27 @@ class Balls:
         self.outputs = outputs
 
     def margin(self, radius: float) -> float:
-        """By how much the logit of each one's answer exceeds every other one in its whole ball, at least."""
+        """Return the smallest logit margin over all balls of this radius; the box around a ball contains it."""
         last = self.readout[-1]
         assert isinstance(last, nn.Linear)
         features = hidden_features(self.readout, Intervals.around(self.points, radius))
         return margin(last, features, self.outputs)
 
     def largest(self) -> float:
-        """A radius, close to the largest, at which the margin is positive; 0 if there is none."""
+        """Return nearly the largest radius at which the margin is positive; 0 if no radius has a positive margin."""
         low, high = 0.0, float(self.points.abs().max())
-        for _ in range(HALVINGS):
+        for _ in range(NUM_BISECTIONS):
             middle = (low + high) / 2
             low, high = (middle, high) if self.margin(middle) > 0 else (low, middle)
         return low
 
 
 def check_isometric(model: RecurrentModel) -> None:
-    """Reject a model other than those whose steps are bounded here.
+    """Reject a model whose steps have no bounds here.
 
     Raises:
-        ValueError: it is not a `BlockLinearRNN` of one layer of columns `"reflected"` without hidden units; it has
-            parts of its own, or numbers so small or large that float32 has no digits for them.
+        ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"reflected"` and without hidden
+            units. It has other parts, or numbers so small or so large that float32 lacks digits for them.
     """
     assert isinstance(model, BlockLinearRNN)
     if (model.config.columns, model.config.num_layers, model.config.hidden) != ("reflected", 1, 0):
@@ -192,6 +211,7 @@ def check_isometric(model: RecurrentModel) -> None:
     if names := [type(norm).__name__ for norm in model.norms if type(norm) is not nn.Identity]:
         raise ValueError(f"model: expected no norm in front of its layer, as configured, got a {names[0]}")
     directions = model.embedding.weight.unflatten(-1, (layer.blocks[0], -1))[..., :-1]
+    # The relative rounding of a norm holds only if its squares are normal numbers and their sum does not overflow.
     sizes = torch.cat([directions.norm(dim=-1).flatten(), layer.first_state.norm()[None]])
     if not bool(((sizes > 1e-6) & (sizes < LARGEST)).all()):
         raise ValueError("model: expected directions and a first state of norms between 1e-6 and 1e15, got others")

@@ -10,8 +10,8 @@ from lengthwise.certification.parts import PositiveCount
 class StateEvidence(Evidence):
     """All states of a recurrence whose columns are one-hot vectors, and all steps between them.
 
-    `slack`: how much closer two logits of a column could come before float32 gave another column.
-    `logit_margin`: by how much the logit of a state's answer leads (None: there is one answer only).
+    `slack`: the smallest change of a logit gap that may change a column in float32.
+    `logit_margin`: the smallest lead of a state's answer over other answers; None if the task has only one answer.
     """
 
     requires = Requirement("transducer", {"block-linear-rnn": {"columns": "stochastic", "num_layers": 1}})

@@ -1,4 +1,4 @@
-"""The states of a block-diagonal recurrence with one-hot columns, whatever float32 rounds."""
+"""Proof that a block-diagonal recurrence has one-hot states, whatever float32 rounds."""
 
 import math
 
@@ -22,7 +22,11 @@ from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.ops.intervals import ULPS
 
 NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
-"""A softmax gives exactly 0 to a logit that is so far below the largest one."""
+"""The gap below the largest logit from which a softmax gives exactly 0.
+
+exp(x) rounds to 0 below the logarithm of half the smallest number: -104.0 in float32, -745.2 in float64. The rest
+covers the error of the subtraction before it.
+"""
 
 UNCERTAIN_COLUMNS = "columns are not one-hot vectors, or rounding may decide which"
 
@@ -31,16 +35,17 @@ UNCERTAIN_COLUMNS = "columns are not one-hot vectors, or rounding may decide whi
 def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence:
     """Show that an extraction has all states of the model, its steps and its answers.
 
-    If every column of every symbol's A is a one-hot vector, to the last bit, and v = 0, then so are all blocks of all
-    states: a product with a matrix adds zeros to one number, exactly, in any order, and so does one of two matrices.
-    Where the largest logit of every column is ahead by more than rounding can change, the float32 model steps through
-    the states of the extraction, for every string of every length, as long as its table is that of these columns.
-    Outputs `IGNORE` are not needed; every other one has to be that of the largest logit, whatever is rounded.
+    Suppose that each column of each symbol's A is a one-hot vector, to the last bit, and v = 0. Then each block of each
+    state is a one-hot vector: a product with such a matrix adds zeros to one number, without error and in any order.
+    The same holds for products of two such matrices.
+
+    The columns are certain if the largest logit of each leads by more than rounding can change. If the extraction's
+    table agrees with these columns, the float32 model steps through the extraction's states, for every string of every
+    length. Each output must be the answer of the largest logit, whatever is rounded; outputs `IGNORE` are exempt.
 
     Raises:
-        Unproved: the columns are no one-hot vectors beyond rounding, or the extraction is not the model's.
-        ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has parts of its
-            own.
+        Unproved: rounding may change a column, or the extraction is not the model's.
+        ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has other parts.
 
     Example:
         >>> from lengthwise.automata import library
@@ -60,7 +65,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     if not temperature >= 0:
         raise Unproved(f"its temperature, {temperature}, is below 0")
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
-    if not all(slack > 0 for slack in slacks):  # not their minimum, which forgets one that is no number
+    if not all(slack > 0 for slack in slacks):  # each alone, because Python's `min` may drop a NaN
         raise Unproved(UNCERTAIN_COLUMNS)
     if not extraction.exact:
         raise Unproved("the model's states, enumerated, do not answer as the task does, or are too many")
@@ -84,7 +89,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
 
 @PROVERS.register("states")
 class StateProver(Prover):
-    """Shows that the enumerated states, steps and answers are the model's (`prove_states`)."""
+    """A proof that the enumerated states, steps and answers are the model's (`prove_states`)."""
 
     reader = "one-hot"
 
@@ -98,7 +103,7 @@ class StateProver(Prover):
 def _steps_agree(
     fine: Transducer, states: Int64[Tensor, "Q N"], maps: Int64[Tensor, "V N S"], first: Int64[Tensor, " N"]
 ) -> bool:
-    """Whether the machine starts in the first state, and each symbol leads from each state where the columns lead."""
+    """Return whether the machine has the model's first state, and the steps that the columns imply."""
     table = torch.tensor(fine.semiautomaton.table)
     agrees = [
         torch.equal(states[successors], columns.gather(1, states.T).T)
@@ -108,7 +113,8 @@ def _steps_agree(
 
 
 def _smallest_margin(logits: Affine, outputs: Int64[Tensor, " Q"]) -> float:
-    """By how much the logit of each state's output exceeds every other one, at least; outputs `IGNORE` do not count."""
+    """Return the smallest lead of a state's output over other answers; states with output `IGNORE` are skipped."""
+    # The two radii contain what float32 rounds in the two logits, so the answer's low end meets the others' high ends.
     needed: Bool[Tensor, " Q"] = outputs != IGNORE
     outputs = outputs[needed, None]
     low = (logits.center - logits.radius)[needed].gather(-1, outputs)
@@ -117,21 +123,22 @@ def _smallest_margin(logits: Affine, outputs: Int64[Tensor, " Q"]) -> float:
 
 
 def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
-    """The logits of columns, each along the last axis, with no slope."""
+    """Return the logits of columns, each along the last axis, without slopes."""
     center, radius = (part.unflatten(-1, (*blocks, -1)).mT for part in (logits.center, logits.radius))
     return Affine(center, torch.zeros(*center.shape, 0), radius)
 
 
 def _slack(logits: Affine, temperature: float, never_seen: float) -> float:
-    """How much closer other logits could come to the largest one before a softmax gave no one-hot vector."""
-    if not temperature:
+    """Return how much closer other logits may come to the largest before the column is not certainly one-hot."""
+    if not temperature:  # then the column is an argmax, which needs only a lead
         return float(_lead(logits).min())
+    # The largest logit gets exp(0) = 1 and the others 0, so their sum and the quotient are 1 without error.
     scaled = logits.scaled(torch.tensor(1 / temperature, dtype=torch.float64))
     return temperature * (float(_lead(scaled).min()) - never_seen)
 
 
 def _lead(values: Affine) -> Float64[Tensor, "*M"]:
-    """By how much the largest number along the last axis exceeds the others, at least; infinite if alone."""
+    """Return the smallest lead of the largest number along the last axis; infinite if the axis has length 1."""
     largest = values.center.argmax(-1, keepdim=True)
     low = (values.center - values.radius).gather(-1, largest)
     lead: Tensor = (low - (values.center + values.radius).scatter(-1, largest, -torch.inf)).amin(-1)
@@ -139,8 +146,8 @@ def _lead(values: Affine) -> Float64[Tensor, "*M"]:
 
 
 def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
-    """The layer of a model whose states can be one-hot vectors, if nothing in it is foreign."""
-    # A subclass may compute something else than what is bounded here.
+    """Return the layer of a model whose states can be one-hot vectors; raise a ValueError for other models."""
+    # Exact types, because a subclass may compute another formula.
     if type(model) is not BlockLinearRNN:
         raise ValueError(f"model: states are enumerated of a BlockLinearRNN only, got a {type(model).__name__}")
     if model.config.columns != "stochastic" or model.config.num_layers != 1:
@@ -159,13 +166,13 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
 
 
 def _answers(readout: nn.Module, states: Affine) -> Affine:
-    """What is read from one-hot states."""
+    """Return bounds on the logits of one-hot states."""
     if isinstance(readout, nn.Sequential):
         return _through(readout, states)
     if not isinstance(readout, MixtureReadout):
         raise ValueError(f"model: bounds are known for its usual read-out, got a {type(readout).__name__}")
-    # One number of a one-hot state is 1, so that its sum is one probability, exactly. Its logarithm is wrong by what
-    # the probability is wrong by in relation to its size: a few units of the logit's distance to the largest one.
+    # One number of a one-hot state is 1, so the mixture is one probability, without error. The error of its logarithm
+    # is the relative error of the probability: a few units of the distance between its logit and the largest one.
     logits = states.center @ readout.weight.double()
     (exact,) = exact_points(logits.log_softmax(-1).clamp(min=math.log(MIN_PROBABILITY))[None])
     size = 1 + logits.amax(-1, keepdim=True) - logits.amin(-1, keepdim=True) + math.log(logits.shape[-1])
@@ -173,7 +180,7 @@ def _answers(readout: nn.Module, states: Affine) -> Affine:
 
 
 def _through(parts: nn.Sequential, values: Affine) -> Affine:
-    """What a chain of norms, linear maps and ReLUs makes of values."""
+    """Return bounds on the result of a chain of norms, linear maps and ReLUs."""
     for part in parts:
         if isinstance(part, nn.Linear):
             values = values.linear(part.weight, part.bias)

@@ -1,4 +1,4 @@
-"""Evidence of a rule over the grid of two strings whose classes are a net's messages."""
+"""Evidence of a rule over the grid of two strings: the rule's classes are a net's messages."""
 
 from typing import Literal
 
@@ -10,10 +10,9 @@ from lengthwise.certification.parts import Distance, PositiveCount
 
 @EVIDENCE.register("rules")
 class RuleEvidence(Evidence):
-    """All cells of a net at temperature 0, for every class from above and from the left and any two letters.
+    """All cells of a net at temperature 0, for each class from above, each class from the left, and each two letters.
 
-    `slack`: by how much the logit of each class that a cell or a border gives leads, at least (None: there is
-    one class only).
+    `slack`: the smallest lead of the logit of a class that a cell or a border gives; None if there is only one class.
     """
 
     requires = Requirement("grid", {"grid-recurrence": {"messages": "categorical"}})

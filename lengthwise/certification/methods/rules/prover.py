@@ -1,9 +1,9 @@
-"""Proofs that a grid recurrence is the rule that was read off it.
+"""Proofs that a grid recurrence computes the rule that was extracted from it.
 
-At temperature 0 the net takes, for each cell and border, the class with the largest logit, and then looks classes up
-and adds integers: no number is rounded but the numbers of classes and of a row, to integers, once. So it is enough that
-logits are parameters, each compared with others and never computed, and that the largest one leads: which of equal
-ones is taken is not the same on every machine.
+At temperature 0, the net takes the class with the largest logit for each cell and border. Then it looks up classes and
+adds integers. The only rounding makes integers of the numbers of classes and rows, once. The logits are parameters:
+they are compared, but never computed. So the proof only needs the largest logit of each class to lead. If two were
+equal, different machines could choose different classes.
 
 Source: ours.
 """
@@ -28,7 +28,7 @@ from lengthwise.models.grid_recurrence import GridRecurrence
 
 @PROVERS.register("rules")
 class RuleProver(Prover):
-    """Shows that the net's classes are certain, and that the machine has all of them."""
+    """A proof that the net's classes are certain, and that the machine has all of them."""
 
     reader = "grid"
 
@@ -46,13 +46,13 @@ class RuleProver(Prover):
             _lead(cell.top),
             _lead(cell.left),
         )
-        if not all(slack > 0 for slack in slacks):  # not their minimum, which forgets one that is no number
+        if not all(slack > 0 for slack in slacks):  # each alone, because Python's `min` may drop a NaN
             raise Unproved("two logits of a class are equal, so that another machine may take the other one")
         return RuleEvidence(num_cells=machine.num_cells, slack=finite_or_none(min(slacks)))
 
 
 def _checked_cell(model: Any) -> CategoricalCell:
-    """The cell of a model in which nothing is foreign: a subclass may compute something else than what is read."""
+    """Return the cell of a model with exactly the known parts: a subclass may compute another formula."""
     if type(model) is not GridRecurrence or type(model.cell) is not CategoricalCell:
         raise ValueError(f"model: rules are proved of a GridRecurrence with categorical messages, got {type(model)}")
     if type(model.readout) is not NumberReadout or set(map(type, model.children())) != {CategoricalCell, NumberReadout}:
@@ -70,8 +70,9 @@ def _is_same(one: GridMachine, other: GridMachine) -> bool:
 
 
 def _lead(logits: Float[Tensor, "*N K"]) -> float:
-    """By how much the largest logit along the last axis exceeds the others, at least; infinite if alone."""
+    """Return the smallest lead of the largest logit along the last axis; infinite if there is nothing to lead over."""
     if logits.shape[-1] == 1 or not logits.numel():
         return math.inf
+    # The difference is float64, but its sign is exact: it is 0 only for equal logits, and NaN is never above 0.
     largest, second = logits.double().topk(2).values.unbind(-1)
     return float((largest - second).min())
