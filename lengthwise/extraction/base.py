@@ -1,4 +1,4 @@
-"""What a reader does: it reads a finite machine off one kind of model, and claims nothing."""
+"""The contract of a reader: it extracts a finite machine from one kind of model, without any claim about the model."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -16,24 +16,34 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.registry import Registry
 
 RELATIVE_RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
-"""Radii of classes that are tried, from the largest, in units of the mean norm of a state."""
+"""The radii of classes that are tried, the largest first, in units of the mean norm of a state."""
 
 Machine = TreeMachine | Transducer | GridMachine
-"""What can be read off a model."""
+"""A machine that a reader can extract."""
 
 
 class Extraction(NamedTuple):
-    """A machine, and how it lies in the model's states.
+    """A machine, and the prototypes of its classes among the model's states.
 
-    `prototypes` has states of the model: first the given ones, which no other state joins (of a tree the leaves, pad
-    and then symbols; of a recurrent model the first state), then those that were computed from them. `fine` is the
-    machine whose classes they are. Prototypes that no context and no answer tells apart are one class of `machine`:
-    prototype k stands for class ``classes[k]``, or for none (-1) where no string shows it.
+    `prototypes` are states of the model. The first `num_given` are given, and no other state joins their classes: the
+    leaves of a tree (pad, then symbols), or the first state of a recurrent model. The others were computed from these.
+    `fine` is the machine with one class for each prototype. `machine` is its reduction, in which prototypes that no
+    context and no answer distinguishes are one class. Prototype k has class ``classes[k]`` of `machine`, or -1 if no
+    string leads to it.
 
-    `radius` is the largest distance of any state that was computed from prototypes to the prototype of its class, `gap`
-    the smallest distance between two computed prototypes of different classes. `num_levels` is the level, of a
-    recurrent model the number of symbols, after which nothing new appeared. `exact`: prototypes are all states that the
-    model can be in, to the last bit.
+    `radius` is the largest distance between a computed state and the prototype of its class. `gap` is the smallest
+    distance between two computed prototypes of different classes. `num_levels` is the level after which nothing new
+    appeared; for a recurrent model, it is a number of symbols. `exact` means that the prototypes are all states of the
+    model, to the last bit.
+
+    Example: a net that counts b modulo 2, with states of 5 numbers.
+        >>> from lengthwise import construct, make_task
+        >>> task = make_task("parity")
+        >>> extraction = reader_of(construct("rnn", task).model, task.symbols).extract(0.5)
+        >>> extraction.prototypes.shape, extraction.fine.num_states, extraction.machine.num_states
+        (torch.Size([5, 5]), 5, 2)
+        >>> extraction.classes.tolist()  # prototypes 2 and 3: an odd number of b
+        [0, 0, 1, 1, 0]
     """
 
     machine: Machine
@@ -49,9 +59,13 @@ class Extraction(NamedTuple):
     def classes_of(
         self, model: SequenceModel, states: Float[Tensor, "N D"]
     ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
-        """The class of each computed state: that of the nearest prototype which gives the same answer; its distance."""
+        """Return the class of each computed state, and the state's distance from the prototype of this class.
+
+        The class is the one of the nearest prototype that gives the same answer as the state; -1 without such a
+        prototype.
+        """
         nearest, distances = nearest_prototypes(model, states, self.prototypes[self.num_given :])
-        classes = torch.from_numpy(np.append(self.classes[self.num_given :], -1))  # -1: no prototype gives the answer
+        classes = torch.from_numpy(np.append(self.classes[self.num_given :], -1))
         return classes[nearest], distances
 
 
@@ -62,7 +76,7 @@ def extraction_of(
     classes: Int64[np.ndarray, " K"],
     num_levels: int,
 ) -> Extraction:
-    """The extraction of these prototypes: `fine` is their machine, and in the smaller `machine` they have `classes`."""
+    """Return the extraction of these prototypes: `fine` is their machine, and `classes` are theirs in `machine`."""
     gap = prototypes.gap(classes)
     return Extraction(
         machine, fine, classes, prototypes.states, prototypes.num_given, prototypes.max_distance, gap, num_levels
@@ -70,10 +84,14 @@ def extraction_of(
 
 
 class TraceCount(NamedTuple):
-    """States of a model along strings: how many, and how many have another class than the machine says.
+    """Counts of a model's states along strings, and of the states that are not in the class that the machine names.
 
-    `max_distance` is the largest distance of a state to the prototype of its class; a state that gives an answer which
-    no prototype gives, or that is not finite, counts as a disagreement.
+    `max_distance` is the largest distance of a state from the prototype of its class. A state counts as a disagreement
+    if it is not finite, or if no prototype gives its answer.
+
+    Example:
+        >>> TraceCount(1, 40, 0, 0.25) + TraceCount(2, 80, 1, 0.5)
+        TraceCount(num_strings=3, num_nodes=120, num_disagreements=1, max_distance=0.5)
     """
 
     num_strings: int
@@ -97,10 +115,10 @@ class Traces(ABC):
 
     @abstractmethod
     def compare(self, extraction: Extraction) -> TraceCount:
-        """Compare the classes of all states with those that the extracted machine gives them."""
+        """Compare the classes of all states with the classes that the extracted machine names for them."""
 
     def answers(self) -> Int64[Tensor, " B"] | None:
-        """The model's final answers, where the traces give them faster than the model; else None."""
+        """Return the model's final answers if the traces contain them, which is faster than the model; else None."""
         return None
 
 
@@ -108,11 +126,11 @@ Kind = TypeVar("Kind")
 
 
 class Reader(ABC, Generic[Kind]):
-    """How a finite machine is read off one kind of model: registered in a file of its own, made for one model.
+    """A way to extract a finite machine from one kind of model: registered in its own file, made for one model.
 
-    `radii` are tried in turn: `extract` closes the model's states into classes of a radius, without looking at any
-    task, and `traces` shows whether the model follows the machine along strings. Provers (`certification.methods`) name
-    the reader whose extractions they prove.
+    The `radii` are tried in turn. `extract` closes the model's states into classes of a radius, without access to the
+    task. `traces` shows whether the model follows the machine along strings. Provers (`certification.methods`) name the
+    reader whose extractions they prove.
     """
 
     name: ClassVar[str]
@@ -124,13 +142,13 @@ class Reader(ABC, Generic[Kind]):
     @staticmethod
     @abstractmethod
     def reads(model: SequenceModel) -> bool:
-        """Whether the model is of this kind."""
+        """Return whether the model is of this kind."""
 
     @abstractmethod
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
-        """Return the radii of classes to try, from the largest, for a model whose states along some strings are seen.
+        """Return the radii of classes to try, the largest first, in view of the states along some strings.
 
-        Radius 0, if exact states can be enumerated, comes before all others.
+        A reader that can enumerate exact states puts radius 0 before all others.
         """
 
     @abstractmethod
@@ -138,15 +156,15 @@ class Reader(ABC, Generic[Kind]):
         """Close the model's states into classes.
 
         Raises:
-            ValueError: they do not close (`NotFinite`), or cannot be closed.
+            ValueError: the states do not close (`NotFinite`), or the reader cannot close this model's states.
         """
 
     @abstractmethod
     def traces(self, strings: Int64[Tensor, "B T"]) -> Traces:
-        """The model's states along these strings."""
+        """Return the model's states along these strings."""
 
     def power_traces(self) -> Traces | None:
-        """The states along powers of words, far longer than any string that is drawn, where the model shows them."""
+        """Return the states along powers of words, far longer than drawn strings; None if the model lacks them."""
         return None
 
 
@@ -157,10 +175,10 @@ READERS: Registry[type[Reader[Any]]] = Registry(
 
 
 def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | None:
-    """The reader of the model's kind: of several the one that is derived from the others; None where none reads it.
+    """Return the reader that supports the model, or None; among several, return the one derived from all others.
 
     Raises:
-        ValueError: several readers that are not derived from one another read the model.
+        ValueError: several readers support the model, and none of them is derived from all others.
     """
     fitting = [reader for reader in READERS.values() if reader.reads(model)]
     if not fitting:
@@ -175,6 +193,11 @@ def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | N
 
 
 def radii_of(states: Float[Tensor, "N D"]) -> list[float]:
-    """The radii of classes that are worth a try where states are like these, from the largest."""
+    """Return the radii of classes to try for states such as these, the largest first.
+
+    Example:
+        >>> radii_of(torch.tensor([[3.0, 4.0]]))[:3]
+        [2.5, 1.25, 0.625]
+    """
     norm = float(states.norm(dim=1).mean())
     return [ratio * norm for ratio in RELATIVE_RADII]

@@ -1,4 +1,4 @@
-"""Angluin's L* with a model as its teacher, for comparison with machines read off the model's states."""
+"""Angluin's L* with a model as its teacher, for comparison with machines that are extracted from states."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,12 +23,12 @@ def learn_by_queries(
     max_rounds: int = 50,
     seed: int = 0,
 ) -> Transducer:
-    """The transducer that L* learns from a model's answers, looking at no state.
+    """Return the transducer that L* learns from a model's answers, without access to the model's states.
 
-    Membership queries are answered by the model. An equivalence query compares the answers to all prefixes of random
-    strings, uniform over the symbols, the same in every round; so, unlike with `certify`, a machine that comes out
-    agrees with the model on a sample only. The empty string is not supervised; of machines that answer all others
-    alike the smallest is returned.
+    The model answers membership queries. An equivalence query compares the answers to all prefixes of random strings,
+    uniform over the symbols, with the same strings in every round. So the machine agrees with the model only on a
+    sample, unlike a machine of `certify`. The empty string is not supervised. Among the machines with the same answers
+    to all other strings, the smallest is returned.
 
     Raises:
         ValueError: AALpy is not installed, a logit is not finite, or no machine agrees after `max_rounds` rounds.
@@ -66,7 +66,11 @@ def _learn(
     wrong_prefix: Callable[[Transducer], tuple[int, ...] | None],
     max_rounds: int,
 ) -> Transducer:
-    """Run L* on the answers to all prefixes of a word and, for a hypothesis, a word on which it is wrong, if any."""
+    """Run L* and return its machine.
+
+    `answers_to` returns the answers to all prefixes of a word. `wrong_prefix` returns a word on which a hypothesis is
+    wrong, or None.
+    """
     try:
         from aalpy.base import SUL, Oracle
         from aalpy.learning_algs import run_Lstar
@@ -100,7 +104,7 @@ def _learn(
 
 
 def _transducer(moore: Any, symbols: tuple[str, ...]) -> Transducer:
-    """AALpy's machine as ours."""
+    """Return AALpy's Moore machine as a transducer."""
     number = {state.state_id: index for index, state in enumerate(moore.states)}
     table = [[number[state.transitions[v].state_id] for v in range(len(symbols))] for state in moore.states]
     outputs = np.array([state.output for state in moore.states])

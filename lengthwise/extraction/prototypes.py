@@ -1,4 +1,4 @@
-"""States that stand for classes of states."""
+"""Prototypes: states of a model that represent classes of states."""
 
 import math
 
@@ -13,11 +13,14 @@ from lengthwise.ops.answers import answers_of
 
 
 class NotFinite(ValueError):
-    """The states did not close within the budget."""
+    """The states did not close into classes within the limits."""
 
 
 class Prototypes:
-    """States that stand for classes; a state that is within no radius of them founds a class of its own."""
+    """A growing set of states that represent classes; a state outside the radius of all of them founds a class.
+
+    `given` states are classes that no other state joins.
+    """
 
     def __init__(self, model: SequenceModel, given: Float[Tensor, "G D"], *, radius: float, maximum: int) -> None:
         _check_finite(given)
@@ -31,7 +34,7 @@ class Prototypes:
         self._max = maximum
 
     def join(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
-        """The class of each state: the nearest within the radius that gives the same answer, or else a new one.
+        """Return the class of each state: the nearest prototype within the radius with the same answer, or a new one.
 
         Raises:
             NotFinite: there are more classes than allowed, or a state or one of its logits is not finite.
@@ -42,6 +45,7 @@ class Prototypes:
             raise NotFinite("model: a logit of a state is not finite")
         nearest, distances = nearest_prototypes(self.model, states, self.states[self.num_given :])
         classes = torch.where(distances <= self._radius, nearest + self.num_given, -1)
+        # A founder changes which states are still without a class, so founders come one by one, in a fixed order.
         while bool((classes < 0).any()):
             founder = int((classes < 0).int().argmax())
             if len(self.states) - self.num_given == self._max:
@@ -56,13 +60,13 @@ class Prototypes:
 
     @property
     def outputs(self) -> Int64[np.ndarray, " K"]:
-        """The answer that each prototype gives; `IGNORE` for a given one whose logits are not finite."""
+        """Return the answer of each prototype; `IGNORE` for a given prototype whose logits are not finite."""
         answers = answers_of(self.model.readout(self.states))
         outputs: np.ndarray = torch.where(answers < 0, IGNORE, answers).numpy()
         return outputs
 
     def gap(self, classes: Int64[np.ndarray, " K"]) -> float:
-        """The smallest distance between two computed prototypes of different classes, infinite where there are none."""
+        """Return the smallest distance between computed prototypes of two classes; infinite without such a pair."""
         computed, their_classes = self.states[self.num_given :], torch.from_numpy(classes[self.num_given :])
         exact = "donot_use_mm_for_euclid_dist"  # the other mode is off by thousandths
         distances = torch.cdist(computed, computed, compute_mode=exact)
@@ -72,13 +76,13 @@ class Prototypes:
 
 def _check_finite(states: Float[Tensor, "N D"]) -> None:
     if not bool(states.isfinite().all()):
-        raise NotFinite("model: a state is infinite or no number")
+        raise NotFinite("model: a state is infinite or NaN")
 
 
 def nearest_prototypes_by_definition(
     model: SequenceModel, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
 ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
-    """As `nearest_prototypes`, by the distance of every state from every prototype."""
+    """Return the result of `nearest_prototypes`, from the distances of all states from all prototypes."""
     answers, their_answers = (answers_of(model.readout(points)) for points in (states, prototypes))
     distances = (states[:, None] - prototypes).norm(dim=2)
     distances[(answers[:, None] != their_answers) | ~distances.isfinite()] = torch.inf
@@ -89,16 +93,18 @@ def nearest_prototypes_by_definition(
 def nearest_prototypes(
     model: SequenceModel, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
 ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
-    """The index of the nearest prototype that gives the same answer as the state, and its distance.
+    """Return the index and the distance of the nearest prototype that gives the same answer as each state.
 
-    Where no prototype does, or the state or one of its logits is not finite: the number of prototypes, at a distance
-    that is not finite. Of two that are about equally near either may be given; its distance is computed from
-    differences, so that it is exact but for rounding.
+    The index is the number of prototypes, and the distance is not finite, in two cases: no prototype gives the state's
+    answer, or the state or one of its logits is not finite. If two prototypes are about equally near, either may be
+    returned. The distance is computed from differences, so only rounding changes it.
     """
     answers, their_answers = (answers_of(model.readout(points)) for points in (states, prototypes))
-    with_none = torch.cat([prototypes, prototypes.new_zeros(1, prototypes.shape[1])])  # which gives no state's answer
+    # The extra row stands for "no prototype": its answer -1 is never a state's.
+    with_none = torch.cat([prototypes, prototypes.new_zeros(1, prototypes.shape[1])])
     is_other = answers[:, None] != torch.cat([their_answers, their_answers.new_full((1,), -1)])
-    # (|x - p|^2 - |x|^2) / 2 = |p|^2 / 2 - x p: of a state, these have the order of its distances.
+    # (|x - p|^2 - |x|^2) / 2 = |p|^2 / 2 - x p: for one state, these numbers have the order of the distances. They need
+    # one matrix product, where differences would need an array of all pairs and all numbers.
     order = torch.addmm(with_none.square().sum(1) / 2, states, with_none.mT, alpha=-1)
     nearest = order.masked_fill_(is_other | (answers < 0)[:, None], torch.inf).min(1)
     # index_select copies rows several times as fast as an index in brackets.
@@ -108,5 +114,5 @@ def nearest_prototypes(
 
 
 def largest_finite(distances: Float[Tensor, " N"]) -> float:
-    """The largest of these distances that is finite, at least 0."""
+    """Return the largest finite distance; 0 without one."""
     return max(0.0, float(distances.where(distances.isfinite(), 0.0).max()))

@@ -1,4 +1,4 @@
-"""The finite machine inside a recurrent model: its states, closed symbol by symbol, and compared along strings."""
+"""The finite machine of a recurrent model: its states, closed symbol by symbol, and compared along strings."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,19 +14,20 @@ from lengthwise.extraction.prototypes import Prototypes, largest_finite
 from lengthwise.models.base import RecurrentModel
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 26
-"""Strings are read in chunks whose states, at the positions that a model gives at a time, have no more numbers."""
+"""The largest number of elements of the states that a chunk of strings has at once."""
 
 MAX_STATES_PER_CHUNK = 1 << 14
+"""The largest number of states that are stepped, or whose classes are looked up, at once."""
 
 
 @torch.no_grad()
 def extract_recurrent(
     model: RecurrentModel, symbols: tuple[str, ...], *, radius: float, max_classes: int = 500
 ) -> Extraction:
-    """Close a recurrent model's states into classes, without looking at the task, as `extract_tree` does for trees.
+    """Close a recurrent model's states into classes, without access to the task, as `extract_tree` does for trees.
 
-    From the first state on, every class is followed by every symbol, from the state of its prototype. The first state
-    is a class of its own.
+    The search starts at the first state, which is a class that no other state joins. From the prototype of each class,
+    the model steps with each symbol. The state after the step joins a class or founds one.
 
     Raises:
         NotFinite: more than `max_classes` classes are founded.
@@ -49,7 +50,10 @@ def extract_recurrent(
 
 
 def states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
-    """The state of the smaller of two machines that answer alike in which each state of the larger is reached."""
+    """Return, for each state of the larger machine `fine`, the state of `machine` to which the same strings lead.
+
+    Both machines give the same answers. States that no string leads to have -1.
+    """
     states = np.full(fine.num_states, -1)
     states[fine.start] = machine.start
     order = [fine.start]
@@ -65,7 +69,7 @@ def states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
 
 @torch.no_grad()
 def all_states(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-    """The states at all positions of strings, in one tensor."""
+    """Return the states at all positions of strings in one tensor."""
     first, length = model.initial_state(len(strings)), strings.shape[1]
     states, start = first.new_empty(len(strings), length, first.shape[1]), 0
     for part in model.states(strings):
@@ -81,10 +85,10 @@ def compare_recurrent_traces(
     strings: Int64[Tensor, "B T"],
     states_read: Float[Tensor, "B T D"] | None = None,
 ) -> TraceCount:
-    """Read strings by the model and by the extracted machine side by side, and compare the classes of all states.
+    """Run the model and the extracted machine on the same strings, and compare the classes of all states.
 
-    The states are those that the model computes for a whole string, which may be rounded otherwise than those of steps;
-    `states_read` has them where they were computed before.
+    The model reads whole strings, because these states may round differently than the states of single steps.
+    `states_read` contains these states if they were computed before.
     """
     count = TraceCount(len(strings), 0, 0, 0.0)
     for states, expected in paired_states(model, extraction.machine, strings, states_read):
@@ -100,13 +104,13 @@ def paired_states(
     strings: Int64[Tensor, "B T"],
     states_read: Float[Tensor, "B T D"] | None = None,
 ) -> Iterator[tuple[Float[Tensor, "N D"], Int64[Tensor, " N"]]]:
-    """The states of a model at all positions of all strings, chunk by chunk, each with a machine's."""
+    """Yield the states of a model at all positions of all strings, in chunks, with the machine's state for each."""
     assert isinstance(machine, Transducer)
     machine_states = torch.from_numpy(machine.semiautomaton.run(strings.numpy(), machine.start))
     if states_read is not None:
         yield from _paired([states_read], machine_states)
         return
-    first = next(iter(model.states(strings[:1])))  # at as many positions as the model gives at a time
+    first = next(iter(model.states(strings[:1])))  # the model decides how many positions it returns at once
     num_strings = max(1, MAX_ELEMENTS_PER_CHUNK // first.numel())
     for chunk, their_states in zip(strings.split(num_strings), machine_states.split(num_strings), strict=True):
         yield from _paired(model.states(chunk), their_states)
@@ -115,7 +119,7 @@ def paired_states(
 def _paired(
     parts: Iterable[Float[Tensor, "B _ D"]], machine_states: Int64[Tensor, "B T"]
 ) -> Iterator[tuple[Float[Tensor, "N D"], Int64[Tensor, " N"]]]:
-    """States at some positions at a time, each with a machine's."""
+    """Yield the states of parts of strings, with the machine's state for each."""
     start = 0
     for states in parts:
         expected = machine_states[:, start : start + states.shape[1]].flatten()

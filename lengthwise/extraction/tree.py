@@ -15,17 +15,19 @@ from lengthwise.ops.tree import Tree
 from lengthwise.ops.tree_attention import merge_by_parts
 
 MAX_MERGES_PER_CHUNK = 8192
+"""The largest number of windows that are merged at once."""
+
 MAX_WINDOWS = 2_000_000
 """The largest number of windows of one level that are merged."""
 
 
 def is_traceable(tree: Tree) -> bool:
-    """Whether a node is the value of one layer on its parts alone, pads among them, and of C parts at every level."""
+    """Return whether each node is a single layer's value on its C parts alone, at every level; pads are also parts."""
     return len(tree.layers) == 1 and tree.pad_rule == "merged" and not tree.lower_chunk_sizes
 
 
 def check_tree(tree: Tree) -> None:
-    """Reject trees that apply more than one layer a level, or whose pads or chunk sizes differ from level to level."""
+    """Reject trees with more than one layer per level, and trees whose pads or chunk sizes differ between levels."""
     if tree.lower_chunk_sizes:
         raise ValueError(
             "model: expected a tree of one chunk size, whose merges are one table, got chunks of "
@@ -35,27 +37,45 @@ def check_tree(tree: Tree) -> None:
     if not is_traceable(tree):
         raise ValueError(
             f"model: expected a tree of thickness 1 whose pads are merged, got thickness {len(tree.layers)} and "
-            f"{tree.pad_rule} pads; take variant merge or paper"
+            f"{tree.pad_rule} pads; use variant merge or paper"
         )
 
 
 @torch.no_grad()
 def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, max_classes: int = 500) -> Extraction:
-    """Close the model's states into classes, without looking at the task.
+    """Close the model's states into classes, without access to the task.
 
-    Level by level from the leaves, all windows that a string can show are merged, each part given by the prototype of
-    its class: windows of symbols, windows that begin with pads, and the window of pads. A state joins the class of the
-    nearest prototype within `radius` that gives the same answer; where there is none it founds a class and is its
-    prototype. When a level has the classes of an earlier one, nothing new can follow. Leaves are classes of their own.
+    Levels are closed in turn, from the leaves up. At each level, all windows that strings can contain are merged, with
+    the prototypes of the parts' classes: windows of symbols, windows that begin with pads, and the window of pads. A
+    merged state joins the class of the nearest prototype within `radius` that gives the same answer. Otherwise it
+    founds a class and is its prototype. Once a level has the classes of an earlier level, nothing new can follow. Each
+    leaf is a class that no other state joins.
+
+    Example: the tree over the string ababa, in chunks of 2. Pads (.) fill the front of each level:
+
+        level 1: (. a) (b a) (b a)
+        level 2: (.. .a) (ba ba)
+        level 3: (...a baba), the root, whose class answers the string
+
+        >>> from lengthwise import construct, make_task
+        >>> model = construct("regular-gpt", make_task("parity")).model
+        >>> machine = extract_tree(model, ("a", "b"), radius=0.5).machine
+        >>> machine.leaves.tolist()  # the classes of the pad, of a and of b: an even or an odd number of b
+        [0, 0, 1]
+        >>> machine.table.tolist()  # the class of two merged parts
+        [[0, 1], [1, 0]]
+        >>> [int(machine.outputs[k]) for k in machine.final_classes(np.array([[0, 1, 0, 1, 0], [1, 1, 1, 1, 1]]))]
+        [0, 1]
 
     Source: Omlin & Giles, "Extraction of rules from discrete-time recurrent neural networks" (1996), who close
         quantized states of recurrent nets in this way.
     Differs from the source: states are merged level by level, and classes are balls around states, not cells of a grid.
 
     Raises:
-        NotFinite: more than `max_classes` classes are founded, a level has more than 2,000,000 windows of them, or
-            their table more than 20,000,000 entries.
-        ValueError: the model is not a tree of one layer a level (thickness 1) and one chunk size whose pads are merged.
+        NotFinite: more than `max_classes` classes are founded, a level has more than 2,000,000 windows, or the table
+            has more than 20,000,000 entries.
+        ValueError: the model's tree has more than one layer per level (thickness above 1), several chunk sizes, or
+            pads that are not merged.
     """
     check_tree(tree := model.tree)
     windows = _Windows(model, Prototypes(model, tree.leaves, radius=radius, maximum=max_classes))
@@ -63,13 +83,15 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
     mixed: list[int] = []
     seen: set[tuple[int, ...]] = set()
     num_levels = 0
+    # The classes of one level decide all later levels, so a level that occurred before closes the search. -1 separates
+    # the two lists.
     while (known := (pad, -1, *mixed, -1, *full)) not in seen:
         seen.add(known)
         num_levels += 1
         if count_windows(len(mixed), len(full), tree.chunk_size) > MAX_WINDOWS:
             raise NotFinite(f"model: a level has more than {MAX_WINDOWS:,} windows of classes of radius {radius:.3g}")
         blocks = window_blocks(len(mixed), len(full), tree.chunk_size)
-        parts = np.array([*mixed, *full, pad])  # parts that are pads are numbered -1
+        parts = np.array([*mixed, *full, pad])  # the pad is last, since `window_blocks` numbers pads -1
         *with_pads, of_symbols = (list(map(tuple, parts[block].tolist())) for block in blocks)
         of_pads = (pad,) * tree.chunk_size
         windows.merge([of_pads, *chain(*with_pads), *of_symbols])
@@ -79,7 +101,7 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
 
 
 class _Windows:
-    """The class of every window of prototypes that was merged."""
+    """The table of merged windows of classes, with the class of each."""
 
     def __init__(self, model: TreeModel, prototypes: Prototypes) -> None:
         self.tree = model.tree
@@ -87,7 +109,7 @@ class _Windows:
         self.table: dict[tuple[int, ...], int] = {}
 
     def merge(self, windows: list[tuple[int, ...]]) -> None:
-        """Find the classes of these windows of classes."""
+        """Merge these windows of classes, and enter the class of each result."""
         new = [window for window in dict.fromkeys(windows) if window not in self.table]
         for start in range(0, len(new), MAX_MERGES_PER_CHUNK):
             chunk = new[start : start + MAX_MERGES_PER_CHUNK]
@@ -95,7 +117,7 @@ class _Windows:
             self.table.update(zip(chunk, self.prototypes.join(states).tolist(), strict=True))
 
     def classes_of(self, windows: Iterable[tuple[int, ...]]) -> list[int]:
-        """The classes of merged windows, each once, in order."""
+        """Return the classes of merged windows, without repetition, in order."""
         return sorted({self.table[window] for window in windows})
 
     def extraction(self, symbols: tuple[str, ...], num_levels: int) -> Extraction:

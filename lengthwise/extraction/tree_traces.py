@@ -1,4 +1,4 @@
-"""Whether a model's states stay in the classes that a machine gives them, node by node, on given strings."""
+"""Traces of tree models: their states on given strings, compared with a machine's classes node by node."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -19,20 +19,24 @@ from lengthwise.ops.tree_attention import merge_windows
 from lengthwise.randomness import generator_for
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 21
-"""Trees are built over chunks of strings with no more symbols."""
+"""The largest number of symbols in the strings over which trees are built at once."""
 
 MAX_KNOWN = 2_000
 """The largest number of states whose merges are kept."""
 
 MAX_WORDS = 1024
+"""The largest number of words of one length whose powers are traced."""
+
 NUM_POWERS = 60
+"""The number of levels of trees over powers of words."""
 
 
 class TreeLevel(NamedTuple):
-    """The merged nodes of one level of some trees, first one over pads only; equal windows are one where they are many.
+    """The merged nodes of one level of some trees; the first node is over pads only.
 
-    `windows` are rows of the states of the level below, oldest first; `counts` says how many nodes each of them is, and
-    `rows` which of `states` is its own: equal states are one where they are few.
+    `windows` are rows of the states of the level below, oldest first. Equal windows are stored once if few are
+    distinct. `counts` is the number of nodes of each window, and `rows` the index of its state in `states`. Equal
+    states are also stored once if few are distinct.
     """
 
     windows: Int64[Tensor, "W C"]
@@ -49,20 +53,21 @@ class Trees(NamedTuple):
 
     @property
     def num_elements(self) -> int:
-        """The number of elements of all states."""
+        """Return the number of elements of all states."""
         return sum(level.states.numel() for level in self.levels)
 
 
 def tree_chunks(strings: Int64[Tensor, "B T"]) -> Sequence[Int64[Tensor, "_ T"]]:
-    """Strings in chunks whose trees fit into memory, one chunk at a time."""
+    """Return the strings in chunks; the trees of one chunk fit into memory."""
     chunks: Sequence[Tensor] = strings.split(max(1, MAX_SYMBOLS_PER_CHUNK // strings.shape[1]))
     return chunks
 
 
 class KnownMerges:
-    """The windows of a model's states that were merged so far, where its states are few: none of them is merged again.
+    """A cache of merged windows for models with few states, so that no window is merged twice.
 
-    States are one if they are equal to the last bit. Once there are more than `MAX_KNOWN` nothing is kept any longer.
+    Two states are the same if they are equal to the last bit. With more than `MAX_KNOWN` states, the cache is dropped:
+    it would cost more than it saves.
     """
 
     def __init__(self, model: TreeModel) -> None:
@@ -75,20 +80,20 @@ class KnownMerges:
     def merge(
         self, states: Float[Tensor, "N D"], windows: Int64[Tensor, "W C"]
     ) -> tuple[Float[Tensor, "R D"], Int64[Tensor, " W"]]:
-        """The states of these windows of states, and the row of each window."""
+        """Return the states of these windows, and the row of each window's state."""
         merged = self._indices_of_merged(states, windows) if self._are_few else None
         if merged is None:
             chunks = [merge_windows(self._layer, states[chunk]) for chunk in windows.split(MAX_MERGES_PER_CHUNK)]
             return torch.cat(chunks), torch.arange(len(windows))
         indices, rows = merged.unique(return_inverse=True)
         first = torch.full_like(indices, len(rows)).scatter_reduce(0, rows, torch.arange(len(rows)), "amin")
-        order = first.argsort()  # that of the windows: the state of the pads stays the first
+        order = first.argsort()  # the order of the windows, in which the pads' state is the first
         return self._states[indices[order]], order.argsort()[rows]
 
     def _indices_of_merged(
         self, states: Float[Tensor, "N D"], windows: Int64[Tensor, "W C"]
     ) -> Int64[Tensor, " W"] | None:
-        """The index of the state of each window; None where there are too many states."""
+        """Return the index of each window's state; None if there are too many states."""
         keys = list(map(tuple, self._indices_of(states)[windows].tolist()))
         new = [key for key in dict.fromkeys(keys) if key not in self._merged]
         for start in range(0, len(new), MAX_MERGES_PER_CHUNK):
@@ -103,7 +108,7 @@ class KnownMerges:
         return torch.tensor([self._merged[key] for key in keys])
 
     def _indices_of(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
-        """The index of each state, which is a new one where there is none."""
+        """Return the index of each state; a state that is not in the cache gets a new index."""
         rows = [row.tobytes() for row in states.detach().numpy()]
         indices = torch.tensor([self._indices.setdefault(row, len(self._indices)) for row in rows])
         new = torch.zeros(len(self._indices) - len(self._states), dtype=torch.int64)
@@ -115,10 +120,21 @@ class KnownMerges:
 
 @torch.no_grad()
 def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMerges | None = None) -> Trees:
-    """All nodes over some strings: about 25 MB for a million symbols, at width 64 and of an alphabet of two.
+    """Return all nodes of the trees over some strings: about 25 MB for a million of two symbols, at width 64.
+
+    Example: the three levels over ababa, in chunks of 2. Each begins with a window of pads. The leaves are 0 for the
+    pad, 1 for a and 2 for b. At level 1, (. a) has the same state as pads, so it is row 0; (b a) is row 1.
+        >>> from lengthwise import construct, make_task
+        >>> model = construct("regular-gpt", make_task("parity")).model
+        >>> trees = build_trees(model, torch.tensor([[0, 1, 0, 1, 0]]))
+        >>> for level in trees.levels:
+        ...     print(level.windows.tolist(), "states", level.rows.tolist(), "of", len(level.states))
+        [[0, 0], [0, 1], [2, 1], [2, 1]] states [0, 0, 1, 1] of 2
+        [[0, 0], [0, 0], [1, 1]] states [0, 0, 0] of 1
+        [[0, 0]] states [0] of 1
 
     Raises:
-        ValueError: the model is not a tree of one layer a level and one chunk size whose pads are merged.
+        ValueError: the model's tree has several layers per level, several chunk sizes, or pads that are not merged.
     """
     check_tree(tree := model.tree)
     known = known or KnownMerges(model)
@@ -128,7 +144,7 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMer
     for _ in range(num_levels(strings.shape[1], tree.chunk_size)):
         windows, codes = _distinct_windows(codes, len(states), tree.chunk_size)
         counts = codes.flatten().bincount(minlength=len(windows))
-        counts[0].clamp_(min=1)  # the pads, which fill chunks up at higher levels
+        counts[0].clamp_(min=1)  # the node over pads is checked once, also if no chunk of this level contains it
         states, rows = known.merge(states, windows)
         levels.append(TreeLevel(windows, rows, states, counts))
         codes = rows[codes]
@@ -137,13 +153,13 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMer
 
 @torch.no_grad()
 def power_trees(model: TreeModel, num_symbols: int) -> Trees:
-    """The trees over powers of words, w^(C^k) for w of C or C^2 symbols and k up to 60, at one merge a level.
+    """Return the trees over powers of words, w^(C^k) for w of C or C^2 symbols and k up to 60, with one merge a level.
 
-    Of words there are at most 1,024 of each length, spread evenly over all, or drawn where they are too many
-    to be counted. What grows slowly with the depth of a tree shows here, and on no string that could be written down.
+    Each length has at most 1,024 words, evenly spread over all words. If there are too many words to count, they are
+    drawn. An error that grows slowly with the depth of a tree shows here: no string of such a length could be stored.
 
     Raises:
-        ValueError: as `build_trees`.
+        ValueError: the model's tree has several layers per level, several chunk sizes, or pads that are not merged.
     """
     check_tree(tree := model.tree)
     rows, levels = tree.leaves, []
@@ -160,8 +176,13 @@ def power_trees(model: TreeModel, num_symbols: int) -> Trees:
 
 
 def _spread_digits(base: int, count: int) -> Int64[Tensor, "W _"]:
-    """Numbers of that many digits, the most significant first: all, or `MAX_WORDS`, spread evenly over all of them."""
-    if base**count > 1 << 53:  # more than floats count
+    """Return all numbers with this count of digits, or `MAX_WORDS` evenly spread ones; significant digits first.
+
+    Example:
+        >>> _spread_digits(2, 2).tolist()
+        [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
+    if base**count > 1 << 53:  # float64, which `linspace` computes in, has no larger odd integers
         return torch.randint(base, (MAX_WORDS, count), generator=generator_for(0, "powers"))
     numbers = torch.linspace(0, base**count - 1, min(base**count, MAX_WORDS), dtype=torch.float64).long()
     return numbers[:, None] // base ** torch.arange(count - 1, -1, -1) % base
@@ -169,16 +190,16 @@ def _spread_digits(base: int, count: int) -> Int64[Tensor, "W _"]:
 
 @torch.no_grad()
 def root_answers(model: TreeModel, trees: Iterable[Trees]) -> Int64[Tensor, " B"]:
-    """The model's answers to the strings that the trees are over; -1, which is wrong, where they overflow."""
+    """Return the model's answers to the strings of the trees; -1, which is never right, if logits overflow."""
     return answers_of(torch.cat([model.readout(built.levels[-1].states[built.roots]) for built in trees]))
 
 
 @torch.no_grad()
 def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Trees]) -> TraceCount:
-    """Compare the classes of all merged nodes of a model's trees with those that the extracted table gives them.
+    """Compare two classes for each merged node of a model's trees: of its state, and from the extracted table.
 
-    The class of a state is that of the nearest prototype which gives the same answer (`Extraction.classes_of`), a
-    function of the state and the model alone; the class of a node is what the table makes of the classes of its parts.
+    The class of a state is the class of the nearest prototype that gives the same answer (`Extraction.classes_of`). It
+    depends only on the state and the model. The table names the node's class from the classes of its parts.
     """
     machine, count = extraction.machine, TraceCount(0, 0, 0, 0.0)
     assert isinstance(machine, TreeMachine)
@@ -189,7 +210,7 @@ def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Tre
             chunks = (extraction.classes_of(model, states) for states in level.states.split(MAX_MERGES_PER_CHUNK))
             classes, distances = (torch.cat(parts)[level.rows] for parts in zip(*chunks, strict=True))
             of_windows = torch.from_numpy(machine.merged(expected[level.windows].numpy()))
-            # Where windows with one state have several classes all but one are wrong, whichever is followed.
+            # If windows with the same state have several classes, all but one are wrong, whichever is followed.
             expected = torch.full((len(level.states),), GAP).index_put((level.rows,), of_windows)
             wrong = (classes != of_windows) | (of_windows < 0) | ~distances.isfinite()
             num_wrong = int(level.counts[wrong].sum())
@@ -200,9 +221,15 @@ def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Tre
 def _distinct_windows(
     codes: Int64[Tensor, "B N"], num_rows: int, chunk_size: int
 ) -> tuple[Int64[Tensor, "R C"], Int64[Tensor, "B M"]]:
-    """Windows of C codes, oldest first, each once where they are few, and the number of the window at each index.
+    """Return windows of C codes, oldest first, and the number of the window at each index.
 
-    The first is the window of pads (code 0), which fill the first chunk up in front.
+    Equal windows are one if few windows are possible. The first window contains only pads (code 0). Pads also fill the
+    front of the first chunk.
+
+    Example:
+        >>> windows, numbers = _distinct_windows(torch.tensor([[1, 2, 1, 2, 1]]), num_rows=3, chunk_size=2)
+        >>> windows.tolist(), numbers.tolist()
+        ([[0, 0], [0, 1], [2, 1], [2, 1]], [[1, 2, 3]])
     """
     filled = torch.nn.functional.pad(codes, (-codes.shape[1] % chunk_size, 0))
     windows = filled.unflatten(1, (-1, chunk_size))

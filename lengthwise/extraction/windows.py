@@ -1,4 +1,4 @@
-"""The machine of a model whose answers depend on the last few positions alone."""
+"""The machine of a model whose answers depend only on the last few positions."""
 
 from typing import NamedTuple
 
@@ -14,15 +14,15 @@ from lengthwise.models.own_answers import OwnAnswers
 from lengthwise.ops.answers import finite_answers_of
 
 MAX_WINDOWS = 100_000
-"""The number of windows that are enumerated, at most."""
+"""The largest number of windows that are enumerated."""
 
 Window = tuple[int, ...]
 
 
 class WindowMachine(NamedTuple):
-    """A model as a machine, whose state is what was last read, and the least distance of any answer from another one.
+    """A machine whose states are windows of the symbols read last, and the logit margin of the model in all of them.
 
-    `margin` is the smallest difference, over all windows, between the largest logit and the next.
+    `margin` is the smallest difference, over all windows, between the largest logit and the second largest.
     """
 
     machine: Transducer
@@ -31,11 +31,12 @@ class WindowMachine(NamedTuple):
 
 
 def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMachine:
-    """Run the model on every window that a string can end in: with receptive field k, up to k positions.
+    """Run the model on all windows in which strings can end, and return them as a machine.
 
-    Its answer to a string is that to the string's last k positions; with own answers (`OwnAnswers`) these hold answers
-    to earlier windows, so that each window leads to one next window for each symbol. The machine answers every string
-    as the model does, up to the rounding of its logits, against which `margin` stands.
+    With receptive field k, a window has up to k positions, and the model's answer to a string is its answer to the
+    string's last k positions. With own answers (`OwnAnswers`), these positions include answers to earlier windows, so
+    that each window still leads to one next window for each symbol. The machine answers every string as the model does
+    if rounding changes no logit by half of `margin` or more.
 
     Raises:
         ValueError: the model's receptive field is not bounded, a logit is not finite, or there are more than
@@ -47,21 +48,23 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
     inner = model.model if isinstance(model, OwnAnswers) else model
     size = inner.receptive_field if isinstance(inner, BoundedReceptiveField) else None
     if size is None:
-        raise ValueError("model: expected one whose answers depend on the last positions alone, got one that reads all")
+        raise ValueError(
+            "model: expected one whose answers depend only on the last positions, got one that reads all positions"
+        )
     numbers: dict[Window, int] = {(): 0}
     outputs = [IGNORE]
     table = []
     margin = float("inf")
     frontier: list[Window] = [()]
     while frontier:
-        found_next: dict[Window, None] = {}
+        next_windows: dict[Window, None] = {}  # a dictionary, because a set has no fixed order
         for window in frontier:
             answer = outputs[numbers[window]]
             own = (len(symbols) + answer,) if isinstance(model, OwnAnswers) and window else ()
             successors = [(*window, *own, symbol)[-size:] for symbol in range(len(symbols))]
-            found_next |= dict.fromkeys(other for other in successors if other not in numbers)
+            next_windows |= dict.fromkeys(other for other in successors if other not in numbers)
             table.append(successors)
-        frontier = list(found_next)
+        frontier = list(next_windows)
         if len(numbers) + len(frontier) > MAX_WINDOWS:
             raise ValueError(f"model: expected at most {MAX_WINDOWS:,} windows, got more; choose a smaller window")
         if frontier:

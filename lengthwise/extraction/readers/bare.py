@@ -1,4 +1,4 @@
-"""Machines read off tree models without normalization, as compiled ones are."""
+"""The reader of tree models without normalization, such as compiled trees."""
 
 import torch
 from jaxtyping import Int64
@@ -11,16 +11,16 @@ from lengthwise.layers.tree_layers import BareLayer
 from lengthwise.models.base import SequenceModel, TreeModel
 
 MAX_POINTS = 1_000
-"""The largest number of classes where weights are whole numbers.
+"""The largest number of classes if all weights are integers.
 
-Then a class is one point: states are equal to the last bit or at least 1 apart, all radii below 1 give the same
-classes, and one closing decides what of other models takes one for each radius. A table of them has 10^6 entries.
+A class is then one point: two states are equal to the last bit, or at least 1 apart. So all radii below 1 give the same
+classes, and one extraction replaces several. With chunks of two, a table of these classes has 10^6 entries.
 """
 
 
 @READERS.register("bare")
 class BareReader(TreeReader):
-    """Reads trees whose merges are attention and ReLU alone (`BareLayer`): more classes where numbers are whole."""
+    """A reader of trees whose merges are only attention and ReLU (`BareLayer`); integer weights allow more classes."""
 
     @staticmethod
     def reads(model: SequenceModel) -> bool:
@@ -28,7 +28,7 @@ class BareReader(TreeReader):
 
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
         radii = super().radii(strings)
-        below_1 = [radius for radius in radii if radius < 1]
+        below_1 = [radius for radius in radii if radius < 1]  # for integers, these give the same classes
         return [radius for radius in radii if radius >= 1] + (below_1[:1] if has_whole_weights(self.model) else below_1)
 
     def extract(self, radius: float) -> Extraction:
@@ -38,5 +38,5 @@ class BareReader(TreeReader):
 
 
 def has_whole_weights(model: torch.nn.Module) -> bool:
-    """Whether all parameters are whole numbers."""
+    """Return whether all parameters are integers."""
     return all(torch.equal(weight, weight.round()) for weight in model.parameters())

@@ -1,4 +1,4 @@
-"""Machines read off tree models that move their states to codes."""
+"""The reader of tree models that quantize their states to codes."""
 
 from jaxtyping import Int64
 from torch import Tensor
@@ -11,7 +11,7 @@ from lengthwise.models.base import SequenceModel, TreeModel
 
 @READERS.register("codebook")
 class CodebookReader(TreeReader):
-    """Reads trees whose states are codes: one radius gives each code a class of its own."""
+    """A reader of trees whose states are codes; a radius of at most half the codes' gap makes each code a class."""
 
     @staticmethod
     def reads(model: SequenceModel) -> bool:

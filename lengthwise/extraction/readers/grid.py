@@ -1,4 +1,4 @@
-"""Rules read off grid recurrences with categorical messages, which end as one."""
+"""The reader of grid recurrences with categorical messages, which training turns into a rule."""
 
 import math
 
@@ -16,14 +16,14 @@ from lengthwise.models.grid_recurrence import GridRecurrence
 from lengthwise.ops.grid import antidiagonals
 
 MAX_NUMBER = 1 << 24
-"""Numbers of messages are smaller; float32 has all integers below it."""
+"""The numbers of messages are below this bound, since float32 has all integers up to it."""
 
 
 def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine:
-    """The rule of a cell at temperature 0, without the classes that no cell gives.
+    """Return the rule of a cell at temperature 0, without classes that no cell and no border gives.
 
     Raises:
-        ValueError: the cell's messages are distributions still, or its numbers are not rounded.
+        ValueError: the cell's messages are still distributions, or a number is too large for float32.
     """
     if not cell.is_rule:
         raise ValueError("its messages are distributions until training ends, at temperature 0; train it to the end")
@@ -45,11 +45,11 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
 
 
 def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Tensor, " P"], Int64[Tensor, " Q"]]:
-    """The cell's own classes for those of the machine that was read off it, downwards and to the right."""
+    """Return the cell's class for each class of its machine, downwards and to the right."""
     table, top, left = cell.classes()
     down, right = torch.full((len(machine.table),), -1), torch.full((machine.table.shape[1],), -1)
     down[machine.top], right[machine.left] = top, left
-    for _ in range(machine.num_classes):  # each time one class more, at least
+    for _ in range(machine.num_classes):  # each round finds at least one more class
         known = torch.cartesian_prod(torch.nonzero(down >= 0)[:, 0], torch.nonzero(right >= 0)[:, 0])
         made = table[down[known[:, 0]], right[known[:, 1]]].flatten(0, -2)
         named = torch.tensor(machine.table)[known[:, 0], known[:, 1]].flatten(0, -2)
@@ -58,14 +58,14 @@ def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Ten
 
 
 class GridTraces(Traces):
-    """The messages of a net over the grids of some problems, all of one shape."""
+    """The messages of a net over the grids of some problems, which all have the same shape."""
 
     def __init__(self, model: GridRecurrence, strings: Int64[Tensor, "B T"]) -> None:
         self.model = model
         self.strings = strings
 
     def compare(self, extraction: Extraction) -> TraceCount:
-        """Compare the net's messages, antidiagonal by antidiagonal, with the machine's, cell by cell."""
+        """Compare the net's messages with the machine's, cell by cell, one antidiagonal at a time."""
         cell, machine = self.model.cell, extraction.machine
         assert isinstance(cell, CategoricalCell)
         assert isinstance(machine, GridMachine)
@@ -86,7 +86,7 @@ class GridTraces(Traces):
 
 @READERS.register("grid")
 class GridReader(Reader[GridRecurrence]):
-    """Reads grid recurrences with categorical messages: their classes are the machine's."""
+    """A reader of grid recurrences with categorical messages, whose classes are the machine's."""
 
     @staticmethod
     def reads(model: SequenceModel) -> bool:

@@ -1,4 +1,4 @@
-"""Machines read off block-diagonal recurrences with one-hot columns, whose states can be enumerated."""
+"""The reader of block-diagonal recurrences with one-hot columns, whose states can be enumerated."""
 
 import math
 from typing import NamedTuple
@@ -21,16 +21,20 @@ from lengthwise.ops.answers import answers_of
 from lengthwise.ops.symbol_recurrence import one_hot_positions
 
 MAX_STATES = 200_000
+"""The largest number of enumerated states."""
 
 MAX_COMPUTED = 50_000
-"""Along strings of more symbols states are followed by the indices of their 1, which are the products to the bit."""
+"""The largest number of symbols, over all strings, along which states are computed as products.
 
+Along more symbols, the index of each state's 1 is followed. It gives the same states, to the last bit.
+"""
 
 MAX_POSITIONS_PER_CHUNK = 1 << 22
+"""The largest number of indices of a 1 that are computed at once."""
 
 
 class Columns(NamedTuple):
-    """One-hot columns by the index of their 1: of each symbol's transitions, and of the first state."""
+    """The index of the 1 in each one-hot column: `maps` for each symbol's transitions, `first` for the first state."""
 
     maps: Int64[Tensor, "V N S"]
     first: Int64[Tensor, " N"]
@@ -38,7 +42,7 @@ class Columns(NamedTuple):
 
 @torch.no_grad()
 def one_hot_columns(model: BlockLinearRNN) -> Columns | None:
-    """The columns of a model of one layer, as computed here; None unless all are one-hot vectors to the last bit."""
+    """Return the columns of a model of one layer, as this CPU computes them; None unless all are exactly one-hot."""
     (norm,), (layer,) = model.norms, model.layers
     assert isinstance(layer, BlockLinearLayer)
     transitions, first = layer.transitions(norm(model.embedding.weight)), layer.initial_state(1)[0]
@@ -53,11 +57,11 @@ def _is_one_hot(values: Float[Tensor, "*N"], dim: int) -> bool:
 
 @torch.no_grad()
 def enumerate_states(model: BlockLinearRNN, symbols: tuple[str, ...], columns: Columns) -> Extraction:
-    """The machine of all states that a model of one layer with one-hot columns can be in.
+    """Return the machine of all states of a model of one layer with one-hot columns.
 
-    A product of such a matrix and such a state adds zeros to one number, exactly, in any order, and so does a product
-    of two matrices; so states are finitely many. `fine` has all of them, which are its prototypes, and `machine` those
-    that answers tell apart.
+    A product of such a matrix and such a state adds zeros to one number, without error and in any order. The same holds
+    for a product of two such matrices. So the number of states is finite. `fine` has all states as its prototypes, and
+    `machine` has the states that answers distinguish.
 
     Raises:
         ValueError: there are more than 200,000 states.
@@ -83,7 +87,7 @@ def enumerate_states(model: BlockLinearRNN, symbols: tuple[str, ...], columns: C
 
 @torch.no_grad()
 def compare_exact_traces(model: RecurrentModel, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> TraceCount:
-    """Compare the states that the model computes for whole strings with those that were enumerated: all bits."""
+    """Compare the states that the model computes for whole strings with the enumerated states, bit for bit."""
     count = TraceCount(len(strings), 0, 0, 0.0)
     for states, expected in paired_states(model, extraction.fine, strings):
         enumerated = extraction.prototypes[expected]
@@ -94,7 +98,7 @@ def compare_exact_traces(model: RecurrentModel, extraction: Extraction, strings:
 
 @torch.no_grad()
 def compare_positions(model: BlockLinearRNN, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> TraceCount:
-    """`compare_exact_traces`, of states that are followed as the model follows those of whole strings: by look-up."""
+    """Compare states as `compare_exact_traces` does; the states are looked up, as the model does for whole strings."""
     layer = model.layers[0]
     assert isinstance(layer, BlockLinearLayer)
     assert isinstance(extraction.fine, Transducer)
@@ -105,14 +109,14 @@ def compare_positions(model: BlockLinearRNN, extraction: Extraction, strings: In
     for chunk in strings.split(max(1, MAX_POSITIONS_PER_CHUNK // (strings.shape[1] * layer.blocks[0]))):
         positions = one_hot_positions(transitions, chunk, layer.initial_state(len(chunk)))
         expected = torch.from_numpy(extraction.fine.semiautomaton.run(chunk.numpy(), extraction.fine.start))
-        num_different = (positions != enumerated[expected]).sum(-1)  # blocks; each is the square root of 2 away
+        num_different = (positions != enumerated[expected]).sum(-1)  # each different block adds 2 to |x - y|^2
         num_wrong, most = int((num_different > 0).sum()), int(num_different.max())
         count += TraceCount(0, num_different.numel(), num_wrong, math.sqrt(2 * most))
     return count
 
 
 class OneHotTraces(Traces):
-    """The states of the recurrence, compared bit for bit where the machine has all of them."""
+    """The states of the recurrence along strings, compared bit for bit if the machine has all states."""
 
     def __init__(self, model: BlockLinearRNN, strings: Int64[Tensor, "B T"], others: Traces) -> None:
         self.model = model
@@ -128,7 +132,7 @@ class OneHotTraces(Traces):
 
 @READERS.register("one-hot")
 class OneHotReader(RecurrentReader):
-    """Reads recurrences of one layer whose columns may be one-hot vectors: radius 0 enumerates their states."""
+    """A reader of recurrences of one layer whose columns may be one-hot vectors; radius 0 enumerates their states."""
 
     @staticmethod
     def reads(model: SequenceModel) -> bool:
@@ -158,7 +162,7 @@ class OneHotReader(RecurrentReader):
 
 
 class _Closed(NamedTuple):
-    """All states that are reached, the start first, where each symbol leads from them, and after how many symbols."""
+    """All reachable states, the start first; the table of their steps; and the number of symbols that reach all."""
 
     table: Int64[Tensor, "Q V"]
     states: Int64[Tensor, "Q N"]
@@ -166,11 +170,14 @@ class _Closed(NamedTuple):
 
 
 def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed:
+    """Return the states that are reachable from the start, in a breadth-first search over all symbols at once."""
     size = maps.shape[-1]
     if len(start) * math.log2(size) > 62:
         raise ValueError(f"model: expected no more than 2^62 states of all blocks together, got {size}^{len(start)}")
+    # A state is one integer, whose digits in base `size` are the indices of its blocks, so that sets of states are
+    # sorted arrays.
     weights = size ** torch.arange(len(start))
-    weighted = maps * weights[:, None]  # a block's part of the number of the state that it leads to
+    weighted = maps * weights[:, None]
 
     def successors_of(numbers: Int64[Tensor, " F"]) -> Int64[Tensor, "F V"]:
         digits = numbers[:, None] // weights % size

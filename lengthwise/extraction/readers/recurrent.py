@@ -1,4 +1,4 @@
-"""Machines read off recurrent models."""
+"""The reader of recurrent models."""
 
 from jaxtyping import Float, Int64
 from torch import Tensor
@@ -8,8 +8,10 @@ from lengthwise.extraction.recurrent import all_states, compare_recurrent_traces
 from lengthwise.models.base import RecurrentModel, SequenceModel
 
 MAX_KEPT_POSITIONS, MAX_KEPT_ELEMENTS = 1 << 14, 1 << 25
-"""States are kept for the next extraction where they are at no more positions and have no more numbers (128 MB in
-float32); others are computed again."""
+"""The largest numbers of positions and of elements (128 MB in float32) of states that are kept for the next extraction.
+
+More states are computed again.
+"""
 
 
 class RecurrentTraces(Traces):
@@ -32,7 +34,7 @@ class RecurrentTraces(Traces):
 
 @READERS.register("recurrent")
 class RecurrentReader(Reader[RecurrentModel]):
-    """Reads models that keep one state (`extract_recurrent`)."""
+    """A reader of models that keep one state (`extract_recurrent`)."""
 
     @staticmethod
     def reads(model: SequenceModel) -> bool:

@@ -1,4 +1,4 @@
-"""Machines read off tree models."""
+"""The reader of tree models."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 
 MAX_CACHED_ELEMENTS = 100_000_000
-"""Trees are kept while their states have no more numbers; others are built again whenever they are used."""
+"""The largest number of elements of the states of kept trees; other trees are built again for each use."""
 
 
 class TreeTraces(Traces):
@@ -35,7 +35,7 @@ class TreeTraces(Traces):
 
     @property
     def trees(self) -> Iterator[Trees]:
-        """The trees over all strings, a chunk of strings at a time."""
+        """Yield the trees over all strings, one chunk of strings at a time."""
         for index, strings in enumerate(tree_chunks(self.strings)):
             trees = self._cached.get(index) or build_trees(self.model, strings, self._known)
             if trees.num_elements + sum(cached.num_elements for cached in self._cached.values()) <= MAX_CACHED_ELEMENTS:
@@ -46,7 +46,7 @@ class TreeTraces(Traces):
         return compare_traces(self.model, extraction, self.trees)
 
     def answers(self) -> Int64[Tensor, " B"] | None:
-        """The answers of the roots; None unless it is known that the model answers as its trees do."""
+        """Return the answers at the roots; None for models that may answer differently than their trees."""
         if type(self.model) not in (RegularGPT, CodebookGPT) or not is_traceable(self.model.tree):
             return None
         return root_answers(self.model, self.trees)
@@ -65,7 +65,7 @@ class PowerTraces(Traces):
 
 @READERS.register("tree")
 class TreeReader(Reader[TreeModel]):
-    """Reads trees of one layer a level (`extract_tree`)."""
+    """A reader of trees with one layer per level (`extract_tree`)."""
 
     @staticmethod
     def reads(model: SequenceModel) -> bool:
