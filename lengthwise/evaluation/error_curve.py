@@ -1,4 +1,4 @@
-"""Squared error of numbers that are answered in context, against how many examples came before."""
+"""Error curves: the squared error of numbers that are answered in context, against the number of examples before."""
 
 import torch
 from jaxtyping import Float
@@ -12,16 +12,17 @@ from lengthwise.tasks.base import VectorTask, check_is_task
 from lengthwise.threads import one_thread
 from lengthwise.validation import whole_number
 
-RESAMPLES = 1_000
-"""How often prompts are drawn again, with replacement, for the interval of a mean."""
+NUM_RESAMPLES = 1_000
+"""The number of times that prompts are drawn with replacement, for the bootstrap interval of a mean."""
 
-INTERVAL = (0.05, 0.95)
-"""The quantiles of the means over such draws that an interval goes from and to."""
+QUANTILES = (0.05, 0.95)
+"""The two quantiles of the resampled means that are the ends of an interval."""
 
 MAX_PROMPTS = 100_000
-"""More are taken for a slip."""
+"""The largest number of prompts; more are probably a mistake."""
 
 MAX_PROMPTS_PER_CHUNK = 256
+"""The largest number of prompts that a model reads at once."""
 
 
 class ErrorPoint(BaseModel):
@@ -51,12 +52,12 @@ class ErrorCurve(BaseModel):
 
     @property
     def last(self) -> ErrorPoint:
-        """The error with all examples but one's own answer."""
+        """Return the error at the last position, after all other examples."""
         return self.points[-1]
 
     @property
     def mean(self) -> float:
-        """The mean error over all positions."""
+        """Return the mean error over all positions."""
         return sum(point.error for point in self.points) / len(self.points)
 
 
@@ -64,12 +65,12 @@ class ErrorCurve(BaseModel):
 def error_curve(
     model: SequenceModel, task: VectorTask, length: int, *, num_prompts: int = 1_280, seed: int = 0
 ) -> ErrorCurve:
-    """Measure the squared error at every supervised position of prompts of a length, which never depend on the model.
+    """Measure the squared error at each supervised position of prompts of one length.
 
-    Intervals are of the bootstrap over prompts, from 5 to 95 %.
+    The prompts do not depend on the model. Intervals are from a bootstrap over prompts, from 5 to 95 %.
 
     Raises:
-        ValueError: a length that is not legal, no prompt, or a task whose answers are classes.
+        ValueError: the length is not legal, `num_prompts` is 0, or the task's answers are classes.
 
     Source: Garg et al., "What can transformers learn in-context?" (NeurIPS 2022), and its code.
     Differs from the source: errors are not divided by the dimension of the inputs.
@@ -102,10 +103,11 @@ def error_curve(
 
 
 def bootstrap_interval(values: Float[Tensor, "N P"], generator: torch.Generator) -> Float[Tensor, "2 P"]:
-    """Where the mean over rows lies in the middle 90 % of draws of N rows with replacement, column by column."""
+    """Return the middle 90 % of the means over N rows that are drawn with replacement, for each column."""
     means = []
-    for _ in range(RESAMPLES):
+    for _ in range(NUM_RESAMPLES):
         draw = torch.randint(len(values), (len(values),), generator=generator)
+        # Counts times values is one product, where an index would copy all drawn rows.
         means.append(torch.bincount(draw, minlength=len(values)).to(values.dtype) @ values / len(values))
-    quantiles = torch.tensor(INTERVAL, dtype=values.dtype)
+    quantiles = torch.tensor(QUANTILES, dtype=values.dtype)
     return torch.quantile(torch.stack(means), quantiles, dim=0)

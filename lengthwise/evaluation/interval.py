@@ -1,32 +1,32 @@
-"""How far an accuracy can be off, given how many strings it was measured on; and a mean, given how many runs."""
+"""Confidence intervals: for accuracies on a number of strings, and for means over runs."""
 
 import math
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
 QUANTILE = 1.959963984540054
-"""Below it lie 97.5 % of the standard normal distribution."""
+"""The 97.5 % quantile of the standard normal distribution."""
 
 ROUNDING = 1e-12
-"""Values whose mean is known better than this, relative to it, differ by rounding alone: 0.4 - 0.3 and 0.3 - 0.2 do.
+"""The bound on differences that only rounding causes, as between 0.4 - 0.3 and 0.3 - 0.2.
 
-Differences of scores, which are 1 at most, are rounding alone below it.
+It bounds the standard error of values relative to their mean, and differences of scores, which are at most 1.
 """
 
 
 def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
-    """Wilson's 95 % score interval for a proportion: the p with |num_correct/n - p| <= z sqrt(p (1-p) / n).
+    """Return Wilson's 95 % score interval for a proportion: the p with |num_correct/n - p| <= z sqrt(p (1-p) / n).
 
     Raises:
-        ValueError: there is no string, or there are more correct ones than strings.
+        ValueError: `num_strings` is 0, or smaller than `num_correct`.
 
     Example:
         >>> low, high = wilson_interval(256, 256)
         >>> f"{low:.4f} {high:.4f}"
         '0.9852 1.0000'
 
-    Source: Newcombe, Two-sided confidence intervals for the single proportion, 1998, method 3; SciPy's `binomtest`
-    has the same numbers, but importing it takes longer than most commands.
+    Source: Newcombe, Two-sided confidence intervals for the single proportion, 1998, method 3. SciPy's `binomtest`
+        returns the same numbers, but its import takes longer than most commands.
     """
     if not 0 <= num_correct <= num_strings or num_strings == 0:
         raise ValueError(
@@ -37,12 +37,13 @@ def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
     denominator = 2 * (num_strings + square)
     center = (2 * num_strings * share + square) / denominator
     half = QUANTILE / denominator * math.sqrt(4 * num_strings * share * (1 - share) + square)
+    # At the two ends the formula gives exactly 0 and 1, which rounding would miss.
     low = 0.0 if num_correct == 0 else center - half
     return low, 1.0 if num_correct == num_strings else center + half
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Student's 95 % interval for the mean that 2 values or more were drawn around; NaN for fewer, or infinite ones.
+    """Return Student's 95 % interval for the mean of at least 2 values; NaN for fewer values, or infinite ones.
 
     Example:
         >>> low, high = mean_interval([0.7, 0.8, 0.9])
@@ -51,19 +52,19 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     """
     if not _have_spread(values):
         return math.nan, math.nan
-    from scipy.special import stdtrit
+    from scipy.special import stdtrit  # here, because most commands need no such interval, and the import is slow
 
     half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values))
     return fmean(values) - half, fmean(values) + half
 
 
 def _have_spread(values: Sequence[float]) -> bool:
-    """Whether there are two or more, all finite: a model that was measured at no length that counts has a NaN."""
+    """Return whether there are two or more values, all finite; a model without a measured length has a NaN."""
     return len(values) > 1 and all(map(math.isfinite, values))
 
 
 def correlation_interval(value: float, num_pairs: int) -> tuple[float, float]:
-    """Fisher's 95 % interval for Pearson's correlation, by z = artanh(r), of 4 pairs or more; NaN for fewer.
+    """Return Fisher's 95 % interval for Pearson's correlation, by z = artanh(r), of at least 4 pairs; NaN for fewer.
 
     Example:
         >>> low, high = correlation_interval(0.5, 12)
@@ -77,12 +78,12 @@ def correlation_interval(value: float, num_pairs: int) -> tuple[float, float]:
 
 
 def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[float, float]:
-    """A 95 % interval for the accuracy that 2 nets or more have on average, all measured on the same strings.
+    """Return a 95 % interval for the mean accuracy of at least 2 nets, which are measured on the same strings.
 
-    Seeds and strings are drawn independently, so that on each side the distance of Student's limit over nets and that
-    of Wilson's over strings add as squares do. NaN for fewer nets, or one that was not measured. Of nets that are all
-    as accurate only Wilson's is left, which holds for these nets and other strings: they do not say how far apart
-    others would be.
+    Seeds and strings are independent. So on each side, the squared distances to Student's limit (over nets) and to
+    Wilson's limit (over strings) add up. The result is NaN for fewer nets, or if a net was not measured. If all nets
+    have the same accuracy, only Wilson's limit remains. It holds for these nets on other strings, since equal nets do
+    not show how far apart other nets would be.
 
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)
@@ -93,14 +94,12 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
     if math.isnan(low):
         return low, high
     mean = fmean(accuracies)
-    fewer, more = wilson_interval(round(mean * num_strings), num_strings)
-    return max(0.0, mean - math.hypot(mean - low, mean - fewer)), min(1.0, mean + math.hypot(high - mean, more - mean))
+    bottom, top = wilson_interval(round(mean * num_strings), num_strings)
+    return max(0.0, mean - math.hypot(mean - low, mean - bottom)), min(1.0, mean + math.hypot(high - mean, top - mean))
 
 
 def are_equal(values: Sequence[float]) -> bool:
-    """Whether 2 values or more are the same up to rounding, so that they do not say how far apart others would be.
-
-    Values that are not finite are not.
+    """Return whether at least 2 finite values are equal up to rounding; they do not show how far apart others would be.
 
     Example:
         >>> are_equal([0.4 - 0.3, 0.3 - 0.2]), are_equal([0.1, 0.2])
@@ -110,7 +109,9 @@ def are_equal(values: Sequence[float]) -> bool:
 
 
 def without_rounding(gaps: Sequence[float]) -> list[float]:
-    """Differences of scores, those that are rounding alone as 0: equal means of accuracies may differ in the last bit.
+    """Return differences of scores, with 0 for differences that only rounding causes.
+
+    Equal means of accuracies may differ in the last bit.
 
     Example:
         >>> without_rounding([1e-16, -0.25, 0.0])
@@ -120,10 +121,10 @@ def without_rounding(gaps: Sequence[float]) -> list[float]:
 
 
 def difference_from_zero(values: Sequence[float]) -> float:
-    """p of Student's two-sided test that the mean which 2 gaps or more were drawn around is 0; NaN for fewer.
+    """Return the p-value of Student's two-sided test that the mean of at least 2 gaps is 0; NaN for fewer.
 
-    It is NaN, too, for gaps that are all the same, up to rounding, and not 0, as they do not say how far apart others
-    would be; and where one is not finite. Gaps that are rounding alone count as 0.
+    The result is also NaN if a gap is not finite, or if all gaps are equal up to rounding and not 0: equal gaps do not
+    show how far apart others would be. Gaps that only rounding causes count as 0.
 
     Example:
         >>> f"{difference_from_zero([1.0, 3.0]):.4f}", difference_from_zero([0.0, 0.0])
@@ -141,10 +142,10 @@ def difference_from_zero(values: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p corrected for the number of tests: the smallest of n times n, the next times n - 1, ..., never decreasing.
+    """Return p-values corrected for n tests: the smallest times n, the next times n - 1, ..., never decreasing.
 
-    Whoever calls those of at most 0.05 different from 0 is wrong about any of them with a probability of at most 5 %.
-    NaN stays NaN, and is no test.
+    Suppose that all gaps with a corrected p of at most 0.05 are called different from 0. Then the probability of any
+    wrong statement is at most 5 %. NaN stays NaN, and does not count as a test.
 
     Example:
         >>> holm([0.04, 0.01, math.nan, 0.03])

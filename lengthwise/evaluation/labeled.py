@@ -1,4 +1,4 @@
-"""Accuracy on strings that somebody else has labeled, such as the test set of a competition."""
+"""Accuracy on labeled strings, such as the test set of a competition."""
 
 import numpy as np
 import torch
@@ -13,13 +13,13 @@ from lengthwise.threads import one_thread
 
 @one_thread()
 def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) -> LengthCurve:
-    """How many of the labels of whole strings a model gives, at each length that there is; protocol ``labeled``.
+    """Return the accuracy on labels of whole strings at each of their lengths; the protocol is ``labeled``.
 
-    Symbols and answers are matched by name, accept and reject by what they mean. The labels are taken for right,
-    whatever the task says. Chance is the share of the most frequent label of that length.
+    Symbols and answers are matched by name; names for accept and reject are matched by their meaning. The labels count
+    as right, even if the task has other answers. The baseline is the fraction of the most frequent label of a length.
 
     Raises:
-        ValueError: there is a symbol that the task has not, or a label that is none of its answers.
+        ValueError: a symbol is outside the task's alphabet, or a label is not one of its answers.
 
     Example:
         >>> from lengthwise import construct, make_task
@@ -33,7 +33,7 @@ def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) ->
     symbols = torch.tensor(_numbers(task, examples))
     try:
         ours, theirs = common_numbers(task.classes, examples.classes)
-    except ValueError:  # none of the labels is an answer
+    except ValueError:  # no label is an answer; the message below names the first row
         ours, theirs = [], list(range(len(examples.classes)))
     if unknown := [index for index, number in enumerate(theirs) if number not in ours]:
         at = int(np.flatnonzero(np.isin(examples.targets, unknown))[0])
@@ -63,12 +63,12 @@ def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) ->
 
 
 def _numbers(task: SymbolTask, examples: Examples) -> list[int]:
-    """The numbers that a task gives the symbols of examples."""
+    """Return the task's ids of the symbols of examples."""
     if unknown := [index for index, symbol in enumerate(examples.symbols) if symbol not in task.symbols]:
         at = int(np.flatnonzero(np.isin(examples.ids, unknown))[0])
         raise ValueError(
             f"examples: row {examples.row_of(at):,}: expected strings over the symbols of {task.name}, got "
-            f"{examples.symbols[examples.ids[at]]!r}; leave the row out, or, where symbols are words, give the "
-            "separator between them"
+            f"{examples.symbols[examples.ids[at]]!r}; leave the row out, or, if symbols are words, give the separator "
+            "between them"
         )
     return [task.symbols.index(symbol) for symbol in examples.symbols]

@@ -28,34 +28,34 @@ from lengthwise.threads import one_thread
 from lengthwise.validation import check_function
 
 Protocol = Literal["independent", "one-pass", "structured", "labeled"]
-"""How the strings of a length were drawn.
+"""The way in which the strings of a length are drawn; final answers are measured under all protocols.
 
-`independent`: again for every length. `one-pass`: the prefixes of one set of long strings, each as good as a sample of
-its length (only for tasks that are `prefix_exchangeable`); lengths share strings. `structured`: families of regular
-strings (constant, alternating, periodic, few runs, sparse). `labeled`: not drawn, but given with labels
-(`labeled_curve`). Always the final answer, of the weights as given.
+`independent`: new strings for each length. `one-pass`: prefixes of one set of long strings, which all lengths share;
+only for tasks that are `prefix_exchangeable`, whose prefixes are samples of their length. `structured`: families of
+regular strings (constant, alternating, periodic, few runs, sparse). `labeled`: given strings with labels
+(`labeled_curve`).
 """
 
 SetProgress = Callable[[float], None]
-"""Called with the fraction of a piece of work that is done, up to 1."""
+"""A function that is called with the fraction of the work that is done, up to 1."""
 
 MAX_STRINGS, MAX_LENGTH = 1_000_000, 10_000_000
-"""More strings of a length, and longer ones, are taken for a slip."""
+"""The largest number of strings of one length, and the largest length; more are probably a mistake."""
 
 MAX_SYMBOLS = 1 << 32
-"""The most symbols of the strings of one length, which are drawn at once: with their answers they take 64 GiB."""
+"""The largest number of symbols in the strings of one length, which are drawn at once: 64 GiB with their answers."""
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 18
-"""Strings are evaluated in parts of at most that many symbols, so that memory does not grow with their number."""
+"""The largest number of symbols in a part of the strings, so that memory does not grow with the number of strings."""
 
 MIN_STRINGS_PER_CHUNK = 256
-"""A recurrent model takes some positions at a time and reads this number of strings at once, however long they are."""
+"""The smallest number of strings in a part for recurrent models, which read a few positions at a time at any length."""
 
 
 class LengthPoint(BaseModel):
-    """Final answers at one length: how many there are, how many are right, and what a constant answer would score.
+    """Counts of final answers at one length and of right ones, and the accuracy of the best constant answer.
 
-    `num_overflowed` of the wrong ones belong to strings on which the model's states overflow.
+    `num_overflowed` is the number of wrong answers to strings on which the model's states overflow.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,7 +69,7 @@ class LengthPoint(BaseModel):
     num_overflowed: int = Field(0, ge=0)
 
     @model_validator(mode="after")
-    def _not_more_right_than_answers(self) -> "LengthPoint":
+    def _check_counts(self) -> "LengthPoint":
         if self.num_correct + self.num_overflowed > self.num_strings:
             raise ValueError(
                 f"num_correct: expected at most num_strings={self.num_strings}, got {self.num_correct}, and "
@@ -83,21 +83,21 @@ class LengthPoint(BaseModel):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval."""
+        """Return Wilson's 95 % confidence interval of the accuracy."""
         return wilson_interval(self.num_correct, self.num_strings)
 
 
 def best_known(points: Iterable[LengthPoint]) -> dict[int, float]:
-    """The accuracy at each length, in order; of two points at one the one of more strings is known better.
+    """Return the accuracy at each length, in order; if a length has two points, the point with more strings counts.
 
-    Both the dense range and the long lengths of a plan may have a length.
+    The dense range and the long lengths of a plan may share a length.
     """
     by_length = {point.length: point.accuracy for point in sorted(points, key=lambda point: point.num_strings)}
     return dict(sorted(by_length.items()))
 
 
 class LengthCurve(BaseModel):
-    """Points of one protocol, shortest strings first."""
+    """The points of one protocol, in order of length."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -105,38 +105,38 @@ class LengthCurve(BaseModel):
     points: tuple[LengthPoint, ...]
 
     def between(self, low: int, high: int) -> "LengthCurve":
-        """The points with low <= length <= high."""
+        """Return the points with low <= length <= high."""
         return self._keep(lambda point: low <= point.length <= high)
 
     def balanced(self) -> "LengthCurve":
-        """The points at which every class can occur; the others are better reported apart."""
+        """Return the points at which every class can occur; accuracies at other lengths do not compare with these."""
         return self._keep(lambda point: point.balanced)
 
     def mean(self) -> float:
-        """Mean accuracy over the points (NaN if there are none)."""
+        """Return the mean accuracy over the points; NaN without points."""
         return fmean(p.accuracy for p in self.points) if self.points else math.nan
 
     def min(self) -> float:
-        """Lowest accuracy of any point (NaN if there are none)."""
+        """Return the lowest accuracy of a point; NaN without points."""
         return min((p.accuracy for p in self.points), default=math.nan)
 
     def near(self, length: int) -> LengthPoint | None:
-        """The point of a planned length or, where the task has no string of it, of one symbol less; None: neither."""
+        """Return the point of a planned length, or of one symbol less (if the task has no such strings), or None."""
         by_length = {point.length: point for point in self.points}
         return by_length.get(length, by_length.get(length - 1))
 
     @property
     def num_independent(self) -> int:
-        """How many strings its accuracies come from: lengths of protocol `one-pass` share theirs."""
+        """Return the number of independent strings of all points; lengths of protocol `one-pass` share strings."""
         counts = [point.num_strings for point in self.points]
         return min(counts, default=0) if self.protocol == "one-pass" else sum(counts)
 
     def baseline(self) -> float:
-        """Mean score of the best constant answer at each length (NaN if there are none)."""
+        """Return the mean accuracy of the best constant answer at each length; NaN without points."""
         return fmean(p.baseline for p in self.points) if self.points else math.nan
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """A row for each point, as `pandas.DataFrame(curve.to_rows())` takes them; the interval is Wilson's, 95 %."""
+        """Return a row for each point, for `pandas.DataFrame(curve.to_rows())`; the interval is Wilson's, 95 %."""
         return [
             {
                 "protocol": self.protocol,
@@ -149,7 +149,7 @@ class LengthCurve(BaseModel):
         ]
 
     def __repr__(self) -> str:
-        """A line on the whole curve, and a line for each point, of many for the first and the last."""
+        """Return a line about the curve, and a line for each point; with many points, for the first and the last."""
         lowest = min(self.points, key=lambda point: point.accuracy, default=None)
         if lowest is None:
             return f"LengthCurve({self.protocol}, no points)"
@@ -164,7 +164,7 @@ class LengthCurve(BaseModel):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        """A chart, for notebooks: balanced lengths or, where there are none, all."""
+        """Return a chart for notebooks: of balanced lengths, or of all lengths if none is balanced."""
         points = self.balanced().points or self.points
         if not points:
             return card(f"{self.protocol}: no points", [])
@@ -181,7 +181,7 @@ class LengthCurve(BaseModel):
         return LengthCurve(protocol=self.protocol, points=tuple(point for point in self.points if is_kept(point)))
 
 
-MAX_REPR_POINTS = 10
+MAX_REPR_POINTS = 10  # more points are shortened in a curve's text
 
 
 def _repr_line(point: LengthPoint) -> str:
@@ -192,7 +192,7 @@ def _repr_line(point: LengthPoint) -> str:
 
 
 def parse_protocol(name: str) -> Protocol:
-    """The protocol of that name, by which strings are drawn; an unknown one is a ValueError with the nearest name."""
+    """Return the protocol of a name, by which strings are drawn; raise a ValueError with the nearest known name."""
     known = [protocol for protocol in get_args(Protocol) if protocol != "labeled"]
     if name not in known:
         raise ValueError(f"protocol: unknown {name!r}{nearest(name, known)} (known: {', '.join(known)})")
@@ -200,12 +200,12 @@ def parse_protocol(name: str) -> Protocol:
 
 
 def has_structured(task: Task) -> TypeGuard[OracleTask]:
-    """Whether families of regular strings mean anything to a task; with queries among their symbols they do not."""
+    """Return whether a task answers structured strings; tasks with queries among their symbols do not."""
     return isinstance(task, OracleTask) and not isinstance(task, StringAnswerTask)
 
 
 def max_legal_length(task: Task, maximum: int) -> int | None:
-    """The largest legal length of at most `maximum`; None where there is none."""
+    """Return the largest legal length up to `maximum`, or None."""
     return next((length for length in range(maximum, 0, -1) if task.is_legal_length(length)), None)
 
 
@@ -220,18 +220,15 @@ def length_curve(
     protocol: Protocol = "independent",
     set_progress: SetProgress = lambda fraction: None,
 ) -> LengthCurve:
-    """Measure the final answer at each length; the strings never depend on the model.
+    """Measure the accuracy of final answers at each length, on strings that do not depend on the model.
 
-    `set_progress` is called with the fraction of the work that is done.
-
-    Strings on which the model's states overflow count as answered wrongly.
-
-    Each length is measured once, in ascending order. Strings depend on `seed`, `num_strings` and their length; under
-    `"one-pass"`, which takes prefixes of the longest strings, on the longest length.
+    Each length is measured once, in ascending order. The strings depend on `seed`, `num_strings` and their length.
+    Under `"one-pass"` they are prefixes of the longest strings, and depend on the longest length. An answer counts as
+    wrong if the model's states overflow. `set_progress` is called with the fraction of the work that is done.
 
     Raises:
-        ValueError: a length that is not legal, no length at all, a protocol that the task does not allow, or a task
-            whose answers are numbers.
+        ValueError: a length is not legal, or no length is given. The task does not allow the protocol, or its answers
+            are numbers.
     """
     check_is_model(model)
     check_is_task(task)
@@ -263,9 +260,9 @@ def length_curve(
 
 
 def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """The model's answer to each whole string, computed in parts of bounded size; -1 where its states overflow.
+    """Return the model's answer to each whole string, computed in parts of bounded size; -1 if its states overflow.
 
-    Strings and answers are on one device, which need not be the model's.
+    The answers are on the device of the strings, which may differ from the model's device.
     """
     minimum = MIN_STRINGS_PER_CHUNK if isinstance(model, RecurrentModel) else 1
     chunk_size = max(minimum, MAX_SYMBOLS_PER_CHUNK // inputs.shape[1])
@@ -275,7 +272,7 @@ def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[T
 
 
 def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
-    """The model's answer at the last supervised position of each row; -1 where its states overflow before."""
+    """Return the model's answer at the last supervised position of each row; -1 if its states overflow before."""
     positions, length = batch.last_supervised, batch.inputs.shape[1]
     if bool((positions == length - 1).all()):
         return final_answers(model, batch.inputs)
@@ -284,7 +281,7 @@ def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"
 
 
 def answered_point(model: SequenceModel, task: SymbolTask, batch: Batch, length: int) -> LengthPoint:
-    """How many of these strings of the task, all of a length, are answered rightly at their last supervised position.
+    """Return the point of some strings of one length, with their answers at the last supervised position.
 
     Example:
         >>> import torch
@@ -300,7 +297,7 @@ def answered_point(model: SequenceModel, task: SymbolTask, batch: Batch, length:
 
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-    """The model's answers to all prefixes; -1 from where on its states overflow."""
+    """Return the model's answers to all prefixes; -1 from the position on at which its states overflow."""
     return answers_of(model(moved(inputs, device_of(model)))).to(inputs.device)
 
 
@@ -367,7 +364,7 @@ def _structured(
         task.check_length(length)
         for family, draw in STRUCTURED.items():
             drawn = draw(len(task.symbols), num_strings, length, generator_for(seed, family, length))
-            inputs = drawn.unique(dim=0)  # of some families there are but two: a string counts once
+            inputs = drawn.unique(dim=0)  # some families have only a few strings, and each counts once
             targets = task.solve(inputs)[:, -1]
             supervised = targets != IGNORE
             if not supervised.any():

@@ -1,7 +1,7 @@
 """Perplexity of language models against length, at the same positions of a text for all lengths and models.
 
-A chunk of T tokens gives its last token a context of T - 1. Two protocols are measured on the same chunks: the
-perplexity of the last tokens, and that of whole chunks, in which most tokens have a shorter context.
+In a chunk of T tokens, the last token has a context of T - 1 tokens. Two perplexities are measured on the same chunks:
+of the last tokens, and of whole chunks, in which most tokens have a shorter context.
 """
 
 import math
@@ -27,15 +27,16 @@ from lengthwise.text.language import LanguageTask, Split, Tokens
 from lengthwise.threads import one_thread
 
 MAX_NLL = 100.0
-"""In nats: what a token counts at most, and what it counts where the model's states overflow."""
+"""The largest negative log-likelihood of a token, in nats; it also counts for tokens at which states overflow."""
 
 MAX_LOGITS_PER_CHUNK = 1 << 25
-"""There are no more logits at once: of more chunks or positions they are computed part by part."""
+"""The largest number of logits at once; for more chunks or positions they are computed in parts."""
 
 MAX_RECURRENT = 256
-"""Chunks that a recurrent model reads at a time: it may give the states of a thousand positions at once."""
+"""The largest number of chunks that a recurrent model reads at once; it may return states of a thousand positions."""
 
 MAX_CHUNKS = 1_000_000
+"""The largest number of chunks of one length."""
 
 
 class PerplexityPoint(BaseModel):
@@ -49,27 +50,27 @@ class PerplexityPoint(BaseModel):
 
     @property
     def perplexity(self) -> float:
-        """exp of the mean over the last tokens."""
+        """Return exp of the mean negative log-likelihood of the last tokens."""
         return math.exp(fmean(self.last))
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its 95 % interval for other chunks of the text, Student's for the mean; NaN for a single chunk."""
+        """Return Student's 95 % confidence interval of the perplexity, over chunks of the text; NaN for one chunk."""
         low, high = mean_interval(self.last)
         return math.exp(low), math.exp(high)
 
     @property
     def whole_perplexity(self) -> float:
-        """exp of the mean over all tokens but the first of each chunk."""
+        """Return exp of the mean negative log-likelihood of all tokens but the first of each chunk."""
         return math.exp(self.whole)
 
 
 class PerplexityCurve(BaseModel):
-    """Perplexities against length, in order of length, all at the same positions of the split.
+    """Perplexities in order of length, all at the same positions of a split.
 
-    `ends` is a hash of these positions and of the text: curves with equal ones are paired, chunk by chunk. `baseline`:
-    the perplexity of the tokens' frequencies in the training split. Perplexities under different tokenizers do not
-    compare.
+    `ends` is a hash of these positions and of the text: curves with equal hashes can be compared chunk by chunk.
+    `baseline` is the perplexity of the tokens' frequencies in the training split. Perplexities of different tokenizers
+    do not compare.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -81,12 +82,12 @@ class PerplexityCurve(BaseModel):
     points: tuple[PerplexityPoint, ...] = Field(min_length=1)
 
     def at(self, length: int) -> PerplexityPoint | None:
-        """The point of a length; None where it was not measured."""
+        """Return the point of a length; None if it was not measured."""
         return next((point for point in self.points if point.length == length), None)
 
 
 class PairedRatio(NamedTuple):
-    """The perplexity of one over that of another on the same last tokens, and its 95 % interval."""
+    """The ratio of two perplexities on the same last tokens, and its 95 % confidence interval."""
 
     ratio: float
     low: float
@@ -94,13 +95,14 @@ class PairedRatio(NamedTuple):
 
 
 MAX_EXPONENT = 700.0
-"""exp of more overflows."""
+"""The largest exponent that is used: exp overflows in float64 soon after."""
 
 
 def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio:
-    """exp of the mean of the differences of negative log-likelihoods, chunk by chunk, with Student's interval.
+    """Return exp of the mean difference of negative log-likelihoods, chunk by chunk, with Student's interval.
 
-    Most of what a chunk's tokens are hard or easy by cancels, so that it is far narrower than those of the two.
+    The difficulty of a chunk mostly cancels in a difference. So this interval is far narrower than the two intervals of
+    the perplexities.
 
     Example:
         >>> ratio = paired_ratio([5.0, 1.0, 3.0], [4.9, 0.9, 2.8])
@@ -114,14 +116,18 @@ def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio
     return PairedRatio(*(math.inf if gap > MAX_EXPONENT else math.exp(gap) for gap in (fmean(gaps), low, high)))
 
 
-MANY_ENDS = 8
-"""From this many tokens a chunk on that one can end at, the last tokens are drawn without looking for equal ones."""
+MIN_ENDS_PER_CHUNK = 8
+"""The smallest number of possible last tokens for each chunk at which they are drawn with replacement."""
 
 
 def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> Int64[Tensor, " N"]:
-    """Indices of the last tokens of chunks, each as likely, such that chunks of `longest` tokens begin in the text.
+    """Draw indices of the last tokens of chunks, uniformly, such that chunks of `longest` tokens begin in the text.
 
-    In a short text no two are the same, and there are no more than it has.
+    In a short text, all indices are different, and there may be fewer of them than `num_chunks`.
+
+    Example:
+        >>> sorted(chunk_ends(5, 3, 10, seed=0).tolist())
+        [2, 3, 4]
     """
     if not 2 <= longest <= num_tokens:
         raise ValueError(
@@ -131,14 +137,15 @@ def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> 
     if not 1 <= num_chunks <= MAX_CHUNKS:
         raise ValueError(f"num_chunks: expected 1 to {MAX_CHUNKS:,}, got {num_chunks}")
     generator, num_ends = generator_for(seed, "chunks"), num_tokens - longest + 1
-    if num_ends < MANY_ENDS * num_chunks:
+    if num_ends < MIN_ENDS_PER_CHUNK * num_chunks:
         return longest - 1 + torch.randperm(num_ends, generator=generator)[:num_chunks]
+    # A permutation of a long text would take memory for all its tokens.
     draws = torch.rand(num_chunks, generator=generator, dtype=torch.float64)
     return longest - 1 + (draws * num_ends).long()
 
 
 def chunks_up_to(tokens: Tokens, ends: Int64[Tensor, " N"], length: int) -> Int64[Tensor, "N T"]:
-    """The `length` tokens that end at each of these indices."""
+    """Return the `length` tokens that end at each of these indices."""
     windows = ends[:, None] + torch.arange(1 - length, 1)
     return torch.from_numpy(tokens[windows.numpy()].astype(np.int64))
 
@@ -154,15 +161,16 @@ def perplexity_curve(
     seed: int = 0,
     set_progress: SetProgress = lambda fraction: None,
 ) -> PerplexityCurve:
-    """Measure the perplexity of chunks of each length, which end at the same positions, drawn from the seed.
+    """Measure the perplexity of chunks of each length; all lengths end at the same positions, drawn from the seed.
 
-    They never depend on the model. They depend on the longest of the lengths: only where that is the same, other curves
-    are paired with this one. A text that has fewer last tokens than `num_chunks` gives a chunk for each.
-
-    Recurrent models keep the states of a part of a chunk's positions, so that memory does not grow with the length.
+    The positions do not depend on the model. They depend on the longest length, so two curves can be compared chunk by
+    chunk only if their longest lengths are equal. A text with fewer possible last tokens than `num_chunks` has one
+    chunk for each. Recurrent models keep the states of only some positions, so that memory does not grow with the
+    length.
 
     Raises:
-        ValueError: no length, one below 2 or above the split's, or no chunk; the task is no text.
+        ValueError: no length is given, or a length is below 2 or above the split's. `num_chunks` is 0. The task is not
+            a text.
 
     Source: Chi et al. (2023), section 6: the last tokens of 1,000 random chunks.
     Differs from the source: all lengths and models have the same last tokens.
@@ -199,12 +207,12 @@ def _point(
     num_read = MAX_RECURRENT if is_recurrent else max(1, MAX_LOGITS_PER_CHUNK // (length * num_classes))
     parts = [token_nlls(model, moved(chunks_up_to(tokens, part, length), device)) for part in ends.split(num_read)]
     last, whole = (torch.cat(values) for values in zip(*parts, strict=True))
-    rounded = tuple(round(nll, 5) for nll in last.tolist())
+    rounded = tuple(round(nll, 5) for nll in last.tolist())  # float32 has no more digits for these sums
     return PerplexityPoint(length=length, last=rounded, whole=float(whole.double().mean()))
 
 
 def token_nlls(model: SequenceModel, chunks: Int64[Tensor, "B T"]) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """``-log p(x_T | x_1 ... x_{T-1})`` of each chunk, and the mean of ``-log p(x_t | x_1 ... x_{t-1})`` over t > 1."""
+    """Return ``-log p(x_T | x_1 ... x_{T-1})`` of each chunk, and the mean over t > 1 of the same for token t."""
     inputs, targets = chunks[:, :-1], chunks[:, 1:]
     if not isinstance(model, RecurrentModel):
         nlls = _nlls(model(inputs), targets)
@@ -226,7 +234,7 @@ def _nlls(logits: Float[Tensor, "B T Y"], targets: Int64[Tensor, "B T"]) -> Floa
 
 
 def frequency_perplexity(train: Tokens, targets: Tokens, vocab_size: int) -> float:
-    """The perplexity of tokens by their frequencies in the training split, where each counts once more than it occurs.
+    """Return the perplexity of tokens by their frequencies in the training split, with 1 added to each count.
 
     Example:
         >>> train, targets = np.array([0, 0, 0, 1], dtype=np.uint16), np.array([0, 1], dtype=np.uint16)

@@ -1,4 +1,4 @@
-"""Which lengths are measured, with how many strings, by which protocol."""
+"""Evaluation plans: the lengths that are measured, the number of strings at each, and the protocol."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -24,24 +24,24 @@ from lengthwise.validation import Description, truncate
 
 Part = Literal["dense", "long", "structured"]
 
-CHUNKS = ("chunk_lengths", "num_chunks")
-"""What a plan says of texts alone."""
+TEXT_FIELDS = ("chunk_lengths", "num_chunks")
+"""The fields of a plan that only texts use."""
 
 LongLength = tuple[PositiveInt, PositiveInt]
-"""A length and the number of strings measured at it."""
+"""A length, and the number of strings measured at it."""
 
 CHUNK_LENGTHS, NUM_CHUNKS = (128, 256, 512, 1_024, 2_048), 256
-"""The chunks of a text whose perplexity is measured where nothing else is said."""
+"""The default lengths of a text's chunks, in tokens, and their default number at each length."""
 
 
 class EvaluationPlan(Description):
-    """A range measured densely, a few long lengths, and structured strings.
+    """A dense range of lengths, a few long lengths, and structured strings.
 
-    The dense range is measured in one pass where the task is `prefix_exchangeable`, with independent strings
-    otherwise; long lengths always with independent strings. With `dense_every`, only lengths of the dense range that
-    are so far apart are measured. Strings are drawn from `seed`, the same for every run.
-    With `certificate`, whoever runs the plan also certifies the model. Language models are measured by
-    perplexity instead: of `num_chunks` chunks of the test split at each of `chunk_lengths`.
+    The dense range is measured in one pass if the task is `prefix_exchangeable`, and otherwise with independent
+    strings. Long lengths always have independent strings. `dense_every` is the distance between measured lengths of the
+    dense range. The strings are drawn from `seed`, and are the same for every run. With `certificate`, the model is
+    also certified. Language models are measured by their perplexity instead, on `num_chunks` chunks of the test split
+    at each of `chunk_lengths`.
     """
 
     dense: tuple[int, int] = (41, 500)
@@ -61,7 +61,7 @@ class EvaluationPlan(Description):
         return self
 
     def up_to(self, max_length: int, task: Task | None = None) -> "EvaluationPlan":
-        """The plan without what is longer than `max_length`; of a text chunks of two tokens are the shortest."""
+        """Return the plan without lengths above `max_length`; the shortest chunk of a text has two tokens."""
         low, high = self.dense
         first = 2 if isinstance(task, LanguageTask) else low
         if max_length < first:
@@ -79,18 +79,24 @@ class EvaluationPlan(Description):
         )
 
     def about(self, task: Task) -> "EvaluationPlan":
-        """The plan as it is for this task: what is not measured of such tasks is as by default."""
+        """Return the plan with defaults in all fields that this task does not use, so that equal plans compare equal.
+
+        Example:
+            >>> from lengthwise.tasks.base import make_task
+            >>> EvaluationPlan(num_chunks=7).about(make_task("parity")).num_chunks
+            256
+        """
         is_text = isinstance(task, LanguageTask)
-        unused = ("dense", "dense_every", "dense_strings", "long", "structured") if is_text else CHUNKS
+        unused = ("dense", "dense_every", "dense_strings", "long", "structured") if is_text else TEXT_FIELDS
         default = EvaluationPlan()
         return self.model_copy(update={name: getattr(default, name) for name in unused})
 
     def chunk_lengths_within(self, size: int) -> list[int]:
-        """Those of the lengths of chunks that a text of this many tokens has, or its own where it has none of them."""
+        """Return the lengths of chunks up to the size of a text, in tokens; if all are larger, return the size."""
         return [length for length in self.chunk_lengths if length <= size] or [size]
 
     def within(self, low: int, high: int) -> "EvaluationPlan":
-        """The plan with what its dense range shares with another range; unchanged where that is nothing.
+        """Return the plan with the overlap of its dense range and another range; unchanged without an overlap.
 
         Example:
             >>> EvaluationPlan(dense=(41, 500)).within(51, 100).dense
@@ -100,10 +106,10 @@ class EvaluationPlan(Description):
         return self if shared[0] > shared[1] else self.model_copy(update={"dense": shared})
 
     def covers(self, other: "EvaluationPlan") -> bool:
-        """Whether a result under this plan has all that one under the other would have.
+        """Return whether a result of this plan contains every measurement of the other plan.
 
-        It may have more lengths, and a certificate that the other does not ask for. Where lengths of the dense range
-        are left out, both have to begin with the same one.
+        This plan may have more lengths, and a certificate that the other plan does not need. If lengths of the dense
+        range are skipped, both plans must begin with the same length.
 
         Example:
             >>> wide, narrow = EvaluationPlan(), EvaluationPlan().up_to(1_000)
@@ -114,17 +120,18 @@ class EvaluationPlan(Description):
         is_dense = low == other_low if self.dense_every > 1 else low <= other_low
         listed = ("long", "structured", "chunk_lengths")
         has_listed = all(set(getattr(other, name)) <= set(getattr(self, name)) for name in listed)
-        more = {name: getattr(self, name) for name in ("dense", *listed)}
-        more["certificate"] = self.certificate or other.certificate
-        return is_dense and other_high <= high and has_listed and self == other.model_copy(update=more)
+        # All other fields must be equal: they change which strings are drawn.
+        covered = {name: getattr(self, name) for name in ("dense", *listed)}
+        covered["certificate"] = self.certificate or other.certificate
+        return is_dense and other_high <= high and has_listed and self == other.model_copy(update=covered)
 
     def measure(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None
     ) -> Iterator[tuple[Part, LengthCurve]]:
-        """The parts, one after the other; lengths that the task does not have are left out, so a part may be empty.
+        """Yield the parts in turn; lengths that the task does not have are left out, so a part may be empty.
 
-        Where the task has none of the dense range, its longest length below stands for that. `set_progress` is called
-        with the fraction of each part that is done.
+        If the task has no length in the dense range, its longest length below the range is measured. `set_progress` is
+        called with the fraction of each part that is done.
         """
         yield "dense", self.measure_dense(model, task, set_progress)
         yield "long", self._at(self.long, model, task, "independent", set_progress)
@@ -134,7 +141,7 @@ class EvaluationPlan(Description):
     def measure_dense(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None
     ) -> LengthCurve:
-        """The first part of `measure` alone."""
+        """Return only the first part of `measure`."""
         low, high = self.dense
         exchangeable = isinstance(task, RegularTask) and task.prefix_exchangeable
         protocol: Protocol = "one-pass" if exchangeable else "independent"
@@ -158,15 +165,15 @@ class EvaluationPlan(Description):
         )
 
     def measure_errors(self, model: SequenceModel, task: VectorTask) -> ErrorCurve:
-        """The errors on prompts of the longest length that the task has in the dense range or below."""
+        """Return the errors on prompts of the task's longest length in the dense range or below."""
         longest = max_legal_length(task, self.dense[1])
-        assert longest is not None  # one example is a prompt of every such task
+        assert longest is not None  # every such task has prompts of one example
         return error_curve(model, task, longest, num_prompts=self.dense_strings, seed=self.seed)
 
     def measure_perplexity(
         self, model: SequenceModel, task: LanguageTask, set_progress: SetProgress = lambda fraction: None
     ) -> PerplexityCurve:
-        """The perplexities at those lengths that the test split has; where it has none, at its whole length."""
+        """Return the perplexities at all lengths up to the test split's, or at its whole length if all are larger."""
         size = len(task.tokens("test"))
         lengths = self.chunk_lengths_within(size)
         return perplexity_curve(
@@ -181,7 +188,7 @@ class EvaluationPlan(Description):
         protocol: Protocol,
         set_progress: SetProgress,
     ) -> LengthCurve:
-        """The points at some lengths; where the task has no strings of one, one symbol less."""
+        """Return the points at some lengths, or at one symbol less if the task has no strings of a length."""
         points: list[LengthPoint] = []
         for length, num_strings in lengths:
             nearest = length if task.is_legal_length(length) else length - 1
@@ -193,11 +200,11 @@ class EvaluationPlan(Description):
 
 
 MAX_LENGTHS = 100_000
-"""More lengths are taken for a slip."""
+"""The largest number of lengths that a text may list; more are probably a mistake."""
 
 
 def parse_lengths(text: str) -> list[int]:
-    """Lengths from words like ``41-500,1000``, in order and each once; anything else is a ValueError.
+    """Return the lengths in a text such as ``41-500,1000``, in order, each once; raise a ValueError for other texts.
 
     Example:
         >>> parse_lengths("10,2-4,3")

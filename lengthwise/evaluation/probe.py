@@ -1,4 +1,4 @@
-"""Quick looks at accuracy beyond the training length, taken while a run trains."""
+"""Probes: quick measurements of the accuracy beyond the training length, while a run trains."""
 
 import numpy as np
 
@@ -7,19 +7,27 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import SymbolTask
 
 PROBE_EVERY = 500
-"""Steps from one probe to the next."""
+"""The number of steps from one probe to the next."""
 
 PROBE_LENGTHS = (48, 100, 200, 300, 400, 500)
+"""The lengths of the strings of a probe, in symbols."""
+
 PROBE_STRINGS = 64
+"""The number of strings of each length in a probe."""
+
 TEST_EVERY = 2 * PROBE_EVERY
+"""The number of steps from one test with new strings to the next."""
+
 TEST_STRINGS = 128
+"""The number of strings in a test."""
 
 
 def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
-    """Mean accuracy on 64 fixed strings of each of six lengths (one symbol less where the task has none of a length).
+    """Return the mean accuracy on 64 fixed strings of each of six lengths.
 
-    Where it has none of all these, at its longest below. The strings are neither those of training nor those of a run's
-    final measurement.
+    A length is one symbol shorter if not every class can occur at it. If the task has none of these lengths, its
+    longest shorter length is used. The strings differ from training strings and from the strings of a run's final
+    measurement, because of their seed.
     """
     lengths = [n if task.is_balanced_length(n) else n - 1 for n in PROBE_LENGTHS]
     lengths = [n for n in lengths if task.is_balanced_length(n)] or [
@@ -31,7 +39,7 @@ def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
 
 
 def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float | None:
-    """Accuracy on 128 strings drawn again for every step, at `length_of_tests`; None where there is none."""
+    """Return the accuracy on 128 new strings for each step, at `length_of_tests`; None without such a length."""
     length = length_of_tests(task)
     if length is None:
         return None
@@ -39,7 +47,7 @@ def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float |
 
 
 def length_of_tests(task: SymbolTask) -> int | None:
-    """500 symbols, 499 where not every class can be the answer at 500, or the longest that the task has below."""
+    """Return 500 symbols, 499 if not every class can be the answer at 500, or the task's longest length below."""
     longest = PROBE_LENGTHS[-1]
     if task.is_balanced_length(longest):
         return longest
@@ -47,7 +55,7 @@ def length_of_tests(task: SymbolTask) -> int | None:
 
 
 def best_of_guesses(chance: float, num_tests: int) -> float:
-    """What the best of several tests of 128 strings is expected to be for answers that are right by chance.
+    """Return the expected best accuracy of several tests of 128 strings, for answers that are right by chance.
 
     With F the distribution of the number of right answers, the expectation of the largest of n is the sum over k of
     1 - F(k)^n.
@@ -56,8 +64,8 @@ def best_of_guesses(chance: float, num_tests: int) -> float:
         >>> round(best_of_guesses(0.2, 40), 3), round(best_of_guesses(0.8, 40), 3)
         (0.279, 0.873)
 
-    Source: ours. Fan et al. (2024) report the best test of a run (caption of Table 2), which the published code takes
-        40 times on 128 strings, so that guessing one of five digits scores 0.28.
+    Source: ours. Fan et al. (2024) report the best test of a run (caption of Table 2). The published code tests 40
+        times on 128 strings, so a guess of one of five digits scores 0.28.
     """
     from scipy.special import bdtr
 

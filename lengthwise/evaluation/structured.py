@@ -1,4 +1,4 @@
-"""Strings that random sampling never draws, on which nets that look right often fail."""
+"""Structured strings, which random sampling does not draw, and on which nets with high accuracy often fail."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -8,29 +8,30 @@ from jaxtyping import Int64
 from torch import Tensor
 
 Family = Callable[[int, int, int, torch.Generator], Int64[Tensor, "B T"]]
+"""A function that draws strings from (num_symbols, batch_size, length, generator)."""
 
 
 def constant(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """One symbol throughout; the symbols take turns over the batch."""
+    """Return strings of one symbol each; the symbols take turns over the batch."""
     return (torch.arange(batch_size) % num_symbols)[:, None].expand(-1, length).clone()
 
 
 def alternating(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """Two different symbols in turn."""
+    """Draw strings in which two different symbols take turns."""
     first = torch.randint(num_symbols, (batch_size, 1), generator=generator)
     step = torch.randint(1, max(2, num_symbols), (batch_size, 1), generator=generator)
     return (first + step * (torch.arange(length) % 2)) % num_symbols
 
 
 def periodic(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """A random word of 3 to 16 symbols, repeated."""
+    """Draw strings that repeat a random word of 3 to 16 symbols."""
     words = torch.randint(num_symbols, (batch_size, 16), generator=generator)
     periods = torch.randint(3, 17, (batch_size, 1), generator=generator)
     return words.gather(1, torch.arange(length) % periods)
 
 
 def few_runs(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """At most five runs of equal symbols, with ends drawn uniformly."""
+    """Draw strings of at most five runs of equal symbols, with uniformly drawn ends."""
     ends = torch.randint(length + 1, (batch_size, 4, 1), generator=generator)
     run = (torch.arange(length) >= ends).sum(1)
     symbols = torch.randint(num_symbols, (batch_size, 5), generator=generator)
@@ -38,7 +39,7 @@ def few_runs(num_symbols: int, batch_size: int, length: int, generator: torch.Ge
 
 
 def sparse(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """One symbol throughout but for four positions at most."""
+    """Draw strings of one symbol, except at up to four positions."""
     strings = torch.randint(num_symbols, (batch_size, 1), generator=generator).repeat(1, length)
     positions = torch.randint(length, (batch_size, 4), generator=generator)
     others = torch.randint(num_symbols, (batch_size, 4), generator=generator)
@@ -54,4 +55,4 @@ STRUCTURED: Mapping[str, Family] = MappingProxyType(
         "sparse": sparse,
     }
 )
-"""The families by name; each takes (num_symbols, batch_size, length, generator)."""
+"""The families of structured strings, by name."""
