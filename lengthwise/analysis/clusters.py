@@ -18,9 +18,9 @@ class PrincipalComponents(NamedTuple):
 
 
 def principal_components(states: Float[Tensor, "N D"], num_components: int = 2) -> PrincipalComponents:
-    """Project states minus their mean on the first right singular vectors, in float64.
+    """Project states minus their mean onto the first right singular vectors, in float64.
 
-    The entry of largest magnitude in each vector is positive, so that the result does not depend on the signs of the
+    In each vector, the entry of largest magnitude is positive, so that the result does not depend on the signs of the
     decomposition. Shares are 0 if all states are equal.
 
     Raises:
@@ -46,11 +46,11 @@ def principal_components(states: Float[Tensor, "N D"], num_components: int = 2) 
 
 
 def linkage_distances(states: Float[Tensor, "N D"]) -> Float[Tensor, " M"]:
-    """The N - 1 distances at which clusters merge under single linkage, in ascending order.
+    """Return the N - 1 distances at which clusters merge under single linkage, in ascending order.
 
     These are the lengths of the edges of a minimum spanning tree of the N^2 distances. At distance r, two states are in
-    one cluster if a path over states leads from one to the other in steps of at most r, so that there are
-    ``num_clusters(linkage, r) = 1 + (number of distances > r)`` clusters.
+    one cluster if a path over states joins them in steps of at most r. So the number of clusters is
+    ``num_clusters(linkage, r) = 1 + (number of distances > r)``.
 
     Example:
         >>> linkage_distances(torch.tensor([[0.0], [5.0], [1.0], [7.0]])).tolist()
@@ -64,7 +64,7 @@ def linkage_distances(states: Float[Tensor, "N D"]) -> Float[Tensor, " M"]:
 
 
 def num_clusters(linkage: Float[Tensor, " M"], distance: float) -> int:
-    """The number of clusters at that distance, from `linkage_distances`."""
+    """Return the number of clusters at a distance, from `linkage_distances`."""
     return 1 + int((linkage > distance).sum())
 
 
@@ -85,12 +85,12 @@ class LevelClusters(NamedTuple):
 
     @property
     def are_elements(self) -> bool:
-        """Whether at some distance clusters and elements correspond one to one."""
+        """Return whether clusters and elements correspond one to one at some distance."""
         return self.within < self.between
 
 
 def level_clusters(blocks: BlockStates) -> list[LevelClusters]:
-    """Single linkage at every level, of all states of the level and of those of each element."""
+    """Return the clusters of each level under single linkage, of all its states and of each element's states."""
     return [_clusters(level, blocks.at_level(level)) for level in range(1, blocks.num_levels + 1)]
 
 
@@ -99,6 +99,7 @@ def _clusters(level: int, blocks: BlockStates) -> LevelClusters:
     between = math.inf
     for index, group in enumerate(groups[:-1]):
         others = torch.cat(groups[index + 1 :]).double()
+        # The other mode, by matrix products, is off by thousandths for states that are near to each other.
         distances = torch.cdist(group.double(), others, compute_mode="donot_use_mm_for_euclid_dist")
         between = min(between, float(distances.min()))
     return LevelClusters(

@@ -1,12 +1,12 @@
-r"""Lower bounds on three moduli of continuity: how much the outputs of a function on sequences change with its inputs.
+r"""Lower bounds on three moduli of continuity, which bound the change of a sequence function's outputs with its inputs.
 
 For f from [0, 1]^(T x d), or any other product of intervals, to R^(T x Y), and p-norms of outputs:
 
     w(t)            = sup ||f(X) - f(X')||_p          over ||X - X'||_2 <= t
-    w_contextual(t) = sup ||f(X)_n - f(X')_n||_p      over the same with X_n = X'_n: the other tokens change
-    w_token(t)      = sup ||f(X)_n - f(X')_n||_p      over the same with X_m = X'_m for all m != n: that token changes
+    w_contextual(t) = sup ||f(X)_n - f(X')_n||_p      over the same with X_n = X'_n: only other tokens change
+    w_token(t)      = sup ||f(X)_n - f(X')_n||_p      over the same with X_m = X'_m for all m != n: only token n changes
 
-A search finds pairs of inputs, and every pair gives a lower bound.
+A search finds pairs of inputs. Each pair gives a lower bound.
 """
 
 import math
@@ -26,22 +26,23 @@ SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
 """A function on sequences of T tokens, which are vectors."""
 
 Kind = Literal["sequence", "contextual", "token"]
+"""The modulus that is searched: w, w_contextual or w_token."""
 
-_NOTHING: Mapping[str, Tensor] = MappingProxyType({})
+_NO_WEIGHTS: Mapping[str, Tensor] = MappingProxyType({})
 
 LAST_STEP = 0.01
 """The length of the last step of the ascent, relative to the first."""
 
 
 class Domain(NamedTuple):
-    """The inputs that are searched: every number between its entries of `low` and `high`."""
+    """The inputs that are searched: each number is between its entries of `low` and `high`."""
 
     low: Float[Tensor, "T d"]
     high: Float[Tensor, "T d"]
 
 
 class ModulusPoint(NamedTuple):
-    """A pair of inputs at most `distance` apart whose outputs, at token `token` or all together, differ by `value`."""
+    """A pair of inputs at most `distance` apart; their outputs, at `token` or at all tokens, differ by `value`."""
 
     distance: float
     value: float
@@ -63,7 +64,7 @@ class _Pairs(NamedTuple):
 
 
 def unit_domain(num_tokens: int, token_dim: int) -> Domain:
-    """Sequences of T tokens in [0, 1]^d, in float64."""
+    """Return the domain of sequences of T tokens in [0, 1]^d, in float64."""
     return Domain(*(torch.full((num_tokens, token_dim), bound, dtype=torch.float64) for bound in (0.0, 1.0)))
 
 
@@ -78,17 +79,17 @@ def continuity_modulus(
     num_steps: int = 60,
     p: float = 2.0,
 ) -> list[ModulusPoint]:
-    """The largest differences found at each distance, in order of distance: lower bounds of the modulus.
+    """Return the largest difference found at each distance, in order of distance: lower bounds of the modulus.
 
-    From the largest distance to the smallest, gradient ascent improves random pairs and the best pieces of all pairs
-    found before; without a gradient, pairs stay as they are. The pieces of a pair divide it into k equal parts, so that
-    estimates have two properties of the modulus on a convex domain: they grow with t, and w(k t) <= k w(t) for all t
-    and k t among the distances.
+    The distances are searched from the largest to the smallest. Gradient ascent improves random pairs, and the best
+    pieces of all pairs of larger distances; without a gradient, pairs stay as they are. The pieces of a pair divide it
+    into k equal parts. So the estimates have two properties of the modulus on a convex domain. They grow with t,
+    and w(k t) <= k w(t) for all t and k t among the distances.
 
     Raises:
-        ValueError: an unknown kind, no distance or one that is not positive and finite, an empty domain, no start, p
-            below 1, outputs that are not finite or not [B, T, Y], or `contextual` for a single token, which has no
-            context.
+        ValueError: the kind is unknown, or is `contextual` for a single token, which has no context. `distances` is
+            empty, or a distance is not positive and finite. The domain is empty, `num_starts` is 0, or p is below 1.
+            Outputs are not finite, or not of shape [B, T, Y].
 
     Example:
         >>> def mean(x):
@@ -99,12 +100,13 @@ def continuity_modulus(
         [0.05, 0.1]
 
     Source: Xu and Sato (2024), Definitions 3.4 to 3.6.
-    Differs from the source: it defines them on [0, 1]^(d x N) and estimates none.
+    Differs from the source: the source defines moduli on [0, 1]^(d x N), and does not estimate them.
     """
     _check(kind, distances, domain, num_starts, p)
     search = _Search(function, kind, domain, p)
     best_pairs: dict[float, _Pairs] = {}
     for distance in sorted(set(distances), reverse=True):
+        # 1e-12: a quotient of 2 that rounds to a little more must give 2 pieces, not 3.
         pieces = [search.pieces(pairs, math.ceil(far / distance - 1e-12)) for far, pairs in best_pairs.items()]
         starts = search.random_pairs(num_starts, distance, generator)
         if pieces:
@@ -116,6 +118,7 @@ def continuity_modulus(
         first, second, tokens, values = (tensor[0] for tensor in best_pairs[distance])
         token = None if kind == "sequence" else int(tokens)
         point = ModulusPoint(distance, float(values), torch.stack([first, second]), token)
+        # A pair at a smaller distance is also a pair at this distance.
         if points and points[-1].value > point.value:
             point = points[-1]._replace(distance=distance)
         points.append(point)
@@ -123,7 +126,7 @@ def continuity_modulus(
 
 
 def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], Domain]]:
-    """A model's logits as a function of the embeddings of its symbols, and the domain they span for T positions.
+    """Return a model's logits as a function of its symbols' embeddings, and the domain of these for T positions.
 
     Raises:
         ValueError: the model does not have exactly one embedding, or does not read it position by position.
@@ -143,7 +146,9 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
     embedding = model.get_submodule(named[0])
     assert isinstance(embedding, nn.Embedding)
 
-    def function(embedded: Float[Tensor, "B T d"], weights: Mapping[str, Tensor] = _NOTHING) -> Float[Tensor, "B T Y"]:
+    def function(
+        embedded: Float[Tensor, "B T d"], weights: Mapping[str, Tensor] = _NO_WEIGHTS
+    ) -> Float[Tensor, "B T Y"]:
         tokens = torch.zeros(embedded.shape[:2], dtype=torch.int64, device=embedded.device)
         with looking_up(embedding, embedded):
             logits: Tensor = functional_call(model, dict(weights), (tokens,), tie_weights=False)
@@ -154,6 +159,7 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
         low, high = table.amin(0), table.amax(0)
         return Domain(low.expand(num_tokens, -1), high.expand(num_tokens, -1))
 
+    # The function must not read the table. A table of NaN shows it, wherever the model reads.
     poisoned = {f"{named[0]}.weight": torch.full_like(embedding.weight, torch.nan)}
     try:
         reads_elsewhere = not bool(function(domain(2).low[None], poisoned).isfinite().all())
@@ -161,20 +167,22 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
         reads_elsewhere = True
     if reads_elsewhere:
         raise ValueError(
-            f"model: expected one that embeds every position by itself, got {type(model).__name__}, which reads the "
-            "table of embeddings elsewhere, too; write the function yourself"
+            f"model: expected one that embeds each position separately, got {type(model).__name__}, which also reads "
+            "the table of embeddings elsewhere; write the function yourself"
         )
     return function, domain
 
 
 class _Search(NamedTuple):
+    """A search for pairs of inputs whose outputs differ most."""
+
     function: SequenceFunction
     kind: Kind
     domain: Domain
     p: float
 
     def random_pairs(self, count: int, distance: float, generator: torch.Generator) -> _Pairs:
-        """First inputs uniform in the domain, second ones in a uniform direction."""
+        """Draw first inputs uniformly in the domain, and second inputs in a uniform direction from them."""
         low, high = self.domain
         num_tokens = len(low)
         first = low + (high - low) * torch.rand(count, *low.shape, generator=generator, dtype=low.dtype)
@@ -185,7 +193,7 @@ class _Search(NamedTuple):
         return self._valued(first, second, tokens)
 
     def pieces(self, pairs: _Pairs, count: int) -> _Pairs:
-        """For every pair divided into `count` equal parts, the part whose outputs differ most."""
+        """Divide each pair into `count` equal parts, and return the part whose outputs differ most."""
         share = torch.linspace(0, 1, count + 1, dtype=pairs.first.dtype)[:, None, None, None]
         chain = pairs.first + share * (pairs.second - pairs.first)
         with torch.no_grad():
@@ -195,7 +203,7 @@ class _Search(NamedTuple):
         return _Pairs(chain[best, rows], chain[best + 1, rows], pairs.tokens, values[best, rows])
 
     def climb(self, starts: _Pairs, distance: float, num_steps: int) -> _Pairs:
-        """The best pairs during gradient ascent of the difference, with steps of decreasing length."""
+        """Return the best pairs during gradient ascent of the difference, with steps of decreasing length."""
         (low, high), best = self.domain, starts
         current, may_differ = starts, self._may_differ(starts.tokens)[..., None]
         reach = float((high - low).norm())
@@ -214,7 +222,7 @@ class _Search(NamedTuple):
         return best
 
     def _gradients(self, pairs: _Pairs) -> tuple[Tensor, Tensor] | None:
-        """The gradients of the difference by the first input and by the offset; None if the function has none."""
+        """Return the gradients of the difference by the first input and by the offset; None without gradients."""
         first = pairs.first.detach().requires_grad_()
         offset = (pairs.second - pairs.first).detach().requires_grad_()
         values = self._differences(first, first + offset, pairs.tokens)
@@ -247,7 +255,7 @@ class _Search(NamedTuple):
             )
         if not bool(outputs.isfinite().all()):
             raise ValueError(
-                "function: expected finite outputs everywhere in the domain, got others; take a smaller one"
+                "function: expected finite outputs everywhere in the domain, got others; choose a smaller domain"
             )
         return outputs
 
@@ -257,7 +265,7 @@ class _Search(NamedTuple):
 
 
 def _with_length(vectors: Tensor, length: float, *, stretch: bool = False) -> Tensor:
-    """The vectors scaled to a norm of at most, or with `stretch` exactly, `length`; zeros stay zeros."""
+    """Return the vectors scaled to a norm of at most `length`, or with `stretch` exactly `length`; zeros stay zeros."""
     norms = vectors.flatten(1).norm(dim=1).clamp(min=torch.finfo(vectors.dtype).tiny)
     factors = length / norms
     return vectors * _as(factors if stretch else factors.clamp(max=1.0), vectors)
@@ -286,6 +294,6 @@ def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: in
     if num_starts < 1:
         raise ValueError(f"num_starts: expected at least 1 pair to begin with, got {num_starts}")
     if not p >= 1:
-        raise ValueError(f"p: expected at least 1, got {p}; below, there is no triangle inequality")
+        raise ValueError(f"p: expected at least 1, got {p}; smaller p do not satisfy the triangle inequality")
     if kind == "contextual" and len(low) < 2:
         raise ValueError("domain: expected at least 2 tokens for a context, got 1; its contextual modulus is 0")

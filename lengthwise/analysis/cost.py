@@ -1,7 +1,8 @@
 """The cost of RegularGPT's attention and layers, compared with a causal Transformer: counts of operations.
 
-With chunk size T there is one level, at which every position attends to all earlier ones: a layer of a causal
-Transformer. The break-even ratio K / L is the thickness per Transformer layer at which both cost the same.
+With chunk size T there is a single level, at which each position attends to itself and all earlier positions. This is
+a layer of a causal Transformer. The break-even ratio K / L is the thickness per Transformer layer at which both models
+cost the same.
 """
 
 import math
@@ -10,7 +11,7 @@ from lengthwise.ops.tree import num_levels
 
 
 def attention_pairs(length: int, chunk_size: int) -> int:
-    """The number of pairs of a query and a key over all levels of one pass of thickness 1: the entries of the masks.
+    """Return the number of pairs of a query and a key over all levels of a pass of thickness 1.
 
     ``sum_l sum_m min(C, floor(m / C^l) + 1)`` over levels l from 0 and positions m, without pads before the start.
 
@@ -23,27 +24,27 @@ def attention_pairs(length: int, chunk_size: int) -> int:
 
 
 def multiplications(length: int, chunk_size: int, d_model: int) -> int:
-    """The multiplications of one pass of thickness 1: 2 D a pair of attention, 12 D^2 a position and level.
+    """Return the number of multiplications of a pass of thickness 1.
 
-    The latter are the projections to queries, keys, values and output (4 D^2) and a feed-forward block of 4 D hidden
-    units (8 D^2).
+    Each pair of attention has 2 D, and each position at each level has 12 D^2. The latter are the projections to
+    queries, keys, values and output (4 D^2), and a feed-forward block of 4 D hidden units (8 D^2).
     """
     levels = num_levels(length, chunk_size)
     return 2 * d_model * attention_pairs(length, chunk_size) + 12 * d_model**2 * length * levels
 
 
 def attention_break_even(length: int, chunk_size: int) -> float:
-    """K / L at which attention alone costs the same in both models."""
+    """Return the K / L at which attention alone costs the same in both models."""
     return attention_pairs(length, length) / attention_pairs(length, chunk_size)
 
 
 def layer_break_even(length: int, chunk_size: int, d_model: int) -> float:
-    """K / L at which whole layers cost the same in both models."""
+    """Return the K / L at which whole layers cost the same in both models."""
     return multiplications(length, length, d_model) / multiplications(length, chunk_size, d_model)
 
 
 def published_break_even(length: int, chunk_size: int) -> float:
-    """K / L by the source's formula, ``T C K log_C T < T^2 L``: attention alone, with a real number of levels.
+    """Return K / L by the source's formula, ``T C K log_C T < T^2 L``: attention alone, with a real number of levels.
 
     Example:
         >>> round(published_break_even(512, 128), 2)

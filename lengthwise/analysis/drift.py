@@ -1,4 +1,4 @@
-"""How a recurrence forgets a remainder: the states of strings with the same answer shrink together, and turn."""
+"""The drift of a recurrence that counts a remainder: the mean states of the remainders shrink together, and turn."""
 
 import math
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from lengthwise.threads import one_thread
 
 
 class DriftPoint(NamedTuple):
-    """What became of the states at a length.
+    """The states at one length, compared with the states at the reference length.
 
-    `shifts`: the fraction of strings whose answer is the remainder plus 0, 1, ..., m-1. `kept` and `turns`: of each
-    harmonic, its norm and its angle in steps of a remainder, as at the reference length.
+    `shifts` are the fractions of strings whose answer is the remainder plus 0, 1, ..., m-1. `kept` is the norm of each
+    harmonic relative to the reference. `turns` is its angle from the reference, in remainders.
     """
 
     length: int
@@ -36,16 +36,16 @@ class DriftPoint(NamedTuple):
 def remainder_drift(
     model: RecurrentModel, task: Sum, lengths: Sequence[int], reference: int, *, num_strings: int = 1_024, seed: int = 0
 ) -> list[DriftPoint]:
-    """Harmonics of mean states over remainders, at each length, next to those at `reference`.
+    """Compare the harmonics of mean states over remainders, at each length, with the harmonics at `reference`.
 
-    With c_q(T) the mean state of the strings of T symbols whose digits add up to q, harmonic k is
-    ``z_k(T) = (1/m) sum_q exp(-2 pi i k q / m) c_q(T)``. A net that keeps the sum has all z_k as they were. Where its
-    planes shrink and turn by a little at each symbol, ``|z_k|`` falls and
-    ``angle(<z_k(reference), z_k(T)>) m / (2 pi k)``, in remainders, moves evenly; by half a remainder, and all answers
-    are the neighbor's. Angles are those between -m/2 and m/2 of their harmonic, divided by k.
+    Let c_q(T) be the mean state of the strings of T symbols whose digits add up to q. Harmonic k is
+    ``z_k(T) = (1/m) sum_q exp(-2 pi i k q / m) c_q(T)``. In a net that keeps the sum, no z_k changes with T. If its
+    planes shrink and turn a little at each symbol, ``|z_k|`` falls, and the angle
+    ``angle(<z_k(reference), z_k(T)>) m / (2 pi k)``, in remainders, grows evenly. From half a remainder on, all answers
+    are the neighbor's. The angle of harmonic k is between -m/2 and m/2 before it is divided by k.
 
     Raises:
-        ValueError: a length is not positive, or strings are too few for all remainders to occur.
+        ValueError: a length is not positive, or a remainder does not occur because there are too few strings.
     """
     read = [*lengths, reference]
     if min(read) < 1:
@@ -73,10 +73,10 @@ def remainder_drift(
 
 
 def harmonics(states: Float[Tensor, "B D"], remainders: Int64[Tensor, " B"], modulus: int) -> Complex[Tensor, "K D"]:
-    """``z_k = (1/m) sum_q exp(-2 pi i k q / m) mean(states of q)`` for k = 1 ... floor(m / 2).
+    """Return ``z_k = (1/m) sum_q exp(-2 pi i k q / m) mean(states of q)`` for k = 1 ... floor(m / 2).
 
     Raises:
-        ValueError: no state has one of the remainders.
+        ValueError: a remainder has no state.
 
     Example:
         >>> turn = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])  # a quarter of a turn a remainder

@@ -1,4 +1,4 @@
-"""Run a model on vectors in place of what it looks up for its symbols."""
+"""Runs of a model on given vectors instead of the embeddings of its symbols."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 @contextmanager
 def looking_up(embedding: nn.Embedding, embedded: Float[Tensor, "B T D"]) -> Iterator[None]:
-    """Within it, an embedding gives these vectors, whatever its symbols: the next ones each time that it is read.
+    """Make an embedding return these vectors for any symbols, within the block; each call returns the next positions.
 
-    Some models read a string in parts.
+    Some models read a string in parts, and so call their embedding several times.
     """
     start = 0
 

@@ -19,23 +19,23 @@ from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.threads import one_thread
 
 NUM_STRINGS = 200
-"""The number of strings, and the largest number of states of each level."""
+"""The number of strings, which is also the largest number of states of each level."""
 
 NUM_FIELD_STRINGS = 64
-"""The first strings, for gradients and flips."""
+"""The number of strings, among these, for gradients and flips."""
 
 NUM_FLIP_DISTANCES = 100
-"""The number of distances at which symbols are replaced, evenly spaced from the last symbol to the first."""
+"""The largest number of distances at which symbols are replaced, evenly spaced from the last symbol to the first."""
 
 RELATIVE_DISTANCE = 1 / 8
-"""Clusters are counted at this fraction of the root mean square norm of the states."""
+"""The distance at which clusters are counted, as a fraction of the root mean square norm of the states."""
 
 MAX_LENGTH = 10_000
-"""Longer strings are rejected: they have too many states for memory."""
+"""The largest length of the strings, in symbols; longer strings have too many states for memory."""
 
 
 class Analysis(NamedTuple):
-    """The results on the strings `inputs`; clusters are counted at `distance`."""
+    """The results of all analyses on the strings `inputs`; clusters are counted at `distance`."""
 
     inputs: Int64[Tensor, "B T"]
     num_right: int
@@ -50,13 +50,13 @@ class Analysis(NamedTuple):
 
 @one_thread()
 def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 0) -> Analysis:
-    """States, gradients and answers of a trained model on random strings.
+    """Return the states, gradients and answers of a trained model on random strings.
 
-    If only strings of `length` - 1 symbols can have every class as their answer, those are taken.
+    If not every class can occur at `length`, but can at one symbol less, the strings have one symbol less.
 
     Raises:
-        ValueError: the model is not a RegularGPT of thickness 1, the task is not regular, has a single symbol, a single
-            answer, too many elements or no strings of that length, or `length` is above 10,000.
+        ValueError: the model is not a RegularGPT of thickness 1. The task is not regular. It has a single symbol or
+            answer, or its monoid is too large. It lacks strings of this length, or `length` is above 10,000.
     """
     if not (isinstance(task, RegularTask) and isinstance(model, RegularGPT)):
         raise ValueError(
@@ -65,7 +65,7 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
     if min(len(task.symbols), len(task.classes)) < 2:
         raise ValueError(
             f"task: expected two symbols and two answers or more, got {len(task.symbols)} and {len(task.classes)}; "
-            "there is nothing to change, or to depend on it"
+            "choose a task in which symbols change answers"
         )
     if length > MAX_LENGTH:
         raise ValueError(f"length: expected at most {MAX_LENGTH:,} symbols, got {length:,}; take shorter strings")
@@ -76,12 +76,13 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
     supervised = targets != IGNORE
     if not supervised.any():
         raise ValueError(
-            f"length: expected strings that have an answer, got {NUM_STRINGS} of {length} symbols without; take another"
+            f"length: expected strings that have an answer, got {NUM_STRINGS} of {length} symbols without; choose "
+            "another length"
         )
     with torch.no_grad():
         right = (final_answers(model, batch.inputs) == targets)[supervised]
     blocks = block_states(model, task, batch.inputs).subsample(NUM_STRINGS, generator_for(seed, "analysis states"))
-    exact = deepcopy(model).double()
+    exact = deepcopy(model).double()  # in float32, gradients of a confident model may round to 0
     inputs, targets = batch.inputs[supervised][:NUM_FIELD_STRINGS], targets[supervised][:NUM_FIELD_STRINGS]
     norms = gradient_norms(tree_answer(exact), exact.tree.leaves[inputs - PAD], targets)
     distances = torch.linspace(0, length - 1, min(NUM_FLIP_DISTANCES, length)).round().int().tolist()

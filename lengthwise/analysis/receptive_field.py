@@ -1,4 +1,4 @@
-"""How far back an answer depends on its string: by gradients, as published, and by replaced symbols."""
+"""The receptive field of an answer in its string: by gradients, as published, and by replaced symbols."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -18,16 +18,17 @@ from lengthwise.tasks.base import OracleTask
 from lengthwise.threads import one_thread
 
 Answer = Callable[[Float[Tensor, "B T D"]], Float[Tensor, "B Y"]]
-"""The logits at the last position of strings of embeddings."""
+"""A function that returns the logits at the last position of strings of embeddings."""
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 15
-"""The symbols of a part of the strings whose gradients are computed together, so that memory stays bounded."""
+"""The largest number of symbols in the strings whose gradients are computed together, which bounds memory."""
 
 
 def tree_answer(model: RegularGPT) -> Answer:
-    """The model's answer as a function of the embedding at each position: every position has its own symbol."""
+    """Return the model's answer as a function of the embedding at each position."""
 
     def answer(embedded: Float[Tensor, "B T D"]) -> Float[Tensor, "B Y"]:
+        # Each position becomes a symbol of its own, so that equal symbols at two positions have separate gradients.
         tree = model.tree
         leaves = torch.cat([tree.leaves[:1], embedded.flatten(0, 1)])
         ids = torch.arange(1, len(leaves)).reshape(embedded.shape[:2])
@@ -40,10 +41,10 @@ def tree_answer(model: RegularGPT) -> Answer:
 def gradient_norms(
     answer: Answer, embedded: Float[Tensor, "B T D"], targets: Int64[Tensor, " B"]
 ) -> Float[Tensor, "B T"]:
-    """``|| d m_b / d e_bt ||``, where m is the log-odds of the target y: ``m = z_y - log sum_{k != y} exp z_k``.
+    """Return ``|| d m_b / d e_bt ||`` with the log-odds m of the target y: ``m = z_y - log sum_{k != y} exp z_k``.
 
-    ``-log p_y`` has the gradient ``-(1 - p_y) dm``: the same up to a factor for each string, which `cumulative_field`
-    cancels. For a confident model, rounding makes that factor 0.
+    ``-log p_y`` has the gradient ``-(1 - p_y) dm``, which differs by one factor for each string. `cumulative_field`
+    cancels this factor, but for a confident model rounding makes it 0.
 
     Raises:
         ValueError: there is only one class.
@@ -68,7 +69,7 @@ def _gradient_norms(
 
 
 def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """The fraction of the gradient at position m or later: ``c_m = sum_{n >= m} |g_n| / sum_n |g_n|``.
+    """Return the fraction of the gradient at position m or later: ``c_m = sum_{n >= m} |g_n| / sum_n |g_n|``.
 
     If all positions have the same gradient norm, it is a straight line from 1 at the oldest symbol to 1 / T at the
     newest.
@@ -97,14 +98,14 @@ def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
 
 
 def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> Int64[Tensor, " B"]:
-    """The empirical receptive field: the smallest number of newest symbols with more than `share` of the gradient.
+    """Return the empirical receptive field: the fewest newest symbols with more than `share` of the gradient.
 
     Example:
         >>> receptive_window(torch.tensor([[1.0, 0.995, 0.75, 0.5]])).tolist()
         [3]
     """
     if not 0 <= share < 1:
-        raise ValueError(f"share: expected a fraction of at least 0 and below 1, got {share}; the source takes 0.99")
+        raise ValueError(f"share: expected a fraction of at least 0 and below 1, got {share}; the source uses 0.99")
     return 1 + (cumulative.flip(1) > share).int().argmax(1)
 
 
@@ -121,17 +122,17 @@ class FlipPoint(NamedTuple):
 
     @property
     def changed(self) -> float:
-        """The fraction of strings whose answer changed."""
+        """Return the fraction of strings whose answer changed."""
         return self.num_changed / self.num_strings
 
     @property
     def expected(self) -> float:
-        """The fraction of strings whose correct answer changed."""
+        """Return the fraction of strings whose correct answer changed."""
         return self.num_expected / self.num_strings
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of `changed`."""
+        """Return Wilson's 95 % confidence interval of `changed`."""
         return wilson_interval(self.num_changed, self.num_strings)
 
 
@@ -146,16 +147,16 @@ def flip_test(
 ) -> list[FlipPoint]:
     """Replace one symbol by another, drawn uniformly, and test whether the answer to the whole string changes.
 
-    If the monoid of the task is a group, replacing a symbol by one of another element changes the element of the
-    string, at any distance; gradients need not show that. Only pairs of strings with supervised answers count, and
-    distances without any such pair are left out.
+    Suppose that the monoid of the task is a group. Then another symbol of another element changes the element of the
+    string, at any distance, which gradients need not show. Only pairs of strings with supervised answers count, and
+    distances without such a pair are left out.
 
     Raises:
-        ValueError: a distance lies outside 0 ... T-1, or the task has a single symbol.
+        ValueError: a distance is outside 0 ... T-1, or the task has a single symbol.
     """
     num_symbols, length = len(task.symbols), inputs.shape[1]
     if num_symbols < 2:
-        raise ValueError(f"task: expected at least two symbols, got those of {task.name}; there is no replacement")
+        raise ValueError(f"task: expected at least two symbols, got task {task.name} with one; choose another task")
     original_targets, answers = task.solve(inputs)[:, -1], final_answers(model, inputs)
     points = []
     for distance in distances:

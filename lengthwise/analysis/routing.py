@@ -1,8 +1,8 @@
-"""Which values are merged at which step: the tree of RegularGPT and the parallel scans that it resembles.
+"""The routings of RegularGPT's tree and of similar parallel scans: the values that are merged at each step.
 
 A routing is a list of merges over the positions 0 ... T-1 of a string. Initially, the value of each position is its
-symbol. After the step of a merge, the value of its `position` is the product of the values that `parts` had before the
-step, oldest first; positions without a merge in a step keep their value. Negative parts are pads, the identity.
+symbol. A merge replaces the value of its `position` by the product of the values that `parts` had before the step,
+oldest first. Positions without a merge in a step keep their value. Negative parts are pads, the identity.
 
 Source: Chi et al. (2023), Figures 1 and 2.
 """
@@ -14,7 +14,7 @@ from lengthwise.ops.tree import num_levels
 
 
 class Merge(NamedTuple):
-    """After step `step` (from 1), the value of `position` is the product of those of `parts`, oldest first."""
+    """A merge: after step `step` (from 1), the value of `position` is the product of `parts`, oldest first."""
 
     step: int
     position: int
@@ -22,9 +22,10 @@ class Merge(NamedTuple):
 
 
 def sliding_routing(length: int, chunk_size: int = 2) -> list[Merge]:
-    """RegularGPT's answers to all prefixes: at level l every position m merges m - (C-1) C^(l-1), ..., m - C^(l-1), m.
+    """Return the routing for answers to all prefixes: ceil(log_C T) steps of T merges.
 
-    ceil(log_C T) steps of T merges. Finally, the value of each position is the product of its prefix.
+    At level l, each position m merges the positions m - (C-1) C^(l-1), ..., m - C^(l-1), m. At the end, the value of
+    each position is the product of its prefix.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in sliding_routing(3)]
@@ -38,10 +39,10 @@ def sliding_routing(length: int, chunk_size: int = 2) -> list[Merge]:
 
 
 def tree_routing(length: int, chunk_size: int = 2) -> list[Merge]:
-    """RegularGPT's answer to the whole string: at level l only the positions T-1, T-1 - C^l, ... have merges.
+    """Return the routing for the answer to the whole string: as many steps, but only about T / (C - 1) merges.
 
-    As many steps, but only about T / (C - 1) merges. Finally, the value of the last position is the product of the
-    string.
+    At level l, only the positions T-1, T-1 - C^l, ... have merges. At the end, the value of the last position is the
+    product of the string.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in tree_routing(5)]
@@ -56,9 +57,13 @@ def tree_routing(length: int, chunk_size: int = 2) -> list[Merge]:
 
 
 def hillis_steele_scan(length: int) -> list[Merge]:
-    """All prefixes in the fewest steps: at step l every position m >= 2^(l-1) merges m - 2^(l-1) and m.
+    """Return a routing for all prefixes in the fewest steps: ceil(log_2 T) steps, about T log_2 T merges.
 
-    ceil(log_2 T) steps, about T log_2 T merges: `sliding_routing` without its pads.
+    At step l, each position m >= 2^(l-1) merges m - 2^(l-1) and m. This is `sliding_routing` without its pads.
+
+    Example:
+        >>> [(merge.step, merge.parts) for merge in hillis_steele_scan(3)]
+        [(1, (0, 1)), (1, (1, 2)), (2, (0, 2))]
 
     Source: Hillis and Steele, "Data Parallel Algorithms" (1986).
     """
@@ -72,10 +77,14 @@ def hillis_steele_scan(length: int) -> list[Merge]:
 
 
 def blelloch_scan(length: int) -> list[Merge]:
-    """All prefixes with the fewest merges: up a tree over aligned pairs, then down again.
+    """Return a routing for all prefixes with few merges: at most 2 log_2 T steps and 2 T merges.
 
-    Going up, positions 2^l - 1, 2 * 2^l - 1, ... merge with the position 2^(l-1) before; going down, in reverse order
-    of l, the positions halfway between them do. At most 2 log_2 T steps and 2 T merges.
+    It goes up a tree over aligned pairs, and then down. On the way up, the positions 2^l - 1, 2 * 2^l - 1, ... merge
+    with the position 2^(l-1) before them. On the way down, in reverse order of l, the positions halfway between do.
+
+    Example:
+        >>> [(merge.step, merge.parts) for merge in blelloch_scan(4)]
+        [(1, (0, 1)), (1, (2, 3)), (2, (1, 3)), (3, (1, 2))]
 
     Source: Blelloch, "Prefix Sums and Their Applications" (1990).
     Differs from the source: the product of a position includes its own symbol (the form of Brent and Kung); T need not
@@ -96,12 +105,13 @@ def blelloch_scan(length: int) -> list[Merge]:
 
 
 def path_to(merges: Iterable[Merge], position: int) -> list[Merge]:
-    """The merges on which the final value of `position` depends, in order of their steps.
+    """Return the merges on which the final value of `position` depends, in order of their steps.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in path_to(hillis_steele_scan(4), 3)]
         [(1, (0, 1)), (1, (2, 3)), (2, (1, 3))]
     """
+    # Backwards from the last step, because a merge replaces the values that are needed by those before it.
     needed, path = {position}, []
     in_order = sorted(merges, key=lambda merge: (-merge.step, merge.position))
     at = {(merge.step, merge.position): merge for merge in in_order}

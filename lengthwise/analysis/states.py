@@ -1,4 +1,4 @@
-"""The block outputs of a RegularGPT at every level of its tree, and the monoid element of the string below each."""
+"""The block outputs of a RegularGPT at each level of its tree, with the monoid element of the string below each."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from lengthwise.tasks.base import RegularTask
 
 
 class BlockStates(NamedTuple):
-    """Block outputs, one a row: the state of a window, its level, and its element in `monoid`.
+    """Block outputs, one in each row: the state of a window, its level, and its element in `monoid`.
 
     A window of level l has C^l symbols, C = `chunk_size`, or fewer after pads; level 1 is the lowest.
     """
@@ -29,20 +29,20 @@ class BlockStates(NamedTuple):
 
     @property
     def num_levels(self) -> int:
-        """The highest level."""
+        """Return the highest level."""
         return int(self.levels.max())
 
     @property
     def names(self) -> list[str]:
-        """A name for every element of the monoid: its shortest string, ε for the identity."""
+        """Return a name for each element of the monoid: its shortest string, or ε for the identity."""
         return [spelled(word, self.monoid.symbols) or "ε" for word in self.monoid.words]
 
     def at_level(self, level: int) -> "BlockStates":
-        """The rows of one level."""
+        """Return the rows of one level."""
         return self._keep(self.levels == level)
 
     def subsample(self, max_states: int, generator: torch.Generator) -> "BlockStates":
-        """At most `max_states` rows of each level, drawn at random; the lowest level has C times as many as the next.
+        """Draw at most `max_states` rows of each level; a level has C times as many rows as the next higher one.
 
         Raises:
             ValueError: `max_states` is below 1.
@@ -61,14 +61,14 @@ class BlockStates(NamedTuple):
 
 @torch.no_grad()
 def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B T"]) -> BlockStates:
-    """The outputs of all blocks that answer these strings, about T / (C - 1) for each string.
+    """Return the outputs of all blocks that answer these strings, about T / (C - 1) for each string.
 
-    The monoid is that of the task's minimal transducer: in a correct model whose states distinguish no more than
-    necessary, windows of the same element have equal states.
+    The monoid belongs to the task's minimal transducer. In a correct model whose states distinguish no more than
+    necessary, windows with the same element have equal states.
 
     Raises:
-        ValueError: the model has a thickness above 1, so that a state depends on more than its window, or chunk sizes
-            that differ from level to level; a symbol id is outside the task's alphabet; or the monoid is too large
+        ValueError: the model's thickness is above 1, so that a state depends on more than its window. Chunk sizes
+            differ between levels. A symbol id is outside the task's alphabet. The monoid is too large
             (`transition_monoid`).
 
     Example:
@@ -80,11 +80,11 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
         ([1, 1, 1, 2, 2, 3], [0, 0, 1, 0, 1, 1])
 
     Source: Chi et al. (2023), section 7.3: the outputs of all layers, on strings of length 500.
-    Differs from the source: the blocks are those of the tree that answers the whole string, not those of its prefixes.
+    Differs from the source: the blocks are from the tree that answers the whole string, without the trees of prefixes.
     """
     if model.config.thickness != 1:
         raise ValueError(
-            f"model: expected thickness 1, where a state stands for one window, got {model.config.thickness}; train "
+            f"model: expected thickness 1, at which a state depends on one window, got {model.config.thickness}; train "
             "a model with model.thickness=1"
         )
     if model.config.lower_chunk_sizes:
@@ -107,10 +107,10 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
 def window_elements(
     monoid: TransitionMonoid, strings: Int64[np.ndarray, "B T"], chunk_size: int
 ) -> list[Int64[np.ndarray, "B N"]]:
-    """The element of every node's window, level by level from the first merges to the root; pads are the identity.
+    """Return the element of each node's window, level by level from the first merges to the root; pads are identities.
 
     Raises:
-        ValueError: a symbol id is outside the alphabet, or there are no symbols.
+        ValueError: a symbol id is outside the alphabet, or the strings are empty.
     """
     if not strings.size or strings.min() < 0 or strings.max() >= len(monoid.symbols):
         raise ValueError(
@@ -130,7 +130,7 @@ def window_elements(
 
 
 def _level_states(model: RegularGPT, inputs: Int64[Tensor, "B T"]) -> list[Float[Tensor, "B N D"]]:
-    """The states of the nodes of every level; a perturbation is shown them all, and this one changes none."""
+    """Return the states of the nodes at each level, which a perturbation receives; this one changes nothing."""
     levels = []
 
     def keep(states: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""How far back the next token of a text depends on the tokens before it, by gradients."""
+"""The receptive field of a text's next token among the tokens before it, by gradients."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from lengthwise.threads import one_thread
 
 
 class TextField(NamedTuple):
-    """The shares of the gradient from each position on, of chunks of `length` tokens, whose last one is predicted."""
+    """The fractions of the gradient from each position on, in chunks of `length` tokens; the last one is predicted."""
 
     length: int
     cumulative: Float[Tensor, "B T"]
@@ -29,16 +29,16 @@ class TextField(NamedTuple):
 def text_fields(
     model: SequenceModel, task: LanguageTask, lengths: Sequence[int], *, num_chunks: int = 64, seed: int = 0
 ) -> list[TextField]:
-    """Cumulative fields of chunks of each length that end at the same tokens of the test split.
+    """Return cumulative fields of chunks of each length; all lengths end at the same tokens of the test split.
 
-    A chunk of T tokens has T - 1 that are read and one that is predicted; the gradient is that of the log-odds of the
-    latter (`gradient_norms`).
+    In a chunk of T tokens, T - 1 are read and the last one is predicted. The gradient is taken of the log-odds of the
+    last token (`gradient_norms`).
 
     Raises:
-        ValueError: a model that does not look its symbols up in one table, or a length that the text does not have.
+        ValueError: the model does not look up its symbols in one table, or the text does not have one of the lengths.
 
     Source: Chi et al. (2023), section 7.4 and Figure 4b.
-    Differs from the source: all lengths and models predict the same tokens; the log-odds of a token stand for its loss.
+    Differs from the source: all lengths and models predict the same tokens; log-odds of a token replace its loss.
     """
     tokens = task.tokens("test")
     ends = chunk_ends(len(tokens), max(lengths), num_chunks, seed=seed)
@@ -53,7 +53,7 @@ def text_fields(
 
 
 def embedded_answer(model: SequenceModel) -> Answer:
-    """The model's answer as a function of what it looks up for each symbol: before positions, norms and layers."""
+    """Return the model's answer as a function of the embeddings of its symbols, before positions, norms and layers."""
     embedding = _embedding(model)
 
     def answer(embedded: Float[Tensor, "B T D"]) -> Float[Tensor, "B Y"]:
@@ -70,6 +70,6 @@ def _embedding(model: SequenceModel) -> nn.Embedding:
     if isinstance(model, CausalTransformer) and isinstance(model.read_in, SymbolReadIn):
         return model.read_in.embedding
     raise ValueError(
-        f"model: expected a regular-gpt-lm or a transformer that reads symbols, got {model.name}; of a regular-gpt, "
+        f"model: expected a regular-gpt-lm or a transformer that reads symbols, got {model.name}; for a regular-gpt, "
         "`lengthwise analyze` shows the receptive field"
     )

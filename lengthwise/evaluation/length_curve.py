@@ -164,7 +164,7 @@ class LengthCurve(BaseModel):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        """Return a chart for notebooks: of balanced lengths, or of all lengths if none is balanced."""
+        """Return a chart for notebooks, of balanced lengths if the curve has them, and otherwise of all lengths."""
         points = self.balanced().points or self.points
         if not points:
             return card(f"{self.protocol}: no points", [])

@@ -25,7 +25,7 @@ TEST_STRINGS = 128
 def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
     """Return the mean accuracy on 64 fixed strings of each of six lengths.
 
-    A length is one symbol shorter if not every class can occur at it. If the task has none of these lengths, its
+    A length is one symbol shorter if not every class can occur at it. If the task lacks all of these lengths, its
     longest shorter length is used. The strings differ from training strings and from the strings of a run's final
     measurement, because of their seed.
     """
