@@ -102,6 +102,7 @@ class CertificateBuilder(NamedTuple):
             if first_error(extraction.fine, reference) is None:
                 return None
             raise Unproved("the machine is right only once its classes are reduced to fewer")
+        # Machine and task differ on this string. Only the model's own answer tells which of them it follows.
         string = self.task.encode(self.task.separator.join(error))
         if bool(grade(self.model, self.task, string[None]).wrong):
             return self.refuted(string, _shortest_kind(extraction.machine, reference), candidate)

@@ -54,6 +54,7 @@ class Search(NamedTuple):
 def run_searches(model: SequenceModel, task: MachineTask, strings: AllStrings) -> Outcome:
     """Run `SEARCHES` in turn, up to the first that finds a wrongly answered string."""
     tested: tuple[Tested, ...] = ()
+    # One confirmed wrong answer decides the level, so the first error ends all searches.
     for name, run in SEARCHES:
         outcome = run(model, task, strings)
         tested += outcome.tested

@@ -48,6 +48,7 @@ def tested_strings(
     this length, the strings are one symbol shorter or longer, but never longer than `longest`. The result is None if
     the task has no strings of these lengths either.
     """
+    # Some tasks have strings of odd lengths only, such as modular arithmetic, or of even lengths only.
     near = [n for n in (length, length - 1, length + 1) if n <= (longest or n)]
     legal = [n for n in near if task.is_legal_length(n)]
     if not legal:
@@ -92,6 +93,7 @@ def with_rare_answers(
     answers = np.unique(machine.outputs[machine.outputs != IGNORE])
     # A third of the samples, shared equally by the answers, so that most samples still follow the task's distribution.
     enough = len(samples) // (3 * len(answers))
+    # With one symbol, a length has a single string.
     if enough < MIN_STRINGS_PER_ANSWER or len(machine.symbols) == 1:
         return samples
     last = machine.outputs[semiautomaton.final_states(samples.numpy(), machine.start)]

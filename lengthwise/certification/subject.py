@@ -136,6 +136,8 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
     kind = type(model)
     if kind is not MODELS.get(getattr(kind, "name", "")):
         return
+    # A new net gets this model's weights. If the two differ in anything, a certificate of this one would hold for
+    # another net than the one that its settings and weights make.
     again = _made_again(model, task)
     state = model.state_dict()
     if others := _shapes(state).items() ^ _shapes(again.state_dict()).items():
@@ -221,7 +223,7 @@ def _logits_of(model: SequenceModel, num_symbols: int) -> Tensor:
 def _check_numbers(name: str, tensor: Tensor) -> None:
     if bool(tensor.isnan().any()):
         raise ValueError(f"model: expected weights that are numbers, got NaN in {name}; train again")
-    # By their bits: a processor that rounds denormal numbers to 0 compares them as 0.
+    # The bits are compared: a processor that rounds denormal numbers to 0 compares them as 0.
     bits = tensor.contiguous().view(torch.int32 if tensor.dtype == torch.float32 else torch.int64)
     mantissa = 23 if tensor.dtype == torch.float32 else 52
     magnitude = bits & torch.iinfo(bits.dtype).max

@@ -66,6 +66,7 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     _check_level(certificate)
     kind = "rule" if isinstance(task, GridMachine) else "transducer"
     shown_by_model = [f"the {kind} ({_size(task)}) is the one of task {with_settings(certificate.task)}"]
+    # Sentences are sorted by what supports them, so that a reader sees what remains to be trusted.
     trusted, verified = [*shown_by_model], []
     if certificate.reaches("extracted"):
         verified += _check_machine(certificate, task)

@@ -44,7 +44,7 @@ def test_other_symbols_and_labels_are_refused() -> None:
     model = TransducerModel(task.transducer, task.classes)
     rows = [("a", "no"), ("", "no"), ("a", "no"), ("b", "yes"), ("bd", "no"), ("cb", "yes")]
     sentence = (
-        "examples: row 5: expected strings over the symbols of regex, got 'd'; leave the row out, or, where symbols "
+        "examples: row 5: expected strings over the symbols of regex, got 'd'; leave the row out, or, if symbols "
         "are words, give the separator between them"
     )
     with pytest.raises(ValueError, match=sentence):

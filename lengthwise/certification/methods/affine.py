@@ -84,6 +84,7 @@ class Affine:
         slope = self.slope.new_zeros(*self.slope.shape[:-1], inputs.count + width)
         slope[..., :known] = self.slope
         remainder = self.remainder * (1 + 2 * ROUNDING)  # so that its float32 copy is not smaller than the remainder
+        # Each number of the remainder gets a new input, and |d| <= 1 then gives the same range as |e| <= remainder.
         slope[..., inputs.count :].diagonal(dim1=-2, dim2=-1).copy_(remainder)
         inputs.count += width
         whole = Affine(self.center, slope, torch.zeros_like(self.remainder))
@@ -115,6 +116,7 @@ class Affine:
         # The slope is rounded twice: the factor to float32, and the product. Hence two units of its reach.
         slope = self.slope * factor.float().unsqueeze(-1)
         scaled = Affine(self.center * factor, slope, self.remainder * factor.abs())
+        # The scaled reach replaces a sum over all inputs. 4 ROUNDING cover the two roundings of each slope.
         vars(scaled)["reach"] = self.reach * factor.abs() * (1 + 4 * ROUNDING)
         return scaled.rounded(scaled.center.abs() + scaled.radius + 2 * scaled.reach)
 
@@ -225,6 +227,7 @@ class Affine:
 
     def relu(self) -> "Affine":
         """Return max(0, x), which float32 computes without error; the slope moves into the remainder."""
+        # Both ends of the range are mapped, because max(0, x) never falls. Its values are exact copies or 0.
         low, high = ((self.center + sign * self.radius).clamp(min=0) for sign in (-1, 1))
         return Affine((low + high) / 2, torch.zeros_like(self.slope), (high - low) / 2)
 
@@ -269,6 +272,7 @@ class Affine:
         # The kernel may scale before it subtracts. Then rounding is relative to x and not to its deviation.
         largest = (self.center.abs() + self.radius).amax(-1, keepdim=True)
         deviation = (self - self.sum(-1).scaled(size)).rounded(largest, 2 * ULPS)
+        # A variance whose lower bound is not positive even with epsilon has an infinite power, so the bound rejects.
         variance = deviation.squared_norm().scaled(size)
         return deviation * variance.shifted(epsilon).power(-0.5)
 

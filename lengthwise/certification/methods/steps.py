@@ -32,7 +32,7 @@ class Steps(ABC):
     parts: ClassVar[set[type[nn.Module]]]
 
     def __init__(self, model: Any) -> None:
-        check_usual(model, self.parts)
+        check_usual(model, self.parts)  # bounds of a formula hold only if the parts compute this formula
         self.model = model
 
     def after(self, states: Intervals, symbol: int) -> Intervals:
@@ -69,6 +69,8 @@ def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"])
     """
     weight = logits.weight.double()
     bias = weight.new_zeros(len(weight)) if logits.bias is None else logits.bias.double()
+    # Two logits share their features. The difference of their rows cancels what moves both alike, which a difference of
+    # two bounds would count twice.
     lead = weight[outputs][:, None] - weight
     ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
     # In real numbers, the lead is smallest at the end of each interval that the sign of its weight selects.
@@ -208,6 +210,7 @@ class WrappedSteps(Steps):
 
     def __init__(self, model: WrappedRNN) -> None:
         super().__init__(model)
+        # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
         if not isinstance(model.embedding, nn.Embedding) or model.embedding.max_norm is not None:
             raise ValueError("model: bounds are known for an nn.Embedding without max_norm, got another embedding")
         core = model.core

@@ -30,10 +30,12 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     for part in modules:
         if isinstance(part, nn.Linear):
             check_bias(part.weight, part.bias)
+    # A hook may replace the inputs or the result of a part, which no weight and no setting shows.
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
         raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
     if _global_forward_hooks or _global_forward_pre_hooks:
         raise ValueError("model: bounds are known for forward passes without hooks, got a global one; remove it")
+    # A compiled graph may fuse operations, and so round in ways that the bounds do not count.
     if any(module._compiled_call_impl is not None for module in modules):
         raise ValueError("model: bounds are known for modules as written, got a compiled one; certify it uncompiled")
     if isinstance(model, AcceptsNoise) and model.perturb is not None:

@@ -49,19 +49,22 @@ class ChoiceProver(Prover):
         norm = model.norms[0]
         assert isinstance(norm, nn.LayerNorm)
         features = embedded.normed(norm)
+        # A net may have more symbols than its task; strings of the task contain none of those.
         choices = _choices(layer, features)[: machine.semiautomaton.table.shape[1]]
         triples = torch.tensor(_reached(choices, machine))
         outputs = torch.tensor(machine.outputs)[triples[:, 2]]
         if not bool((needed := outputs != IGNORE).any()):
             raise Unproved("no string has an answer")
         states, symbols = triples[needed, 0], triples[needed, 1]
+        # One-hot vectors have no error. Each operation below rounds as the layer does: the linear map, the product with
+        # d, their sum, and the residual sum.
         one_hot = Intervals.around(nn.functional.one_hot(states, layer.num_states).double())
         skipped = Intervals.around(layer.d.double()) * features[symbols]
         stream = embedded[symbols] + (one_hot.linear(layer.w.weight, layer.w.bias.double()) + skipped)
         last = model.readout[-1]
         assert isinstance(last, nn.Linear)
         logit_margin = margin(last, hidden_features(model.readout, stream), outputs[needed])
-        if not logit_margin > 0:
+        if not logit_margin > 0:  # a margin that is NaN also ends here
             raise Unproved("rounding may decide the answer after some symbol in some state")
         reached = torch.tensor([0, *triples[:, 0].unique().tolist()]).unique()
         return ChoiceEvidence(
@@ -89,8 +92,9 @@ def _softmax(logits: Intervals) -> Intervals:
 
     A share is largest at the high end of its own logit and the low ends of all others, and smallest the other way.
     """
-    logits = logits.rounded(2 * logits.size.amax(-1, keepdim=True))  # the net subtracts the largest logit first
-    shift = logits.high.amax(-1, keepdim=True)
+    # The net subtracts the largest logit first. That difference is at most twice the largest size, and is rounded once.
+    logits = logits.rounded(2 * logits.size.amax(-1, keepdim=True))
+    shift = logits.high.amax(-1, keepdim=True)  # so that no exponential overflows; the shift itself cancels
     low, high = ((end - shift).exp() for end in (logits.low, logits.high))
     others_high, others_low = (end.sum(-1, keepdim=True) - end for end in (high, low))
     count = low.shape[-1]

@@ -45,18 +45,21 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     check_parts(model, layer.layer)
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
-    windows = torch.from_numpy(np.argwhere(table >= 0))
+    windows = torch.from_numpy(np.argwhere(table >= 0))  # no string contains the others
     if len(windows) > MAX_ENUMERATED:
         raise ValueError(
             f"extraction: expected no more than {MAX_ENUMERATED:,} merges to enumerate, got {len(windows):,}"
         )
     targets = _codes_of(extraction, model.tree.leaves, layer.codebook)[table[tuple(windows.T.numpy())]]
+    # Leaves and codes are float32 numbers, which float64 holds exactly. So the bounds of a merge start at points, and
+    # every error in them is an error of this merge: quantization removes the errors of the merges below.
     points = extraction.prototypes.double()
     slacks = [
         _slacks(layer.codebook, merge_bounds(layer.layer, exact_points(points[chunk.T])), codes)
         for chunk, codes in zip(windows.split(MAX_WINDOWS_PER_CHUNK), targets.split(MAX_WINDOWS_PER_CHUNK), strict=True)
     ]
     slack = float(torch.cat(slacks).min())
+    # The root of each string is a merged state, so the answers of leaves are not needed.
     (codes,) = exact_points(points[None, extraction.num_given :])
     answers = torch.tensor(extraction.fine.outputs[extraction.num_given :])
     margin = smallest_margin(model.readout, codes, answers)
@@ -107,7 +110,8 @@ def _slacks(codebook: Codebook, merged: Affine, nearest: Int64[Tensor, " N"]) ->
     scores = merged.linear(codes, -half_squares).rounded(half_squares, codes.shape[1])
     own = nearest[:, None]
     # A score's radius contains its float32 error, so both radii are subtracted. A move by d changes the difference of
-    # two scores by at most d |c - c'|.
+    # two scores by at most d |c - c'|. These differences are float64, whose rounding is 2^29 times smaller than the
+    # float32 units in the radii. Those units are counted generously, so they also cover it.
     lead = scores.center.gather(1, own) - scores.center - scores.radius.gather(1, own) - scores.radius
     distances = (codes[nearest][:, None] - codes).norm(dim=-1)
     slacks: Tensor = (lead / distances).scatter(1, own, torch.inf).amin(1)

@@ -93,6 +93,8 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     """
     layer, readout = _parts_of(model)
     windows, leaves = _windows(extraction), model.tree.leaves
+    # The induction starts at the leaves: they must be the model's bit for bit. They stay points, so no merge may lead
+    # to their classes.
     if not torch.equal(extraction.prototypes[: len(leaves)], leaves) or bool(windows.reached[: len(leaves)].any()):
         raise ValueError("extraction: its first prototypes are not the model's leaves; extract from this model")
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
@@ -115,6 +117,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
             return Search(None, f"{subject} hold states of several answers", num_merges)
         num_merges += len(windows.parts)
         merged = _merged(layer, enclosures, windows)
+        # This comparison is the proof, together with the margin of the same enclosures. The search only guesses.
         if all(_is_inside(enclosures, classes, bounds) for classes, bounds in _pairs(windows.targets, merged)):
             return Search(_evidence(enclosures, margin), "", num_merges, enclosures)
         # The numbers of a merged state have mean square 1, since it is normalized. Bounds wider than 1 exclude little.
@@ -184,7 +187,7 @@ def _diverges(extents: Sequence[float]) -> bool:
 def _windows(extraction: Extraction) -> _Windows:
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
-    parts = torch.from_numpy(np.argwhere(table >= 0))
+    parts = torch.from_numpy(np.argwhere(table >= 0))  # no string contains the other windows
     targets = torch.tensor(table[tuple(parts.T.numpy())])
     reached = torch.zeros(len(extraction.prototypes), dtype=torch.bool).index_fill(0, targets, True)
     return _Windows(parts, targets, reached)
@@ -209,6 +212,7 @@ def first_order_enclosures(
     largest = float(torch.linalg.vector_norm(points, dim=1).max())
     extent, growth = 0.0, 0.0
     for _ in range(MAX_FIRST_ORDER_ROUNDS):
+        # Rounding is left out here, and so is curvature: the start only has to be near to enclosures that close.
         merged = []
         chunks = (array.split(MAX_WINDOWS_PER_CHUNK) for array in (windows.parts, images, tangents))
         for parts, image, tangent in zip(*chunks, strict=True):
@@ -288,6 +292,7 @@ def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[
     # The eigenvectors are the directions in which the bounds of a class differ. They need not be accurate: whatever the
     # axes are, `_is_inside` checks the result.
     turned = _Enclosures(mean, torch.linalg.eigh(spread).eigenvectors, enclosures.radius)
+    # The hull of all bounds along the new axes: each bound is an offset and the largest distance from it.
     lowest, highest = torch.full_like(mean, torch.inf), torch.full_like(mean, -torch.inf)
     for classes, bounds in _pairs(targets, merged):
         offset, radius = _extents(turned, classes, bounds)

@@ -42,6 +42,8 @@ class ExactMap:
         self.weight = weight.double().to_sparse()
         self.bias = torch.zeros(len(weight), dtype=torch.float64) if bias is None else bias.double()
         self.sizes = weight.double().abs()
+        # A product has at most as many binary digits after the point as both factors together. So products and biases
+        # are multiples of 2^-digits, and so are all their partial sums.
         self.digits = _digits_of(weight.double()) + _digits_of(self.bias)
 
     def __call__(self, columns: Float64[Tensor, "D M"]) -> Float64[Tensor, "E M"]:
@@ -75,6 +77,8 @@ class ExactMerges:
             key_bias, value_bias = (part.double() for part in layer.to_key_value.bias.chunk(2))
         else:
             key_bias = value_bias = torch.zeros(len(keys), dtype=torch.float64)
+        # Scores are q.k / sqrt(d) + r. With keys of 0, q.k is 0 for every finite query, without rounding, so a score is
+        # the parameter r.
         ahead = layer.bias.double().topk(2, 1)
         leads = bool((ahead.values[:, 0] - ahead.values[:, 1] > NEVER_SEEN[layer.bias.dtype]).all())
         queries = Intervals.around(points).linear(layer.to_query.weight, layer.to_query.bias)
@@ -92,6 +96,8 @@ class ExactMerges:
     def __call__(self, windows: Int64[Tensor, "M C"]) -> Float64[Tensor, "D M"]:
         """Return the merged states as columns; windows contain indices of points."""
         heads = [value[:, windows[:, index]] for value, index in zip(self.values, self.positions, strict=True)]
+        # A head's weights are exactly 1 and 0: its sum is a copy. Each map rejects what it would round, and ReLU
+        # rounds nothing.
         return self.narrow(self.widen(self.to_output(torch.cat(heads))).relu_())
 
 
@@ -130,8 +136,9 @@ class ExactProver(Prover):
         answered = outputs != IGNORE
         linear = readout[1]
         assert isinstance(linear, nn.Linear)
+        # States have no error, but logits are rounded: `margin` subtracts this rounding.
         lead = margin(linear, Intervals.around(points[answered]), outputs[answered])
-        if not lead > 0:
+        if not lead > 0:  # a lead that is NaN also ends here
             raise Unproved("the logits of a state are too near to each other")
         self.sets = {"points": points}
         return ExactEvidence(num_prototypes=len(points), num_merges=len(windows), logit_margin=finite_or_none(lead))

@@ -44,6 +44,8 @@ def invariant_intervals(steps: Steps, table: Int64[Tensor, "K V"], points: Float
     Source: Cousot & Cousot, "Abstract interpretation" (POPL 1977), an inductive invariant in the domain of intervals.
     Differs from the source: rounds that widen by a twentieth guess the invariant, which is then verified.
     """
+    # How the enclosures were found does not matter. The proof is the last comparison alone: the images of these very
+    # enclosures, with all rounding, are inside them.
     enclosures = Intervals.around(points)
     for _ in range(MAX_ROUNDS):
         images = [steps.after(enclosures, symbol) for symbol in range(table.shape[1])]
@@ -64,6 +66,7 @@ def _is_inside(image: Intervals, enclosures: Intervals) -> bool:
 
 def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Intervals]) -> Intervals:
     """Return, for each class, intervals that contain all steps to it; classes without such steps keep theirs."""
+    # Each image widens the intervals of its target, so the union of all steps to a class is in its interval hull.
     low, high = torch.full_like(enclosures.low, torch.inf), torch.full_like(enclosures.high, -torch.inf)
     for image, targets in zip(images, table.T, strict=True):
         index = targets[:, None].expand_as(low)
@@ -129,6 +132,7 @@ class IntervalProver(Prover):
             raise ValueError("extraction: its first prototype is not the model's first state; extract from this model")
         outputs = torch.tensor(machine.outputs)
         answered = outputs != IGNORE
+        # States without an answer may hold several, so only states in which a supervised string ends are compared.
         margin = steps.margin(enclosures[answered], outputs[answered]) if enclosures else -math.inf
         if enclosures is None or not margin > 0:  # a margin that is NaN also ends here
             ending = "hold states of different answers" if enclosures else "were not found"

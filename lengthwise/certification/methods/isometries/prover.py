@@ -91,6 +91,8 @@ def drift_of(model: BlockLinearRNN, table: Int64[Tensor, "K V"], points: Float64
     # A float32 matrix is within `rounded` of the real one in Frobenius norm, so also in spectral norm.
     largest = torch.linalg.matrix_norm(matrices, ord=2) + rounded
     states = points.unflatten(-1, layer.blocks)
+    # The distance of a prototype's image from the next prototype, in real numbers, and the difference that a rounded
+    # matrix makes. `largest` is above 1 by rounding at most, since no exact block enlarges a distance.
     images = torch.einsum("vnij,knj->kvni", matrices, states)
     missed = torch.linalg.vector_norm((images - states[table]).flatten(2), dim=-1)
     moved = torch.linalg.vector_norm(rounded * torch.linalg.vector_norm(states, dim=-1)[:, None], dim=-1)
@@ -140,6 +142,7 @@ class IsometryProver(Prover):
         machine = extraction.fine
         assert isinstance(machine, Transducer)
         points, outputs = extraction.prototypes.double(), torch.tensor(machine.outputs)
+        # The first state must equal its prototype bit for bit: the drift at length 0 counts as 0.
         if not torch.equal(extraction.prototypes[machine.start], model.initial_state(1)[0]):
             raise ValueError("extraction: its first prototype is not the model's first state; extract from this model")
         answered = outputs != IGNORE
@@ -176,6 +179,7 @@ class Balls:
         """Return the smallest logit margin over all balls of this radius; the box around a ball contains it."""
         last = self.readout[-1]
         assert isinstance(last, nn.Linear)
+        # A box with this half width contains the ball, so its margin is at most the ball's.
         features = hidden_features(self.readout, Intervals.around(self.points, radius))
         return margin(last, features, self.outputs)
 

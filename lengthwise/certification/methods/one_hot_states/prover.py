@@ -58,11 +58,12 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     layer = _checked_layer(model)
     assert isinstance(model, BlockLinearRNN)
     (norm,) = model.norms
+    # Parameters have no error. All rounding between them and the logits of columns is in the bounds.
     (features,) = exact_points(model.embedding.weight.double()[None])
     (first,) = exact_points(layer.first_state.double()[None])
     columns = _columns(_through(nn.Sequential(norm, *layer.transition_map), features), layer.blocks)
     temperature, never_seen = float(layer.temperature), NEVER_SEEN[layer.first_state.dtype]
-    if not temperature >= 0:
+    if not temperature >= 0:  # a division by it would reverse the order of logits; NaN also ends here
         raise Unproved(f"its temperature, {temperature}, is below 0")
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
     if not all(slack > 0 for slack in slacks):  # each alone, because Python's `min` may drop a NaN
@@ -72,6 +73,8 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     states = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
     one_hot = nn.functional.one_hot(states, layer.blocks[1]).flatten(1).to(extraction.prototypes)
     assert isinstance(extraction.fine, Transducer)
+    # Each lead is positive, so the largest center is the largest logit of all members, and of the float32 net. The
+    # table of the extraction, which was computed with rounding, must agree with these columns.
     bounded = (columns.center.argmax(-1), first.center.argmax(-1))
     if not (torch.equal(one_hot, extraction.prototypes) and _steps_agree(extraction.fine, states, *bounded)):
         raise Unproved("the steps between the states, as bounded, are not those of the machine")
@@ -139,6 +142,7 @@ def _slack(logits: Affine, temperature: float, never_seen: float) -> float:
 
 def _lead(values: Affine) -> Float64[Tensor, "*M"]:
     """Return the smallest lead of the largest number along the last axis; infinite if the axis has length 1."""
+    # Both radii contain float32 rounding. If a radius is infinite or NaN, the lead is -inf or NaN, and never above 0.
     largest = values.center.argmax(-1, keepdim=True)
     low = (values.center - values.radius).gather(-1, largest)
     lead: Tensor = (low - (values.center + values.radius).scatter(-1, largest, -torch.inf)).amin(-1)

@@ -37,8 +37,10 @@ class RuleProver(Prover):
         cell = _checked_cell(model)
         machine = extraction.machine
         assert isinstance(machine, GridMachine)
+        # The extraction may belong to another net, so the rule is read from this net again.
         if not _is_same(grid_machine(cell, machine.symbols), machine):
             raise Unproved("the machine is not the rule of the net's cell")
+        # Only cells that some grid contains must be certain: classes that can meet, and relations of two letters.
         down, right = kept_classes(cell, machine)
         slacks = (
             _lead(cell.relations),
