@@ -98,9 +98,9 @@ def _clusters(level: int, blocks: BlockStates) -> LevelClusters:
     groups = [blocks.states[blocks.elements == element] for element in blocks.elements.unique()]
     between = math.inf
     for index, group in enumerate(groups[:-1]):
-        others = torch.cat(groups[index + 1 :]).double()
+        later_states = torch.cat(groups[index + 1 :]).double()
         # The other mode, by matrix products, is off by thousandths for states that are near to each other.
-        distances = torch.cdist(group.double(), others, compute_mode="donot_use_mm_for_euclid_dist")
+        distances = torch.cdist(group.double(), later_states, compute_mode="donot_use_mm_for_euclid_dist")
         between = min(between, float(distances.min()))
     return LevelClusters(
         level=level,

@@ -190,9 +190,9 @@ def supervised_only(extraction: Extraction, task: Transducer | GridMachine) -> E
     fine = extraction.fine
     if not isinstance(fine, Transducer) or not isinstance(task, Transducer):
         return extraction
-    both = fine.semiautomaton.product(task.semiautomaton)
+    product = fine.semiautomaton.product(task.semiautomaton)
     start = fine.start * task.num_states + task.start
-    reached = both.table[both.reachable(start)].ravel()
+    reached = product.table[product.reachable(start)].ravel()
     supervised = reached[task.outputs[reached % task.num_states] != IGNORE] // task.num_states
     outputs = np.where(np.isin(np.arange(fine.num_states), supervised), fine.outputs, IGNORE)
     return extraction._replace(fine=Transducer(fine.semiautomaton, fine.start, outputs))

@@ -327,10 +327,10 @@ def certificate_card(certificate: Certificate) -> str:
     pairs = [("task", task), ("model", model)]
     if counterexample := certificate.counterexample:
         symbols = counterexample.string
-        more = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
+        rest = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
         got = "none: a logit is not finite" if counterexample.got is None else counterexample.got
         pairs += [
-            ("string", spelled(symbols[:MAX_QUOTED]) + more),
+            ("string", spelled(symbols[:MAX_QUOTED]) + rest),
             ("right answer", counterexample.expected),
             ("model's answer", got),
         ]
@@ -361,10 +361,10 @@ def certificate_text(certificate: Certificate) -> str:
     sentences = [f"{certificate.level}: {certificate.claim}"]
     if counterexample := certificate.counterexample:
         symbols = counterexample.string
-        more = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
+        rest = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
         got = "a logit that is not finite" if counterexample.got is None else repr(counterexample.got)
         sentences.append(
-            f"On the string {spelled(symbols[:MAX_QUOTED])!r}{more} its answer is {got}; "
+            f"On the string {spelled(symbols[:MAX_QUOTED])!r}{rest} its answer is {got}; "
             f"the right answer is {counterexample.expected!r}."
         )
     elif certificate.level in ("tested", "extracted"):

@@ -97,11 +97,11 @@ def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: 
     prover = PROVERS[evidence.method]()
     try:
         check_made_by_settings(model, task)
-        again = prover.prove(model, extraction)
+        new_evidence = prover.prove(model, extraction)
     except ValueError as problem:
         raise ValueError(f"certificate: its model was not proved again: {problem}; certify again") from None
     # The file may claim a shorter length than the proof reaches now, but never a longer one.
-    length = again.proved_up_to
+    length = new_evidence.proved_up_to
     if length is not None and (evidence.proved_up_to is None or evidence.proved_up_to > length):
         raise ValueError(
             f"certificate: its model was proved again for strings of up to {length:,} symbols only; certify again"

@@ -80,10 +80,8 @@ def first_ungraded(task: Transducer) -> tuple[str, ...] | None:
     """Return the shortest string of at least one symbol to which a task's machine has no answer, or None."""
     without = task.outputs == IGNORE
     # The empty string is never graded, so the search begins in an extra state, which no edge leads to.
-    with_start = Semiautomaton(
-        np.vstack([task.semiautomaton.table, task.semiautomaton.table[task.start]]), task.symbols
-    )
-    return with_start.shortest_string(task.num_states, np.append(without, False))
+    extended = Semiautomaton(np.vstack([task.semiautomaton.table, task.semiautomaton.table[task.start]]), task.symbols)
+    return extended.shortest_string(task.num_states, np.append(without, False))
 
 
 def first_error(
@@ -105,9 +103,9 @@ def first_error(
         return machine.difference_string(task)
     if (size := machine.num_states * task.num_states) > MAX_MERGES:
         raise ValueError(f"machine: expected at most {MAX_MERGES:,} pairs of states, got {size:,}; minimize it first")
-    both = machine.semiautomaton.product(task.semiautomaton)
+    product = machine.semiautomaton.product(task.semiautomaton)
     wrong = (task.outputs != IGNORE)[None, :] & (machine.outputs[:, None] != task.outputs[None, :])
     # The empty string is not supervised, so the search begins in an extra state, which has no answer.
-    before = both.table[machine.start * task.num_states + task.start]
-    with_before = Semiautomaton(np.vstack([both.table, before]), both.symbols)
-    return with_before.shortest_string(both.num_states, np.append(wrong.ravel(), False))
+    before = product.table[machine.start * task.num_states + task.start]
+    extended = Semiautomaton(np.vstack([product.table, before]), product.symbols)
+    return extended.shortest_string(product.num_states, np.append(wrong.ravel(), False))

@@ -67,13 +67,13 @@ def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) 
     """Grade the answers to all strings, in batches, and count the right ones up to the first batch with a wrong one."""
     tested: list[Tested] = []
     for traced in strings:
-        done, wrong = [], None
+        graded_parts, wrong = [], None
         for part, graded in traced.graded(model, task):
-            done.append(graded)
+            graded_parts.append(graded)
             if bool(graded.wrong.any()):
                 wrong = part[graded.wrong][0]
                 break
-        all_graded = Graded(*map(torch.cat, zip(*done, strict=True)))
+        all_graded = Graded(*map(torch.cat, zip(*graded_parts, strict=True)))
         num_graded, num_wrong = int((all_graded.expected != IGNORE).sum()), int(all_graded.wrong.sum())
         tested.append(
             Tested(

@@ -49,14 +49,14 @@ def tested_strings(
     the task has no strings of these lengths either.
     """
     # Some tasks have strings of odd lengths only, such as modular arithmetic, or of even lengths only.
-    near = [n for n in (length, length - 1, length + 1) if n <= (longest or n)]
-    legal = [n for n in near if task.is_legal_length(n)]
+    candidates = [n for n in (length, length - 1, length + 1) if n <= (longest or n)]
+    legal = [n for n in candidates if task.is_legal_length(n)]
     if not legal:
         return None
-    of_each_family = num_strings * 2 // 5 // len(STRUCTURED)
+    num_per_family = num_strings * 2 // 5 // len(STRUCTURED)
     structured = torch.cat(
         [
-            draw(len(task.symbols), of_each_family, legal[0], generator_for(seed, "tested", family, length))
+            draw(len(task.symbols), num_per_family, legal[0], generator_for(seed, "tested", family, length))
             for family, draw in STRUCTURED.items()
         ]
     ).unique(dim=0)

@@ -75,18 +75,18 @@ def _tensors_of(model: SequenceModel) -> dict[str, Tensor]:
 def _check_state_dict(model: SequenceModel, tensors: dict[str, Tensor]) -> None:
     """Reject a state dict other than the model's parameters and buffers: certificates identify models by it."""
     state = model.state_dict()
-    others = {name for name in state if name not in tensors}
-    others |= {name for name, _ in model.named_parameters(remove_duplicate=False) if name not in state}
-    others |= {name for name in state if name in tensors and not _are_same(state[name], tensors[name])}
-    if others:
+    differing = {name for name in state if name not in tensors}
+    differing |= {name for name, _ in model.named_parameters(remove_duplicate=False) if name not in state}
+    differing |= {name for name in state if name in tensors and not _are_same(state[name], tensors[name])}
+    if differing:
         raise ValueError(
-            f"model: expected a state dict of its parameters and buffers, got another {min(others)}; remove the hook "
-            "that changes it"
+            f"model: expected a state dict of its parameters and buffers, got another {min(differing)}; remove the "
+            "hook that changes it"
         )
 
 
-def _are_same(one: object, another: Tensor) -> bool:
-    return isinstance(one, Tensor) and one.dtype == another.dtype and torch.equal(one, another)
+def _are_same(first: object, second: Tensor) -> bool:
+    return isinstance(first, Tensor) and first.dtype == second.dtype and torch.equal(first, second)
 
 
 class _Snapshot(NamedTuple):
@@ -118,12 +118,13 @@ def _check_axes(model: SequenceModel, task: MachineTask) -> None:
     kind = type(model)
     if kind is not MODELS.get(getattr(kind, "name", "")):
         return
-    made = {name: len(shape) for name, shape in _shapes(outline(kind.name, model.config, task).state_dict()).items()}
+    expected = outline(kind.name, model.config, task).state_dict()
+    num_axes = {name: len(shape) for name, shape in _shapes(expected).items()}
     for name, shape in _shapes(model.state_dict()).items():
-        if len(shape) != made.get(name, len(shape)):
+        if len(shape) != num_axes.get(name, len(shape)):
             raise ValueError(
-                f"model: expected {made[name]} axes of {name}, as its settings make it, got shape {list(shape)}; make "
-                "it again, and load its weights"
+                f"model: expected {num_axes[name]} axes of {name}, as its settings make it, got shape {list(shape)}; "
+                "make it again, and load its weights"
             )
 
 
@@ -138,30 +139,30 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
         return
     # A new net gets this model's weights. If the two differ in anything, a certificate of this one would hold for
     # another net than the one that its settings and weights make.
-    again = _made_again(model, task)
+    rebuilt = _made_again(model, task)
     state = model.state_dict()
-    if others := _shapes(state).items() ^ _shapes(again.state_dict()).items():
+    if differing := _shapes(state).items() ^ _shapes(rebuilt.state_dict()).items():
         raise ValueError(
-            f"model: expected tensors of the names and shapes that its settings make, got another {min(others)[0]}; "
-            "make it again, and load its weights"
+            "model: expected tensors of the names and shapes that its settings make, got another "
+            f"{min(differing)[0]}; make it again, and load its weights"
         )
     # A part may have several names, and all of them must agree.
-    parts, made = (dict(net.named_modules(remove_duplicate=False)) for net in (model, again))
-    if others := parts.keys() ^ made.keys():
+    parts, rebuilt_parts = (dict(net.named_modules(remove_duplicate=False)) for net in (model, rebuilt))
+    if differing := parts.keys() ^ rebuilt_parts.keys():
         raise ValueError(
-            f"model: expected the parts that its settings make, got another {min(others)}; make it again, and load its "
-            "weights"
+            f"model: expected the parts that its settings make, got another {min(differing)}; make it again, and load "
+            "its weights"
         )
     for name, part in parts.items():
-        ours, theirs = _settings_of(part), _settings_of(made[name])
-        if other := {key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)}:
-            key = min(other)
+        got, expected = _settings_of(part), _settings_of(rebuilt_parts[name])
+        if keys := {key for key in got.keys() | expected.keys() if got.get(key) != expected.get(key)}:
+            key = min(keys)
             raise ValueError(
-                f"model: expected {key}={theirs.get(key)!r} in its part {name or kind.name}, as its settings make it, "
-                f"got {ours.get(key)!r}; make it again, and load its weights"
+                f"model: expected {key}={expected.get(key)!r} in its part {name or kind.name}, as its settings make "
+                f"it, got {got.get(key)!r}; make it again, and load its weights"
             )
-    again.to(next(model.parameters()).dtype).load_state_dict(state)
-    if not torch.equal(_logits_of(again.eval(), len(task.symbols)), _logits_of(model, len(task.symbols))):
+    rebuilt.to(next(model.parameters()).dtype).load_state_dict(state)
+    if not torch.equal(_logits_of(rebuilt.eval(), len(task.symbols)), _logits_of(model, len(task.symbols))):
         raise ValueError(
             f"model: expected one that its settings and weights make, got a {kind.name} that answers differently; make "
             "it again, and load its weights"
@@ -174,21 +175,21 @@ def _made_again(model: SequenceModel, task: MachineTask) -> SequenceModel:
     A model may have more symbols than its task. All tensors must then be larger by the same number.
     """
 
-    def made(num_more: int) -> SequenceModel:
+    def build(num_extra_symbols: int) -> SequenceModel:
         kind: type[Any] = type(model)
-        sizes = {"vocab_size": len(task.symbols) + num_more, "num_classes": len(task.classes)}
+        sizes = {"vocab_size": len(task.symbols) + num_extra_symbols, "num_classes": len(task.classes)}
         net: SequenceModel = kind(model.config, **sizes, generator=generator_for(0, "parameters"))
         return net
 
-    again = made(0)
-    ours, theirs = _shapes(model.state_dict()), _shapes(again.state_dict())
-    more = {
+    rebuilt = build(0)
+    shapes, rebuilt_shapes = _shapes(model.state_dict()), _shapes(rebuilt.state_dict())
+    differences = {
         size - of_task
-        for name in ours.keys() & theirs.keys()
-        for size, of_task in zip(ours[name], theirs[name], strict=False)
+        for name in shapes.keys() & rebuilt_shapes.keys()
+        for size, of_task in zip(shapes[name], rebuilt_shapes[name], strict=False)
         if size != of_task
     }
-    return made(min(more)) if len(more) == 1 and min(more) > 0 else again
+    return build(min(differences)) if len(differences) == 1 and min(differences) > 0 else rebuilt
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
@@ -198,8 +199,8 @@ def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 def _settings_of(part: nn.Module) -> dict[str, object]:
     """Return the attributes that weights do not contain, such as the epsilon of a norm."""
     kinds = (bool, int, float, str, tuple)
-    own = {"training", "precision"}  # these are set after a model is made, by its mode and its run
-    return {name: value for name, value in vars(part).items() if isinstance(value, kinds) and name not in own}
+    later = {"training", "precision"}  # these are set after a model is made, by its mode and its run
+    return {name: value for name, value in vars(part).items() if isinstance(value, kinds) and name not in later}
 
 
 def _check_unchanged(model: SequenceModel, task: MachineTask, before: _Snapshot) -> None:

@@ -52,8 +52,8 @@ class Prototypes:
                 raise NotFinite(
                     f"model: its states do not close within {self._max} classes of radius {self._radius:.3g}"
                 )
-            near = (states - states[founder]).norm(dim=1) <= self._radius
-            classes[(classes < 0) & near & (answers == answers[founder])] = len(self.states)
+            is_near = (states - states[founder]).norm(dim=1) <= self._radius
+            classes[(classes < 0) & is_near & (answers == answers[founder])] = len(self.states)
             self.states = torch.cat([self.states, states[founder : founder + 1]])
         self.max_distance = max(self.max_distance, float((states - self.states[classes]).norm(dim=1).max()))
         return classes
@@ -101,14 +101,14 @@ def nearest_prototypes(
     """
     answers, their_answers = (answers_of(model.readout(points)) for points in (states, prototypes))
     # The extra row stands for "no prototype": its answer -1 is never a state's.
-    with_none = torch.cat([prototypes, prototypes.new_zeros(1, prototypes.shape[1])])
+    candidates = torch.cat([prototypes, prototypes.new_zeros(1, prototypes.shape[1])])
     is_other = answers[:, None] != torch.cat([their_answers, their_answers.new_full((1,), -1)])
     # (|x - p|^2 - |x|^2) / 2 = |p|^2 / 2 - x p: for one state, these numbers have the order of the distances. They need
     # one matrix product, where differences would need an array of all pairs and all numbers.
-    order = torch.addmm(with_none.square().sum(1) / 2, states, with_none.mT, alpha=-1)
+    order = torch.addmm(candidates.square().sum(1) / 2, states, candidates.mT, alpha=-1)
     nearest = order.masked_fill_(is_other | (answers < 0)[:, None], torch.inf).min(1)
     # index_select copies rows several times as fast as an index in brackets.
-    distances = (states - with_none.index_select(0, nearest.indices)).norm(dim=1)
+    distances = (states - candidates.index_select(0, nearest.indices)).norm(dim=1)
     is_none = ~(nearest.values.isfinite() & distances.isfinite())
     return nearest.indices.masked_fill(is_none, len(prototypes)), distances.masked_fill(is_none, torch.inf)
 

@@ -79,24 +79,26 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
     """
     check_tree(tree := model.tree)
     windows = _Windows(model, Prototypes(model, tree.leaves, radius=radius, maximum=max_classes))
-    pad, full = 0, list(range(1, len(symbols) + 1))
-    mixed: list[int] = []
+    pad, symbol_classes = 0, list(range(1, len(symbols) + 1))
+    padded_classes: list[int] = []
     seen: set[tuple[int, ...]] = set()
     num_levels = 0
     # The classes of one level decide all later levels, so a level that occurred before closes the search. -1 separates
     # the two lists.
-    while (known := (pad, -1, *mixed, -1, *full)) not in seen:
+    while (known := (pad, -1, *padded_classes, -1, *symbol_classes)) not in seen:
         seen.add(known)
         num_levels += 1
-        if count_windows(len(mixed), len(full), tree.chunk_size) > MAX_WINDOWS:
+        if count_windows(len(padded_classes), len(symbol_classes), tree.chunk_size) > MAX_WINDOWS:
             raise NotFinite(f"model: a level has more than {MAX_WINDOWS:,} windows of classes of radius {radius:.3g}")
-        blocks = window_blocks(len(mixed), len(full), tree.chunk_size)
-        parts = np.array([*mixed, *full, pad])  # the pad is last, since `window_blocks` numbers pads -1
-        *with_pads, of_symbols = (list(map(tuple, parts[block].tolist())) for block in blocks)
-        of_pads = (pad,) * tree.chunk_size
-        windows.merge([of_pads, *chain(*with_pads), *of_symbols])
-        pad = windows.table[of_pads]
-        mixed, full = (windows.classes_of(merged) for merged in (chain(*with_pads), of_symbols))
+        blocks = window_blocks(len(padded_classes), len(symbol_classes), tree.chunk_size)
+        # The pad is last, since `window_blocks` numbers pads -1.
+        parts = np.array([*padded_classes, *symbol_classes, pad])
+        *padded_windows, symbol_windows = (list(map(tuple, parts[block].tolist())) for block in blocks)
+        pad_window = (pad,) * tree.chunk_size
+        windows.merge([pad_window, *chain(*padded_windows), *symbol_windows])
+        pad = windows.table[pad_window]
+        padded_classes = windows.classes_of(chain(*padded_windows))
+        symbol_classes = windows.classes_of(symbol_windows)
     return windows.extraction(symbols, num_levels)
 
 

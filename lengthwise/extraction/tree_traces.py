@@ -209,10 +209,10 @@ def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Tre
         for level in levels:
             chunks = (extraction.classes_of(model, states) for states in level.states.split(MAX_MERGES_PER_CHUNK))
             classes, distances = (torch.cat(parts)[level.rows] for parts in zip(*chunks, strict=True))
-            of_windows = torch.from_numpy(machine.merged(expected[level.windows].numpy()))
+            window_classes = torch.from_numpy(machine.merged(expected[level.windows].numpy()))
             # If windows with the same state have several classes, all but one are wrong, whichever is followed.
-            expected = torch.full((len(level.states),), GAP).index_put((level.rows,), of_windows)
-            wrong = (classes != of_windows) | (of_windows < 0) | ~distances.isfinite()
+            expected = torch.full((len(level.states),), GAP).index_put((level.rows,), window_classes)
+            wrong = (classes != window_classes) | (window_classes < 0) | ~distances.isfinite()
             num_wrong = int(level.counts[wrong].sum())
             count += TraceCount(0, int(level.counts.sum()), num_wrong, largest_finite(distances))
     return count

@@ -60,8 +60,8 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
         next_windows: dict[Window, None] = {}  # a dictionary, because a set has no fixed order
         for window in frontier:
             answer = outputs[numbers[window]]
-            own = (len(symbols) + answer,) if isinstance(model, OwnAnswers) and window else ()
-            successors = [(*window, *own, symbol)[-size:] for symbol in range(len(symbols))]
+            own_answer = (len(symbols) + answer,) if isinstance(model, OwnAnswers) and window else ()
+            successors = [(*window, *own_answer, symbol)[-size:] for symbol in range(len(symbols))]
             next_windows |= dict.fromkeys(other for other in successors if other not in numbers)
             table.append(successors)
         frontier = list(next_windows)

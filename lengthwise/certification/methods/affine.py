@@ -92,8 +92,8 @@ class Affine:
         return whole
 
     def __add__(self, other: "Affine") -> "Affine":
-        own, others = _aligned(self.slope, other.slope)
-        total = Affine(self.center + other.center, own + others, self.remainder + other.remainder)
+        own_slope, other_slope = _aligned(self.slope, other.slope)
+        total = Affine(self.center + other.center, own_slope + other_slope, self.remainder + other.remainder)
         # The net rounds one sum, of size |center| + radius. The slopes round one sum for each input, together `reach`.
         return total.rounded(total.center.abs() + total.radius + total.reach)
 
@@ -102,14 +102,15 @@ class Affine:
 
     def __mul__(self, other: "Affine") -> "Affine":
         center = self.center * other.center
-        own, others = _aligned(self.slope, other.slope)
-        slope = torch.addcmul(self.center.float().unsqueeze(-1) * others, other.center.float().unsqueeze(-1), own)
-        one, another = self.center.abs(), other.center.abs()
+        own_slope, other_slope = _aligned(self.slope, other.slope)
+        factor, other_factor = (form.center.float().unsqueeze(-1) for form in (self, other))
+        slope = torch.addcmul(factor * other_slope, other_factor, own_slope)
+        size, other_size = self.center.abs(), other.center.abs()
         # (c + v)(c' + v') = c c' + c v' + c' v + v v': the slope has the linear terms without their remainders, and
         # |v v'| is at most the product of the radii.
-        remainder = one * other.remainder + another * self.remainder + self.radius * other.radius
-        of_slopes = 3 * (one * other.reach + another * self.reach)  # two factors, their product and a sum
-        return Affine(center, slope, remainder).rounded((one + self.radius) * (another + other.radius) + of_slopes)
+        remainder = size * other.remainder + other_size * self.remainder + self.radius * other.radius
+        slope_size = 3 * (size * other.reach + other_size * self.reach)  # two factors, their product and a sum
+        return Affine(center, slope, remainder).rounded((size + self.radius) * (other_size + other.radius) + slope_size)
 
     def scaled(self, factor: Tensor) -> "Affine":
         """Return each number times a factor without error."""
@@ -292,6 +293,6 @@ def _padded(slope: Tensor, count: int) -> Tensor:
     return torch.nn.functional.pad(slope, (0, missing)) if missing else slope
 
 
-def _aligned(one: Tensor, another: Tensor) -> tuple[Tensor, Tensor]:
-    count = max(one.shape[-1], another.shape[-1])
-    return _padded(one, count), _padded(another, count)
+def _aligned(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    count = max(first.shape[-1], second.shape[-1])
+    return _padded(first, count), _padded(second, count)

@@ -63,20 +63,21 @@ def _mixed(scores: Sequence[Affine], values: Sequence[Affine]) -> Affine:
     Two values a and b with scores s and t have the mean b + sigmoid(s - t) (a - b), and together the score
     log(e^s + e^t). In this form, the difference a - b cancels the inputs that a and b share.
     """
-    score, mixed = scores[0], values[0]
+    score, mean = scores[0], values[0]
     # The net rounds each weight separately, so its error does not vanish with a - b: it is relative to |a| + |b|. A
     # weight is off by an exponential's error. Its denominator and the sum of products add a half unit per position.
     units = 2 * ULPS + 2 * len(scores)
     for next_score, value in zip(scores[1:], values[1:], strict=True):
         lead = score - next_score
-        largest = value.center.abs() + value.radius + mixed.center.abs() + mixed.radius
-        mixed = (value + lead.sigmoid() * (mixed - value)).rounded(largest, units)
+        largest = value.center.abs() + value.radius + mean.center.abs() + mean.radius
+        mean = (value + lead.sigmoid() * (mean - value)).rounded(largest, units)
         score = next_score + lead.softplus()
-    return mixed
+    return mean
 
 
-def _halves(both: Affine) -> tuple[Affine, Affine]:
-    keys, values = zip(both.center.chunk(2, -1), both.slope.chunk(2, -2), both.remainder.chunk(2, -1), strict=True)
+def _halves(form: Affine) -> tuple[Affine, Affine]:
+    """Return keys and values, which one matrix gives together."""
+    keys, values = zip(form.center.chunk(2, -1), form.slope.chunk(2, -2), form.remainder.chunk(2, -1), strict=True)
     return Affine(*keys), Affine(*values)
 
 

@@ -70,9 +70,10 @@ def _check_tensors(modules: list[nn.Module]) -> None:
     """Reject tensors of subclasses, which may compute differently, and tensors that the state dict does not name."""
     for module in modules:
         tensors = [*module._parameters.values(), *module._buffers.values()]
-        own = {type(tensor).__name__ for tensor in tensors if type(tensor) not in (type(None), nn.Parameter, Tensor)}
-        if own:
-            raise ValueError(f"model: bounds are known for torch's own tensors, got a {min(own)}; certify a plain copy")
+        kinds = {type(tensor) for tensor in tensors} - {type(None), nn.Parameter, Tensor}
+        if kinds:
+            name = min(kind.__name__ for kind in kinds)
+            raise ValueError(f"model: bounds are known for torch's own tensors, got a {name}; certify a plain copy")
         unnamed = {name for name, value in vars(module).items() if isinstance(value, Tensor)}
         if unnamed | module._non_persistent_buffers_set:
             name = min(unnamed | module._non_persistent_buffers_set)

@@ -51,9 +51,9 @@ def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Ten
     down[machine.top], right[machine.left] = top, left
     for _ in range(machine.num_classes):  # each round finds at least one more class
         known = torch.cartesian_prod(torch.nonzero(down >= 0)[:, 0], torch.nonzero(right >= 0)[:, 0])
-        made = table[down[known[:, 0]], right[known[:, 1]]].flatten(0, -2)
+        results = table[down[known[:, 0]], right[known[:, 1]]].flatten(0, -2)
         named = torch.tensor(machine.table)[known[:, 0], known[:, 1]].flatten(0, -2)
-        down[named[:, 0]], right[named[:, 1]] = made.unbind(-1)
+        down[named[:, 0]], right[named[:, 1]] = results.unbind(-1)
     return down, right
 
 

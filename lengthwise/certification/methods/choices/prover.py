@@ -79,8 +79,8 @@ def _choices(layer: PDSSMLayer, features: Intervals) -> Bool[Tensor, "V N N"]:
     """Return a mask of the numbers in each column of each symbol's matrix that may be the largest in float32."""
     mixtures = _softmax(features.linear(layer.mixture_map.weight))
     size = layer.num_states
-    mixed = mixtures.linear(layer.dictionary.double().flatten(1).T)
-    low, high = (end.unflatten(-1, (size, size)) for end in (mixed.low, mixed.high))
+    matrices = mixtures.linear(layer.dictionary.double().flatten(1).T)
+    low, high = (end.unflatten(-1, (size, size)) for end in (matrices.low, matrices.high))
     # A number cannot be the largest if another number's lower bound is above its upper bound. Equal bounds may be a
     # tie, which machines resolve differently, so they stay possible. If a bound is NaN, all numbers stay possible.
     impossible: Tensor = high < low.amax(-2, keepdim=True)

@@ -108,11 +108,11 @@ def _slacks(codebook: Codebook, merged: Affine, nearest: Int64[Tensor, " N"]) ->
     half_squares = 0.5 * codes.square().sum(-1)
     # A code c is nearest to x if c.x - |c|^2 / 2 is largest. The model also rounds |c|^2 / 2, a sum of D squares.
     scores = merged.linear(codes, -half_squares).rounded(half_squares, codes.shape[1])
-    own = nearest[:, None]
+    index = nearest[:, None]
     # A score's radius contains its float32 error, so both radii are subtracted. A move by d changes the difference of
     # two scores by at most d |c - c'|. These differences are float64, whose rounding is 2^29 times smaller than the
     # float32 units in the radii. Those units are counted generously, so they also cover it.
-    lead = scores.center.gather(1, own) - scores.center - scores.radius.gather(1, own) - scores.radius
+    lead = scores.center.gather(1, index) - scores.center - scores.radius.gather(1, index) - scores.radius
     distances = (codes[nearest][:, None] - codes).norm(dim=-1)
-    slacks: Tensor = (lead / distances).scatter(1, own, torch.inf).amin(1)
+    slacks: Tensor = (lead / distances).scatter(1, index, torch.inf).amin(1)
     return slacks

@@ -286,9 +286,9 @@ def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[
     spread = enclosures.axes.new_zeros(count, width, width)
     for classes, bounds in _pairs(targets, merged):
         offset = (bounds.center - mean[classes])[..., None]
-        of_remainder = torch.diag_embed(bounds.remainder**2)
-        of_slope = (bounds.slope @ bounds.slope.mT).double()
-        spread.index_add_(0, classes, offset * offset.mT + of_slope + of_remainder)
+        remainder_spread = torch.diag_embed(bounds.remainder**2)
+        slope_spread = (bounds.slope @ bounds.slope.mT).double()
+        spread.index_add_(0, classes, offset * offset.mT + slope_spread + remainder_spread)
     # The eigenvectors are the directions in which the bounds of a class differ. They need not be accurate: whatever the
     # axes are, `_is_inside` checks the result.
     turned = _Enclosures(mean, torch.linalg.eigh(spread).eigenvectors, enclosures.radius)

@@ -121,8 +121,8 @@ def _smallest_margin(logits: Affine, outputs: Int64[Tensor, " Q"]) -> float:
     needed: Bool[Tensor, " Q"] = outputs != IGNORE
     outputs = outputs[needed, None]
     low = (logits.center - logits.radius)[needed].gather(-1, outputs)
-    others = (logits.center + logits.radius)[needed].scatter(-1, outputs, -torch.inf)
-    return float((low - others).min()) if bool(needed.any()) else -math.inf
+    other_high = (logits.center + logits.radius)[needed].scatter(-1, outputs, -torch.inf)
+    return float((low - other_high).min()) if bool(needed.any()) else -math.inf
 
 
 def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:

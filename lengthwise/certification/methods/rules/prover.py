@@ -63,11 +63,11 @@ def _checked_cell(model: Any) -> CategoricalCell:
     return model.cell
 
 
-def _is_same(one: GridMachine, other: GridMachine) -> bool:
+def _is_same(first: GridMachine, second: GridMachine) -> bool:
     return (
-        np.array_equal(one.table, other.table)
-        and np.array_equal(one.numbers, other.numbers)
-        and (one.top, one.left, one.per_row) == (other.top, other.left, other.per_row)
+        np.array_equal(first.table, second.table)
+        and np.array_equal(first.numbers, second.numbers)
+        and (first.top, first.left, first.per_row) == (second.top, second.left, second.per_row)
     )
 
 
