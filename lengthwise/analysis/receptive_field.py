@@ -169,6 +169,7 @@ def flip_test(
         replaced[:, position] += torch.randint(1, num_symbols, (len(inputs),), generator=generator)
         replaced[:, position] %= num_symbols
         targets = task.solve(replaced)[:, -1]
+        # A replacement may make a string malformed; then neither answer is right or wrong.
         supervised = (original_targets != IGNORE) & (targets != IGNORE)
         if supervised.any():
             changed = (final_answers(model, replaced) != answers)[supervised]

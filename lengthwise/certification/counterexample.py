@@ -136,6 +136,7 @@ class _Reduction:
 
     def remove_window(self) -> bool:
         """Leave out the largest window without which the string is still wrong; return whether there was one."""
+        # Large windows come first: one success halves the string, and so all later work.
         for size in _halves(len(self.string)):
             starts = torch.arange(0, len(self.string) - size + 1, size)[:MAX_CANDIDATES]
             kept = torch.arange(len(self.string) - size)

@@ -76,6 +76,7 @@ SHAPES = ((64, 1), (64, 3), (1, 1))
 def empty_cell(kind: Kind, width: int, dtype: torch.dtype) -> nn.RNNBase:
     """Return a layer of torch with zeros as weights, without a draw from torch's global generator."""
     kinds: dict[Kind, Callable[..., nn.RNNBase]] = {"LSTM": nn.LSTM, "GRU": nn.GRU, "RNN": nn.RNN}
+    # The cell's constructor draws weights, which must not change the numbers that a caller draws next.
     with torch.random.fork_rng(devices=[]):
         cell = kinds[kind](width, width, batch_first=True, dtype=dtype)
     for parameter in cell.requires_grad_(False).parameters():
@@ -95,6 +96,7 @@ def gate_errors(kind: Kind, function: str, dtype: torch.dtype) -> Iterator[Measu
     exact = sigmoid if function == "sigmoid" else np.tanh
     for batch, length in SHAPES:
         size = batch * width
+        # A call with a single string has only a few numbers, so eight calls measure a part of the points.
         for chunk in numbers[: 8 * size if batch == 1 else None].split(size):
             arguments = torch.cat([chunk, chunk.new_zeros(size - len(chunk))]).view(batch, width)
             results = _results(cell, gates, slices, arguments, length)

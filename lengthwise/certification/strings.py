@@ -53,6 +53,7 @@ def tested_strings(
     legal = [n for n in candidates if task.is_legal_length(n)]
     if not legal:
         return None
+    # Structured strings come first, and samples fill up the number: families have few distinct strings at some lengths.
     num_per_family = num_strings * 2 // 5 // len(STRUCTURED)
     structured = torch.cat(
         [
@@ -104,7 +105,7 @@ def with_rare_answers(
     drawn, weights = [samples[:0]], np.ones(semiautomaton.table.shape)
     for answer, count in missing.items():
         sampler = StringSampler(semiautomaton, np.array([machine.start]), machine.outputs == answer, weights)
-        if sampler.possible(length)[0]:
+        if sampler.possible(length)[0]:  # an automaton may give an answer at other lengths only
             uniforms = torch.rand(count, length, generator=generator, dtype=torch.float64).numpy()
             drawn.append(torch.from_numpy(sampler.sample(uniforms, np.zeros(count, dtype=np.int64)).copy()))
     # Each answer keeps its first `enough` samples; the samples beyond these are the first to be replaced.

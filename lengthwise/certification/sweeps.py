@@ -50,6 +50,7 @@ def wide(tensor: Tensor) -> Array:
 
 def error(got: Tensor, exact: Array, size: Array) -> float:
     """Return the largest error in units of `size`, as in `Intervals.rounded`; `LARGEST` for NaN."""
+    # `SMALLEST` is in the denominator because bounds add it to each size: smaller errors are already allowed for.
     units = np.abs(wide(got) - exact) / (UNITS[got.dtype] * (size + SMALLEST))
     return float(np.nan_to_num(units, nan=LARGEST, posinf=LARGEST).max())
 

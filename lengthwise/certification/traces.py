@@ -125,6 +125,7 @@ def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:
     """Raise `Unproved` if a state along powers of words is in another class than the machine's."""
     traces = reader.power_traces()
     count = None if traces is None else traces.compare(extraction)
+    # Errors that grow with the depth of a tree pass all drawn strings, and show only at these lengths.
     if count is not None and count.num_disagreements:
         raise Unproved(
             f"{count.num_disagreements:,} of {count.num_nodes:,} states on powers of words are not in the machine's "

@@ -102,6 +102,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
 def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...], seed: int) -> Extracted:
     """Return the machine with its certificate; raise a ValueError if the level is below `extracted`."""
     assert isinstance(machine, Transducer)  # readers of recurrent models return only transducers
+    # The net does not answer the empty string, so a machine may start in any state that gives the same other answers.
     labeled = LabeledMachine(machine.for_strings_that_are_not_empty(), classes)
     certificate = certify(model, machine_task(labeled), seed=seed)
     if not certificate.reaches("extracted"):

@@ -182,6 +182,7 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
             f"certificate: expected a model whose chunks are those of its machine at every level, got {lower} at the "
             "lowest ones; certify again"
         )
+    # The file only claims that the two agree. The comparison proves it again, for every length.
     string = first_error(machine, task)
     if string is not None:
         raise ValueError(

@@ -276,7 +276,7 @@ def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"
     positions, length = batch.last_supervised, batch.inputs.shape[1]
     if bool((positions == length - 1).all()):
         return final_answers(model, batch.inputs)
-    parts = batch.inputs.split(max(1, MAX_SYMBOLS_PER_CHUNK // (8 * length)))
+    parts = batch.inputs.split(max(1, MAX_SYMBOLS_PER_CHUNK // (8 * length)))  # all prefixes need more memory
     return torch.cat([prefix_answers(model, part) for part in parts]).gather(1, positions[:, None])[:, 0]
 
 

@@ -150,6 +150,7 @@ class EvaluationPlan(Description):
             is_next = not lengths or length >= lengths[-1] + self.dense_every
             if is_next and task.is_legal_length(length):
                 lengths.append(length)
+        # Some tasks have only short strings; their longest ones are the best that can be measured.
         if not lengths and (longest := max_legal_length(task, low)):
             lengths = [longest]
         if not lengths:

@@ -46,6 +46,7 @@ def learn_by_queries(
             wrong = np.argwhere(hypothesis.run(strings.numpy()) != answers)
             if not len(wrong):
                 return None
+            # The earliest error over all strings gives the shortest counterexample.
             row, index = min(wrong.tolist(), key=lambda row_and_index: row_and_index[1])
             return tuple(strings[row, : index + 1].tolist())
 

@@ -32,6 +32,8 @@ def extract_recurrent(
     Raises:
         NotFinite: more than `max_classes` classes are founded.
     """
+    # The first state is given, so that no other state joins its class: it answers the empty string, which is not
+    # supervised, so its answer may differ from the task's.
     prototypes = Prototypes(model, model.initial_state(1), radius=radius, maximum=max_classes)
     rows: list[Int64[Tensor, " _ V"]] = []
     num_steps = num_stepped = 0

@@ -23,6 +23,7 @@ class RecurrentTraces(Traces):
         self._kept: Float[Tensor, "B T D"] | None = None
 
     def compare(self, extraction: Extraction) -> TraceCount:
+        # The same few strings are compared with the extraction of each radius, so their states are worth keeping.
         positions = self.strings.numel()
         is_small = positions <= MAX_KEPT_POSITIONS and (
             positions * self.model.initial_state(1).numel() <= MAX_KEPT_ELEMENTS
