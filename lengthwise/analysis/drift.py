@@ -40,7 +40,7 @@ def remainder_drift(
 
     Let c_q(T) be the mean state of the strings of T symbols whose digits add up to q. Harmonic k is
     ``z_k(T) = (1/m) sum_q exp(-2 pi i k q / m) c_q(T)``. In a net that keeps the sum, no z_k changes with T. If its
-    planes shrink and turn a little at each symbol, ``|z_k|`` falls, and the angle
+    planes shrink at each symbol, ``|z_k|`` falls. If they turn, the angle
     ``angle(<z_k(reference), z_k(T)>) m / (2 pi k)``, in remainders, grows evenly. From half a remainder on, all answers
     are the neighbor's. The angle of harmonic k is between -m/2 and m/2 before it is divided by k.
 

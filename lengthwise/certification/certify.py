@@ -43,8 +43,8 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     4. The provers of that reader (`methods.base.PROVERS`) try to show that the float32 model itself cannot leave the
        classes. The level is then ``proved`` for every length, or ``bounded`` up to a length.
 
-    Tasks over the grid of two strings have a rule instead of a transducer, and 200 pairs of strings each of 10, 40 and
-    160 letters. If a step fails, the certificate has a lower level and the reason. `seed` draws the strings.
+    Tasks over the grid of two strings have a rule instead of a transducer. Their tested strings are 200 pairs each of
+    10, 40 and 160 letters. If a step fails, the certificate has a lower level and the reason. `seed` draws the strings.
 
     Raises:
         ValueError: the task has no transducer. The model has another number of answers. Its weights are neither float32

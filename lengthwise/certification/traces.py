@@ -48,8 +48,8 @@ class TracedStrings(NamedTuple):
 
         For many symbols, most answers come from the traces if these contain answers. The model itself reads
         `MAX_SYMBOLS_READ` symbols, in strings that are evenly spread. A model without a reader answers evenly spread
-        strings with at most `MAX_PAIRS_READ` pairs of positions, since a transformer takes an hour for a thousand of
-        the longest.
+        strings with at most `MAX_PAIRS_READ` pairs of positions. All thousand of the longest would take a transformer
+        an hour.
         """
         stride = -(-self.strings.numel() // MAX_SYMBOLS_READ)
         answers = self.traces.answers() if self.traces is not None and stride > 1 else None

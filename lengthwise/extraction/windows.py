@@ -33,8 +33,8 @@ class WindowMachine(NamedTuple):
 def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMachine:
     """Run the model on all windows in which strings can end, and return them as a machine.
 
-    With receptive field k, a window has up to k positions, and the model's answer to a string is its answer to the
-    string's last k positions. With own answers (`OwnAnswers`), these positions include answers to earlier windows, so
+    With receptive field k, a window has up to k positions. The model's answer to a string is its answer to the string's
+    last k positions. With own answers (`OwnAnswers`), these positions include answers to earlier windows, so
     that each window still leads to one next window for each symbol. The machine answers every string as the model does
     if rounding changes no logit by half of `margin` or more.
 
