@@ -65,7 +65,7 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     _check_names(certificate, task)
     _check_level(certificate)
     kind = "rule" if isinstance(task, GridMachine) else "transducer"
-    shown_by_model = [f"the {kind} ({_size(task)}) is the one of task {with_settings(certificate.task)}"]
+    shown_by_model = [f"the {kind} ({_size(task)}) belongs to task {with_settings(certificate.task)}"]
     # Sentences are sorted by what supports them, so that a reader sees what remains to be trusted.
     trusted, verified = [*shown_by_model], []
     if certificate.reaches("extracted"):

@@ -93,7 +93,7 @@ def test_what_the_model_shows_is_no_longer_taken_from_the_file(contents) -> None
     for level in ("refuted", "proved"):
         checked = check(Certificate.from_text(text_of(contents[level])))
         task, *others = checked.taken_on_trust
-        assert "is the one of task" in task
+        assert "belongs to task" in task
         again = checked.with_model(["proved again"])
         assert again.verified[:2] == ("proved again", task)
         if level == "refuted":
@@ -109,7 +109,7 @@ def test_the_task_is_named_with_its_settings(contents) -> None:
     """Which expression, say: nobody is to take what the certificate is about for something else."""
     content = contents["proved"] | {"task": {"name": "regex", "pattern": "(a|b)*abb" + "|a" * 60, "alphabet": []}}
     sentence = check(Certificate.from_text(text_of(content))).taken_on_trust[0]
-    assert sentence.endswith(f'is the one of task regex (pattern="(a|b)*abb{"|a" * 25}..., alphabet=[])')
+    assert sentence.endswith(f'belongs to task regex (pattern="(a|b)*abb{"|a" * 25}..., alphabet=[])')
 
 
 @pytest.mark.parametrize("level", ["refuted", "tested", "extracted", "bounded", "proved"])
@@ -486,7 +486,7 @@ def test_strings_of_one_symbol_more_or_fewer_count(contents) -> None:
 def test_a_transducer_may_give_each_answer_and_to_some_strings_none(contents) -> None:
     machine = {"symbols": ["a", "b"], "start": 0, "table": [[0, 1], [1, 2], [2, 2]], "outputs": [0, 1, -100]}
     checked = check(Certificate.from_text(text_of(contents["tested"] | {"transducer": machine})))
-    assert checked.taken_on_trust[0].startswith("the transducer (3 states) is that of task")
+    assert checked.taken_on_trust[0].startswith("the transducer (3 states) belongs to task")
 
 
 @pytest.mark.parametrize(("edited", "code"), [(False, 0), (True, 1)])

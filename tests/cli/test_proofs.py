@@ -49,7 +49,7 @@ def test_what_was_written_is_checked(folder: Path, capsys) -> None:
     assert named in out
     code, again, _ = verdict(capsys, str(folder), "--check", str(path), "--proof")
     assert code == 0
-    sentence = "the transducer (2 states) is the one of task parity"
+    sentence = "the transducer (2 states) belongs to task parity"
     assert f"taken from the file: {sentence}" in out
     assert f"taken from the file: {sentence}" not in again
     assert {
