@@ -323,10 +323,10 @@ class Trial:
                 functions.replace(module.absolute(), tree, {spot.name})
         reached, cost = list[set[int]](), list[float]()
         in_fixtures: dict[Path, set[int]] = {}
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, successor in zip(items, [*items[1:], None], strict=True):
             builtins._executed_ = set[int]()  # type: ignore[attr-defined]
             began = time.process_time()
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=successor)
             reached.append(builtins._executed_)  # type: ignore[attr-defined]
             cost.append(time.process_time() - began)
             in_fixtures.setdefault(item.path, set()).update(self.in_fixtures)
@@ -349,8 +349,8 @@ class Trial:
             name = self.spots[change.module][change.node].name
             if not functions.replace(change.module.absolute(), changed(self.trees[change.module], change), {name}):
                 return False
-            for item, following in zip(items, [*items[1:], None], strict=True):
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            for item, successor in zip(items, [*items[1:], None], strict=True):
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=successor)
             return True
 
         status, is_replaced = forked(run, 4 * self.seconds)

@@ -72,7 +72,7 @@ def test_tied_columns_are_no_one_hot_vectors(temperature: float) -> None:
         checker.one_hot_positions(net, exactly([1.0, 1.0]))
 
 
-def test_every_entry_of_a_tied_column_is_followed() -> None:
+def test_every_entry_of_a_tied_column_is_checked() -> None:
     """A column of zeros may lead anywhere; it is not a step that leads nowhere."""
     proof = prove(*NETS["choices"])
     dictionary = proof.arrays["weights.layers.0.dictionary"]
@@ -151,7 +151,7 @@ def test_all_strings_end_where_the_machine_of_windows_says(chunk: int, seed: int
     assert seen <= ends
 
 
-def least_radius(direction: checker.Array, num_steps: int) -> float:
+def min_radius(direction: checker.Array, num_steps: int) -> float:
     """Return the radius that rounding requires after some steps of I - 2 k k', for a first state k of norm 1.
 
     An entry 2 k_i k_j is off by S + 7 units, and the difference to 1 by one unit of the result. So a matrix is off by
@@ -179,7 +179,7 @@ def test_balls_have_slack_for_the_worst_rounding_of_reflections(
         "weights.layers.0.first_state": norm * along.astype(np.float32).reshape(1, 4),
         "sets.points": np.sign(points[:, :1]) * norm * along,
     }
-    least = norm * least_radius(along, num_steps)
+    least = norm * min_radius(along, num_steps)
     with pytest.raises(Rejected, match="leave their balls"):
         proof.verdict(arrays | {"sets.radius": np.array(0.999 * least)}, max_length=num_steps)
     if num_steps <= 1_000:  # larger balls contain states of both answers
