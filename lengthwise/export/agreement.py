@@ -1,4 +1,4 @@
-"""How closely an exported graph agrees with its model, on strings drawn at random."""
+"""The agreement of an exported graph with its model, on random strings."""
 
 from collections.abc import Callable
 from decimal import ROUND_UP, Context
@@ -12,10 +12,10 @@ from lengthwise.randomness import generator_for
 NUM_STRINGS, LENGTH = 1_000, 40
 
 MAX_DIFFERENCE = 1e-3
-"""Of logits, relative to the largest one: above it something else was exported."""
+"""The largest difference of logits, relative to the largest logit; above it the graph computes something else."""
 
 MAX_PAIRS = 4_000_000
-"""Pairs of positions in the strings of a batch, which the masked definition of a model holds at once."""
+"""The largest number of pairs of positions in a batch; a model's masked definition keeps all of them in memory."""
 
 
 def agreement(
@@ -24,10 +24,10 @@ def agreement(
     num_symbols: int,
     max_length: int | None = None,
 ) -> str:
-    """A sentence with the largest difference of logits between a graph and its model, on 1,000 strings.
+    """Return a sentence with the largest difference of logits between a graph and its model, on 1,000 strings.
 
     Raises:
-        RuntimeError: they differ by more than rounding.
+        RuntimeError: the logits differ by more than rounding.
     """
     length = min(LENGTH, max_length or LENGTH)
     generator = generator_for(0, "exported strings")
@@ -50,5 +50,6 @@ def agreement(
         raise RuntimeError(
             f"graph: expected the model's logits, got others by up to {largest:.2g}; nothing was written"
         )
-    bound = float(Context(prec=1, rounding=ROUND_UP).create_decimal_from_float(largest))  # "within" has to be true
+    # Rounded up, because "within" has to be true.
+    bound = float(Context(prec=1, rounding=ROUND_UP).create_decimal_from_float(largest))
     return f"logits within {bound:.1g} of torch's, on {NUM_STRINGS:,} strings of {length} symbols"

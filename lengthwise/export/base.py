@@ -8,25 +8,25 @@ from typing import ClassVar, Literal, NamedTuple
 from lengthwise.registry import Registry
 
 Form = Literal["step", "strings", "parts"]
-"""Of graphs: one step of a recurrent model, the answers to whole strings, or, in ONNX, to parts that go on."""
+"""The form of a graph: one step of a recurrent model, whole strings, or (in ONNX) parts of strings in sequence."""
 
 
 class Options(NamedTuple):
-    """What only some formats take: of graphs `form` and `max_length`, of regular expressions `answer`."""
+    """The options of some formats only: `form` and `max_length` of graphs, `answer` of regular expressions."""
 
     form: Form | None = None
     max_length: int | None = None
     answer: str | None = None
 
     def check_given(self, format_name: str, takes: Sequence[str]) -> None:
-        """Raise a ValueError where something is given that a format does not take."""
+        """Raise a ValueError if an option is given that the format does not take."""
         for option, value in self._asdict().items():
             if value is not None and option not in takes:
                 raise ValueError(f"{option}: expected none for format {format_name}, got {value}; leave it out")
 
 
 class Export(ABC):
-    """A format that a stored model, or its machine, is exported in.
+    """A format to which a stored model, or its machine, is exported.
 
     `has_weights`: the format contains the model itself; `is_folder`: it is a folder of files.
     """
@@ -38,10 +38,10 @@ class Export(ABC):
     @staticmethod
     @abstractmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
-        """Write what lies at a path in this format, by rename, and say what was written, by topics.
+        """Write the model or machine at a path in this format, by rename, and return what was written, by topics.
 
         Raises:
-            ValueError: there is no such model or machine, or the format cannot hold it.
+            ValueError: the path has no model or machine, or the format cannot represent it.
         """
 
 
@@ -49,10 +49,10 @@ EXPORTS: Registry[type[Export]] = Registry("export format", "lengthwise.export")
 
 
 def export(source: str | Path, to: str, out: str | Path, options: Options | None = None) -> list[tuple[str, str]]:
-    """Write a stored model or its machine in the format `to` (of `EXPORTS`), and say what was written, by topics.
+    """Write a stored model or its machine in the format `to` (of `EXPORTS`), and return what was written, by topics.
 
     Raises:
-        ValueError: there is no such format, model or machine, or the format cannot hold it.
+        ValueError: the format does not exist, the source has no model or machine, or the format cannot represent it.
         OSError: the file cannot be written.
     """
     return EXPORTS[to].write(str(source), Path(out), options or Options())

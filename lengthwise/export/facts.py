@@ -1,4 +1,4 @@
-"""What every exported file says of its origin: task, names of symbols and answers, certificate."""
+"""The facts about its origin in every exported file: task, names of symbols and answers, certificate."""
 
 import json
 import os.path
@@ -14,7 +14,7 @@ from lengthwise.version import __version__
 
 
 class CertificateFacts(NamedTuple):
-    """The level of a certificate, and the digest that its file ends with."""
+    """The level of a certificate, and the digest at the end of its file."""
 
     level: str
     digest: str
@@ -24,7 +24,7 @@ class CertificateFacts(NamedTuple):
 
 
 def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
-    """The certificate at a path, or in the folder at a path; None where there is none.
+    """Return the certificate at a path, or in the folder at a path; None without a certificate.
 
     Raises:
         ValueError: it is damaged.
@@ -41,10 +41,10 @@ def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
 
 
 def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
-    """What a graph says of itself, as texts; lists are JSON.
+    """Return the facts in a graph's metadata, as texts; lists are JSON.
 
     Raises:
-        ValueError: the model reads no symbols, or its certificate is about another model or task.
+        ValueError: the model does not read symbols, or its certificate is about another model or task.
     """
     task = stored.task
     if not isinstance(task, SymbolTask):

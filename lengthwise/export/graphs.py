@@ -1,7 +1,7 @@
 """Models as graphs: one step of a recurrent model, or the answers to whole strings, for any number of strings.
 
-A graph has no checks of its inputs and no short cuts that look at numbers: models leave these out while
-``torch.compiler.is_exporting()``. What depends on parameters alone is computed once, here, and kept as a constant.
+A graph has no checks of its inputs and no shortcuts that depend on numbers: models leave these out while
+``torch.compiler.is_exporting()``. Everything that depends on parameters alone is computed here and becomes a constant.
 """
 
 import copy
@@ -22,13 +22,13 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import AnswersUpTo
 
 EXAMPLE_SIZE = 3
-"""Strings, and symbols of each, that a model is traced with; the graph takes any number of them."""
+"""The number of strings, and of symbols in each, with which a model is traced; the graph takes any number of them."""
 
 
 class Graph(NamedTuple):
-    """A traced model: a program of `torch.export`, and the names of what goes in and comes out.
+    """A traced model: a program of `torch.export`, and the names of its inputs and outputs.
 
-    `max_length`: the longest strings that it takes; None: of any length.
+    `max_length` is the length of the longest strings that it takes, or None if it takes any length.
     """
 
     program: ExportedProgram
@@ -39,12 +39,12 @@ class Graph(NamedTuple):
 
 
 def default_form(model: SequenceModel) -> Form:
-    """Step by step where the model can, which needs the least of a runtime; else whole strings."""
+    """Return "step" if the model can run step by step, which requires the least of a runtime; else "strings"."""
     return "step" if isinstance(model, RecurrentModel) else "strings"
 
 
 def trace(model: SequenceModel, form: Form | None = None, max_length: int | None = None) -> Graph:
-    """A model as a graph.
+    """Trace a model as a graph.
 
     Args:
         form: `"step"`, from symbols [B] and states [B, Z] to logits [B, Y] and states; `"strings"`, from symbols
@@ -52,17 +52,17 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
         max_length: the longest strings, for models whose graphs grow with the length (`AnswersUpTo`).
 
     Raises:
-        ValueError: the model has no such form, or a length is missing or given in vain.
+        ValueError: the model has no such form, or a length is missing or has no effect.
     """
     form = form or default_form(model)
     if not isinstance(model, RecurrentModel | AnswersUpTo):
         raise ValueError(
             f"model: expected a recurrent one or one with a form for whole strings, as regular-gpt has, got "
-            f"{model.name}; where `lengthwise certify` finds its machine, formats c and js write that"
+            f"{model.name}; if `lengthwise certify` extracts its machine, export that with format c or js"
         )
     if form == "parts":
         raise ValueError(
-            f"form: expected step or strings, got parts, which ONNX has of recurrent models alone ({model.name})"
+            f"form: expected step or strings, got parts, which only ONNX has, for recurrent models ({model.name})"
         )
     if form == "step" and not isinstance(model, RecurrentModel):
         raise ValueError(f"form: expected strings for {model.name}, which does not read symbol by symbol, got step")
@@ -82,12 +82,12 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
         assert isinstance(fixed, AnswersUpTo)
         if max_length is None:
             raise ValueError(
-                f"max_length: expected the longest strings that the graph of a {model.name} is for, as it grows with "
-                "them, got none; give a length"
+                f"max_length: expected the longest length of strings, because the graph of a {model.name} grows with "
+                "it, got none; give a length"
             )
         if max_length < 2:
             raise ValueError(
-                f"max_length: expected strings of 2 symbols or more, as a graph is of several lengths, got {max_length}"
+                f"max_length: expected at least 2, because a graph takes strings of several lengths, got {max_length}"
             )
         return _strings_graph(_Bounded(fixed, max_length), max_length)
 
@@ -104,7 +104,7 @@ class _Step(nn.Module):
 
 
 class _Scanned(nn.Module):
-    """A step, symbol after symbol: a loop inside the graph."""
+    """A step in a loop over the symbols, inside the graph."""
 
     first: Tensor
 
@@ -124,7 +124,7 @@ class _Scanned(nn.Module):
 
 
 class _Bounded(nn.Module):
-    """The answers of a model whose graph grows with the length, up to one that is given."""
+    """The answers of a model whose graph grows with the length, up to a given length."""
 
     def __init__(self, model: AnswersUpTo, max_length: int) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ def _strings_graph(module: nn.Module, max_length: int | None = None) -> Graph:
 def _exported(module: nn.Module, arguments: tuple[Tensor, ...], shapes: Any) -> ExportedProgram:
     try:
         return torch.export.export(module, arguments, dynamic_shapes=shapes, strict=False)
-    except Exception as problem:  # torch raises what a model's own code raises, and kinds of its own
+    except Exception as problem:  # torch raises whatever a model's own code raises, and exceptions of its own
         reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
         raise ValueError(
             f"model: expected one that torch.export can trace for any number of strings, got an error: {reason[:200]}"
@@ -163,7 +163,7 @@ def _exported(module: nn.Module, arguments: tuple[Tensor, ...], shapes: Any) -> 
 
 
 def fold_constants(module: fx.GraphModule) -> fx.GraphModule:
-    """The graph with everything that depends on parameters alone computed, in place."""
+    """Replace everything in the graph that depends on parameters alone by constants, in place, and return the graph."""
     graph, values = module.graph, {}
     for node in graph.nodes:
         if node.op == "get_attr" and isinstance(value := _attribute(module, str(node.target)), Tensor):
@@ -195,7 +195,7 @@ def _attribute(module: nn.Module, path: str) -> Any:
 
 
 def _with_numbers_as_settings(model: SequenceModel) -> SequenceModel:
-    """A copy whose buffers of one number, a temperature for one, are numbers: a graph cannot branch on tensors."""
+    """Return a copy in which buffers of one number, as a temperature, are numbers: a graph cannot branch on tensors."""
     fixed = copy.deepcopy(model)
     for module in fixed.modules():
         for name, buffer in list(module.named_buffers(recurse=False)):
@@ -207,7 +207,7 @@ def _with_numbers_as_settings(model: SequenceModel) -> SequenceModel:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without what torch says of its own insides while it traces."""
+    """Silence torch's messages about its internals while it traces."""
     logger = logging.getLogger("torch")
     level = logger.level
     logger.setLevel(logging.ERROR)

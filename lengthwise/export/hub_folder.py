@@ -15,9 +15,9 @@ from lengthwise.runs.stored import StoredModel, load_stored
 
 @EXPORTS.register("hub-folder")
 class HubFolder(Export):
-    """``config.json``, ``model.safetensors``, ``README.md`` and, of a certified model, ``certificate.json``.
+    """``config.json``, ``model.safetensors``, ``README.md`` and, for a certified model, ``certificate.json``.
 
-    Commands take it as they take the folder of a compiled model.
+    Commands accept it like the folder of a compiled model.
     """
 
     has_weights = True
@@ -25,7 +25,7 @@ class HubFolder(Export):
 
     @staticmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
-        """Write the folder; what is uploaded from it, and where to, is left to its reader."""
+        """Write the folder; uploading it is left to its reader."""
         options.check_given("hub-folder", ())
         if out.exists() and not out.is_dir():
             raise ValueError(f"{out}: expected a folder, got a file; name another")
@@ -49,7 +49,7 @@ class HubFolder(Export):
 
 
 def model_card(stored: StoredModel, certificate: Certificate | None) -> str:
-    """The page about a model: task, protocol, seed, accuracy, certificate, and how it is run."""
+    """Return the page about a model: task, protocol, seed, accuracy, certificate, and commands to use it."""
     settings, run = stored.settings, stored.run
     name, task = settings["model"]["name"], settings["task"]["name"]
     lines = ["---", "library_name: lengthwise", "tags:", "- length-generalization", f"- {task}", f"- {name}", "---", ""]

@@ -1,4 +1,4 @@
-"""Machines of stored models as text and source code: the formats of machines that hold notes."""
+"""Exports of a stored model's machine as text and source code, in the formats that can contain notes."""
 
 import os.path
 from pathlib import Path
@@ -20,14 +20,14 @@ NAMES = ("c", "js", "dot", "json", "regex", "mermaid")
 
 
 class MachineText(Export):
-    """The machine of a folder, a certificate or a machine's file, with its certificate's level and digest in notes."""
+    """The machine of a folder, a certificate or a machine's file; notes contain the certificate's level and digest."""
 
     kind: ClassVar[type[Format]]
     takes: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def write(cls, source: str, out: Path, options: Options) -> list[tuple[str, str]]:
-        """Write the machine, with notes and twenty strings to test it by."""
+        """Write the machine, with notes and twenty test strings."""
         options.check_given(cls.name, cls.takes)
         if out.suffix.lower() not in cls.kind.suffixes:
             suffixes = " or ".join(cls.kind.suffixes)
@@ -54,7 +54,7 @@ class MachineText(Export):
 
 
 def _check_is_of(given: Given, certificate: Certificate, source: str) -> None:
-    """Raise a ValueError where a certificate of level extracted or above is about another machine."""
+    """Raise a ValueError if a certificate of level extracted or above is about another machine."""
     task = machine_from_json(certificate.transducer)
     if not certificate.reaches("extracted") or not isinstance(task, Transducer):
         return
@@ -64,16 +64,16 @@ def _check_is_of(given: Given, certificate: Certificate, source: str) -> None:
 
 
 def of_answer(machine: LabeledMachine, answer: str | None) -> LabeledMachine:
-    """The automaton of the strings that get an answer; without one, that of the strings that are accepted.
+    """Return the automaton of the strings that get an answer; without `answer`, of the strings that are accepted.
 
     Raises:
-        ValueError: there is no such answer, or none is given and none says "accepted".
+        ValueError: the machine has no such answer, or the answer is missing and the machine has no accepting answer.
     """
     classes = ", ".join(machine.classes)
     if answer is None:
         if machine.accepting_class is None:
             raise ValueError(
-                f"answer: expected one of {classes}, whose strings the expression is to describe, got none; name one"
+                f"answer: expected one of {classes}, got none; name the answer whose strings the expression describes"
             )
         return machine
     if answer not in machine.classes:

@@ -1,4 +1,4 @@
-"""ONNX, which many runtimes read: one step of a recurrent model, or a loop of them over whole strings."""
+"""ONNX, which many runtimes run: one step of a recurrent model, or a loop of steps over whole strings."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -19,20 +19,21 @@ from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.runs.stored import load_stored
 
 OPSET = 20
+"""The version of ONNX's operators."""
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-"""What writing and checking takes: the extra ``onnx``."""
+"""The packages that write and check a file: the extra ``onnx``."""
 
 
 @EXPORTS.register("onnx")
 class ONNX(Export):
-    """A graph of ONNX, opset 20, in one file; names of symbols and answers are in its metadata, as JSON.
+    """An ONNX graph, opset 20, in one file; names of symbols and answers are in its metadata, as JSON.
 
-    Of recurrent models it is one step, from ``token`` [batch] and ``state`` [batch, Z] to ``logits`` and
-    ``next_state``; the state before the first symbol, ``initial_state``, is in the metadata. In form ``strings`` it
-    takes ``inputs`` [batch, length] and gives ``logits_of_prefixes`` [batch, length, classes]; in form ``parts`` also
-    ``state``, and ``last_state``, with which the next part of the strings is read. A part has a symbol or more. Of
-    other models, form ``strings`` gives ``logits``.
+    For recurrent models the graph is one step, from ``token`` [batch] and ``state`` [batch, Z] to ``logits`` and
+    ``next_state``. The metadata contain ``initial_state``, the state before the first symbol. In form ``strings`` the
+    graph maps ``inputs`` [batch, length] to ``logits_of_prefixes`` [batch, length, classes]. In form ``parts`` it also
+    takes ``state`` and returns ``last_state``, from which the next part of the strings continues. A part has at least
+    one symbol. For other models, form ``strings`` returns ``logits``.
     """
 
     has_weights = True
@@ -53,7 +54,7 @@ class ONNX(Export):
 
 
 def check_installed() -> None:
-    """Raise a ValueError that names the extra where a package is missing."""
+    """Raise a ValueError that names the extra if a package is missing."""
     if missing := [name for name in PACKAGES if find_spec(name) is None]:
         raise ValueError(
             f"onnx: expected the packages {', '.join(PACKAGES)}, got no {missing[0]}; install them with "
@@ -64,10 +65,10 @@ def check_installed() -> None:
 def onnx_model(
     model: SequenceModel, facts: Mapping[str, str], form: str | None = None, max_length: int | None = None
 ) -> bytes:
-    """The file of a model's graph: equal bytes for equal weights, with no path and no time in it.
+    """Return the file of a model's graph: equal bytes for equal weights, without paths or times.
 
     Raises:
-        ValueError: the model has no such form (`trace`), or a part that ONNX has no operator for.
+        ValueError: the model has no such form (`trace`), or ONNX has no operator for a part of it.
     """
     _check_expressible(model)
     form = form or default_form(model)
@@ -88,7 +89,7 @@ def onnx_model(
 
 
 def _check_expressible(model: SequenceModel) -> None:
-    """Reject projections of an LSTM: torch's exporter drops them, and writes a graph that no runtime takes."""
+    """Reject LSTMs with projections: torch's exporter drops these, and writes a graph that no runtime accepts."""
     for name, part in model.named_modules():
         if isinstance(part, nn.RNNBase) and part.proj_size:
             raise ValueError(
@@ -109,7 +110,7 @@ def _translated(traced: Graph) -> Any:
 
 
 def _cleaned(content: Any, traced: Graph) -> Any:
-    """Without what the exporter notes of our files, and with names for the sizes that are free."""
+    """Remove the exporter's notes about our files, and name the free sizes."""
     import onnx_ir as ir
 
     graph = content.graph
@@ -129,7 +130,7 @@ def _cleaned(content: Any, traced: Graph) -> Any:
         value.metadata_props.clear()
         value.doc_string = None
         if value.const_value is None and value not in named:
-            value.shape = None  # its sizes have names that differ from one export to the next
+            value.shape = None  # its sizes have names that change between exports, and equal models need equal bytes
     free = ("batch",) if traced.form == "step" else ("batch", "length")
     for value in named:
         sizes = list(value.shape)
@@ -138,7 +139,7 @@ def _cleaned(content: Any, traced: Graph) -> Any:
 
 
 def _scanned(content: Any, first: torch.Tensor, *, in_parts: bool) -> Any:
-    """The graph of a step as the body of a loop over the symbols of whole strings."""
+    """Return a graph that loops over the symbols of whole strings, with the graph of a step as the loop's body."""
     import onnx_ir as ir
 
     body = content.graph
@@ -175,7 +176,7 @@ def _scanned(content: Any, first: torch.Tensor, *, in_parts: bool) -> Any:
 
 
 def _first_states(inputs: Any, first: torch.Tensor) -> tuple[Any, list[Any], list[Any]]:
-    """The state before the first symbol, once for each string, with the nodes and constants that make it."""
+    """Return the state before the first symbol, once for each string, with the nodes and constants that compute it."""
     import onnx_ir as ir
 
     beginning = ir.Value(name="initial_state", const_value=ir.tensor(first.numpy(), name="initial_state"))
@@ -196,14 +197,14 @@ def _serialized(content: Any) -> bytes:
 
 
 def runner(content: bytes, form: str, model: SequenceModel) -> Any:
-    """The graph in onnxruntime: a function from symbols [B, T] to logits [B, T, Y]."""
+    """Return the graph in onnxruntime, as a function from symbols [B, T] to logits [B, T, Y]."""
     import numpy as np
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     way_out = ""
-    # onnxruntime lacks many operators for these numbers.
+    # onnxruntime lacks many operators for float64 and bfloat16.
     if any(weight.dtype in (torch.float64, torch.bfloat16) for weight in model.parameters()):
         way_out = "; give model.float()"
     with _sentence(way_out):
@@ -233,7 +234,7 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
 
 @contextmanager
 def _sentence(way_out: str) -> Iterator[None]:
-    """An error of onnxruntime, whose classes have no base of their own, as one sentence."""
+    """Turn an error of onnxruntime into one sentence; its error classes have no common base."""
     try:
         yield
     except Exception as problem:

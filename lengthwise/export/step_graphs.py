@@ -1,7 +1,7 @@
-"""ONNX graphs of one symbol's step and of the read-out, in the few operations that verifiers of networks read.
+"""ONNX graphs of the step of one symbol and of the read-out, in the few operations that verifiers of networks read.
 
-A graph has a batch of 1, no control flow, and none but the operations MatMul, Add, Sub, Mul, Div, Sqrt, ReduceMean,
-Split, Concat, Tanh, Sigmoid and Relu. What depends on the symbol alone is one constant.
+A graph has a batch of 1, no control flow, and only the operations MatMul, Add, Sub, Mul, Div, Sqrt, ReduceMean, Split,
+Concat, Tanh, Sigmoid and Relu. Everything that depends on the symbol alone is one constant.
 """
 
 from collections.abc import Callable, Sequence
@@ -188,7 +188,7 @@ def stacked_step(graph: GraphBuilder, model: BoundedStackedRNN, symbol: int) -> 
 
 
 def wrapped_step(graph: GraphBuilder, model: WrappedRNN, symbol: int) -> list[Value]:
-    """Layers of torch's own; of an lstm the state has the contents of all layers first, then the outputs."""
+    """Layers of torch's modules; the state of an LSTM contains the cells of all layers first, then the outputs."""
     core = model.core
     size = model.config.hidden_size
     layers = model.config.num_layers
@@ -237,7 +237,7 @@ def lstm_cell(
 def _terms(
     graph: GraphBuilder, core: nn.RNNBase, layer: int, features: Value, hidden: str, gate: int
 ) -> tuple[Value, Value]:
-    """W x + b and U h + b of one gate; a gate has a product of its own, so that no graph cuts gates apart."""
+    """Return W x + b and U h + b of one gate; each gate has its own product, so that no graph has to split gates."""
     rows = slice(gate * core.hidden_size, (gate + 1) * core.hidden_size)
     of_input, of_state = (
         graph.linear(

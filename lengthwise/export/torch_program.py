@@ -18,9 +18,9 @@ from lengthwise.runs.stored import load_stored
 
 @EXPORTS.register("torch")
 class TorchProgram(Export):
-    """A program of `torch.export`: ``torch.export.load(path).module()``; what it takes and gives is as of `ONNX`.
+    """A program of `torch.export`: ``torch.export.load(path).module()``, with the inputs and outputs of `ONNX`.
 
-    The facts that an ONNX file has as metadata are the extra file ``lengthwise.json``.
+    The facts that an ONNX file has as metadata are in the extra file ``lengthwise.json``.
     """
 
     has_weights = True
@@ -48,7 +48,7 @@ class TorchProgram(Export):
 
 
 def program_file(traced: Graph, facts: str) -> bytes:
-    """The program as a file, without the lines of our code that its operations came from."""
+    """Return the program as a file, without the lines of our code that its operations came from."""
     for module in traced.program.graph_module.modules():
         for node in getattr(getattr(module, "graph", None), "nodes", ()):
             for note in ("stack_trace", "nn_module_stack", "source_fn_stack", "from_node"):
@@ -60,7 +60,7 @@ def program_file(traced: Graph, facts: str) -> bytes:
 
 
 def runner(traced: Graph, model: SequenceModel) -> Any:
-    """The program as a function from symbols [B, T] to logits [B, T, Y]."""
+    """Return the program as a function from symbols [B, T] to logits [B, T, Y]."""
     program = traced.program.module()
 
     @torch.no_grad()

@@ -77,7 +77,7 @@ class Enclosures(NamedTuple):
 
     @property
     def num_queries(self) -> int:
-        """One for each class and symbol, and one for each class with an answer."""
+        """The number of pairs of class and symbol, plus the number of classes with an answer."""
         return self.machine.semiautomaton.table.size + int((self.machine.outputs != IGNORE).sum())
 
 
@@ -94,7 +94,7 @@ class VNNLib(Export):
 
     @staticmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
-        """Find the proof again, compare the graphs with the model, and write the folder."""
+        """Repeat the proof, compare the graphs with the model, and write the folder."""
         options.check_given("vnnlib", ())
         check_installed()
         if out.exists() and not (out.is_dir() and not any(out.iterdir())):
@@ -130,10 +130,10 @@ class VNNLib(Export):
 
 
 def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFacts, Enclosures]:
-    """Find the proof of the certificate next to a model again.
+    """Repeat the proof of the certificate next to a model.
 
     Raises:
-        ValueError: the model has no certificate, or one whose proof has no enclosures, or is not found again.
+        ValueError: the model has no certificate, its proof has no enclosures, or the proof fails this time.
     """
     certified = certificate_of(source)
     if certified is None or (evidence := certified[1].evidence) is None:
@@ -150,7 +150,8 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFact
     assert isinstance(extraction.fine, Transducer)
     enclosures = Enclosures(prover.sets["low"].numpy(), prover.sets["high"].numpy(), extraction.fine)
     targets = enclosures.machine.semiautomaton.table
-    if not (enclosures.low < enclosures.high)[targets].all():  # a query `Y <= low` is true of the exact step
+    # A box of one point lies on its own boundary: there the query `Y <= low` is satisfied by the exact step.
+    if not (enclosures.low < enclosures.high)[targets].all():
         raise ValueError(
             f"{source}: expected boxes that each step leads strictly inside, got single states of a net in exact "
             "arithmetic, and VNN-LIB has no strict inequality; check its proof with the separate checker"
@@ -174,7 +175,7 @@ def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], enclosur
     """Return the largest difference between graphs and model at states drawn from the enclosures.
 
     Raises:
-        RuntimeError: a graph computes something else than the model.
+        RuntimeError: a graph does not compute the model's numbers.
     """
     import onnxruntime
 
@@ -199,7 +200,10 @@ def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], enclosur
 
 
 def queries_of(enclosures: Enclosures, num_answers: int) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the names of each query and of its graph, and the query's text; a net with one answer is right."""
+    """Yield the names of each query and of its graph, and the query's text.
+
+    A net with a single answer is always right, so it has no queries about answers.
+    """
     low = enclosures.low
     high = enclosures.high
     table = enclosures.machine.semiautomaton.table
@@ -234,12 +238,12 @@ def query(claim: str, low: Array, high: Array, num_outputs: int, failures: Seque
 
 
 def decimal(number: float) -> str:
-    """Return the shortest digits that give the same float64 again; VNN-LIB has no exponents."""
+    """Return the shortest digits that give the same float64; VNN-LIB does not allow exponents."""
     return np.format_float_positional(number, trim="0")
 
 
 def proof_facts(facts: dict[str, str], stored: StoredModel, enclosures: Enclosures) -> dict[str, Any]:
-    """Return what the README tells its reader to compare, with names."""
+    """Return, with names, what the README asks its reader to compare."""
     assert isinstance(stored.task, MachineTask)
     assert isinstance(stored.task.reference, Transducer), "no other task has a proof by intervals"
     assert isinstance(stored.model, RecurrentModel)

@@ -1,4 +1,4 @@
-"""What else answers from the same examples: the most frequent answer, the last symbols, and a merger of states."""
+"""Baselines that answer from the same examples: the most frequent answer, the last symbols, and merged states."""
 
 import math
 from collections import Counter, defaultdict
@@ -15,31 +15,32 @@ from lengthwise.conventions import IGNORE
 from lengthwise.tasks.given.examples import Examples
 
 Answers = Callable[[Examples], Int64[np.ndarray, " M"]]
-"""The answer to every prefix of every string, as `Examples.targets` lie."""
+"""A function from examples to the answer for every prefix of every string, in the order of `Examples.targets`."""
 
 NUM_LAST_SYMBOLS = 3
+"""The number of symbols that the baseline of last symbols reads."""
 
 
 class Accuracy(NamedTuple):
-    """How many labels are right."""
+    """The number of correct labels and the number of labels."""
 
     num_correct: int
     num_labels: int
 
     @property
     def share(self) -> float | None:
-        """Of the labels; None where there is no label."""
+        """The fraction of labels that are correct; None without labels."""
         return self.num_correct / self.num_labels if self.num_labels else None
 
 
 def accuracy(answers: Answers, examples: Examples) -> Accuracy:
-    """Of the labels that are there."""
+    """Return the accuracy of the answers on the positions that have a label."""
     supervised = examples.targets != IGNORE
     return Accuracy(int((answers(examples) == examples.targets)[supervised].sum()), int(supervised.sum()))
 
 
 def answers_of_machine(machine: Transducer) -> Answers:
-    """Those of a machine."""
+    """Return the answers of a machine."""
 
     def answers(examples: Examples) -> Int64[np.ndarray, " M"]:
         result = np.full(len(examples.ids), IGNORE)
@@ -52,14 +53,14 @@ def answers_of_machine(machine: Transducer) -> Answers:
 
 
 def majority_answer(examples: Examples) -> Answers:
-    """The most frequent label, whatever the string."""
+    """Return the most frequent label for every string."""
     labels = examples.targets[examples.targets != IGNORE]
     best = int(np.bincount(labels).argmax())
     return lambda others: np.full(len(others.ids), best)
 
 
 def last_symbols(examples: Examples) -> Answers:
-    """The most frequent label after the last three symbols, or fewer where these never stood together.
+    """Return the most frequent label after the last three symbols, or after fewer if those never occur together.
 
     Source: Shannon, "A mathematical theory of communication" (1948), n-grams; here of the label, not the next symbol.
     """
@@ -82,7 +83,7 @@ def last_symbols(examples: Examples) -> Answers:
 
 
 def _contexts(examples: Examples) -> Iterator[tuple[int, ...]]:
-    """The last symbols of every prefix of every string."""
+    """Yield the last symbols of every prefix of every string."""
     ids = examples.ids.tolist()
     for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):
         for position in range(start, end):
@@ -90,15 +91,16 @@ def _contexts(examples: Examples) -> Iterator[tuple[int, ...]]:
 
 
 MAX_SYMBOLS = 10_000_000
-"""Of labeled prefixes, each for itself, that RPNI is given; these take about a gigabyte."""
+"""The largest number of symbols in all labeled prefixes together that RPNI is given; they take about a gigabyte."""
 
 
 @lru_cache(maxsize=1)
 def merged_states(examples: Examples) -> Transducer | None:
-    """The machine of RPNI, which merges states of the tree of all examples in a fixed order.
+    """Return the machine of RPNI, which merges states of the prefix tree of all examples in a fixed order.
 
-    None without AALpy, or where labeled prefixes have more than `MAX_SYMBOLS` symbols together: it takes them one by
-    one, which fills memory. Where a prefix leads nowhere the answer is the most frequent one.
+    Return None without AALpy, or if the labeled prefixes have more than `MAX_SYMBOLS` symbols together: AALpy stores
+    each prefix separately, which would fill memory. If the machine has no step for a prefix, its answer is the most
+    frequent one.
 
     Source: Oncina and Garcia, "Inferring regular languages in polynomial updated time" (1992), as AALpy implements it.
     """
@@ -121,7 +123,7 @@ def merged_states(examples: Examples) -> Transducer | None:
 
 
 def _completed(moore: Any, symbols: tuple[str, ...], otherwise: int) -> Transducer:
-    """AALpy's machine as ours: steps that it lacks lead to a state that answers the same from then on."""
+    """Convert AALpy's machine; its missing steps lead to a state that gives the answer `otherwise` from then on."""
     number = {state.state_id: index for index, state in enumerate(moore.states)}
     sink = len(number)
     table = np.full((sink + 1, len(symbols)), sink)
@@ -135,7 +137,7 @@ def _completed(moore: Any, symbols: tuple[str, ...], otherwise: int) -> Transduc
 
 
 def are_longest(examples: Examples, share: float) -> Bool[np.ndarray, " N"]:
-    """Which strings are longer than all others, of which at least 1 - `share` are kept; none where all are as long."""
+    """Return which strings are longer than the shortest 1 - `share` of all; none if all have the same length."""
     ordered = np.sort(examples.lengths)
     max_kept = ordered[max(0, math.ceil((1 - share) * len(ordered)) - 1)]
     longer: np.ndarray = examples.lengths > max_kept

@@ -1,4 +1,4 @@
-"""Which examples are held out of a search: the longest ones, and some of the others at random."""
+"""The split of examples before a search: the longest ones and some of the others are held out."""
 
 from dataclasses import replace
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.given.examples import Examples
 
 SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
-"""The fraction of examples held out for their length, and of the others at random."""
+"""The fraction of examples that is held out for their length, and the fraction of the others, at random."""
 
 MIN_TRAINED = 8
 """The smallest number of examples to train on."""
@@ -20,10 +20,10 @@ Part = Literal["trained on", "longest", "at random"]
 
 
 def split_parts(examples: Examples, seed: int) -> dict[Part, Examples]:
-    """Return what is trained on, at least `MIN_TRAINED` strings, and what is held out; empty parts are left out.
+    """Return the examples to train on, at least `MIN_TRAINED` strings, and the held-out ones; no part is empty.
 
-    Strings that are held out begin as others do: where prefixes have labels, those of prefixes that have one in what is
-    trained on are left out of the other parts, which may be left without a label.
+    A held-out string can begin like a trained one. Labels of prefixes that also have a label in training are removed
+    from the held-out parts, because they would test memory only. A part may lose all labels in this way.
     """
     longest = are_longest(examples, SHARE_OF_LONGEST)
     drawn = generator_for(seed, "held out")

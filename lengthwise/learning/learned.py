@@ -1,4 +1,4 @@
-"""What was learned from examples: a machine, a net that is proved to be it, and how it compares on strings held out."""
+"""What learning from examples returns: a machine, a net proved to be it, and its accuracy on held-out strings."""
 
 import math
 from collections.abc import Callable
@@ -52,7 +52,7 @@ from lengthwise.threads import one_thread
 from lengthwise.validation import check_function, check_kind
 
 MAX_CONTRADICTING = 20
-"""The shortest contradicted examples, up to this number, stand in `learned.json` and on the page."""
+"""The largest number of contradicted examples in `learned.json` and on the page, shortest first."""
 
 
 SHALLOW = ("majority answer", "last 3 symbols")
@@ -62,7 +62,7 @@ CONTRADICTED = "contradicted.csv"
 
 
 class Contradiction(NamedTuple):
-    """A string, or where prefixes have labels a prefix of some, that the machine answers otherwise."""
+    """A string whose label the machine contradicts; if prefixes have labels, a prefix of a string."""
 
     string: str
     label: str
@@ -72,13 +72,16 @@ class Contradiction(NamedTuple):
 class Learned(NamedTuple):
     """A machine learned from examples.
 
-    No net answers the empty string: the machine gives it the label that it has in the examples. Where it has none, the
-    answer is that of a state from which all strings lead on alike, or, where there is no such state, none.
-    `accuracies` is by part ("trained on", "longest", "at random") and by who answers ("machine", "majority answer",
-    "last 3 symbols", "RPNI"); nothing was chosen by the two parts that were held out, in which prefixes that were
-    trained on, as prefixes of other strings, do not count; where none is left, there are 0 labels. The certificate is
-    about the net and this machine: what it proves is that the net answers as the machine does, and nothing about the
-    world.
+    The net answers strings of one symbol or more. The machine gives the empty string the label that it has in the
+    examples. Without such a label, the machine answers it like a state with the same future as the start, if there is
+    one.
+
+    `accuracies` is by part ("trained on", "longest", "at random") and by method ("machine", "majority answer",
+    "last 3 symbols", "RPNI"). Nothing was chosen by the two held-out parts. Labels of prefixes that were also trained
+    on do not count in these parts; if no label is left, `num_labels` is 0.
+
+    The certificate is about the net and this machine: it proves that the net answers like the machine, and nothing
+    about the world.
     """
 
     machine: Transducer
@@ -95,12 +98,12 @@ class Learned(NamedTuple):
 
     @property
     def task(self) -> RegularTask:
-        """The task that the machine solves, by which other models can be trained and certified."""
+        """The task that the machine solves; other models can be trained and certified on it."""
         return machine_task(self.labeled)
 
     @property
     def doubt(self) -> str | None:
-        """Why held-out labels do not confirm the machine, in a sentence; None if they do.
+        """The reason why held-out labels do not confirm the machine, in a sentence; None if they do.
 
         They do if all of them are right, or if the machine's accuracy is above every shallow baseline's by more than
         chance (the lower end of Wilson's 95 % interval).
@@ -120,13 +123,13 @@ class Learned(NamedTuple):
 
     @property
     def claim(self) -> str:
-        """What the certificate says with respect to this machine."""
+        """What the certificate proves about this machine."""
         if self.certificate.level == "proved":
             return "the net is this machine at every length; nothing is proved of the world"
         return f"of the net and this machine: {self.certificate.claim} Not proved, because {self.certificate.reason}"
 
     def __repr__(self) -> str:
-        """Return whether the machine is confirmed, its size, and what is proved, in plain sentences."""
+        """Return in plain sentences whether the machine is confirmed, its size, and what is proved."""
         size = f"{counted(self.machine.num_states, 'state')} over {counted(len(self.machine.symbols), 'symbol')}"
         doubt = f"NOT CONFIRMED: {self.doubt}. " if self.doubt else ""
         rows = counted(self.counts.num_rows, "row")
@@ -138,10 +141,10 @@ class Learned(NamedTuple):
         return LabeledMachine(self.machine, self.classes)
 
     def expression(self, answer: str) -> str:
-        """A regular expression of the strings that the machine gives this answer.
+        """Return a regular expression for the strings to which the machine gives this answer.
 
         Raises:
-            ValueError: there is no such answer; symbols are words; the expression gets too long (`regex_from_dfa`).
+            ValueError: no such answer; symbols are words; the expression gets too long (`regex_from_dfa`).
 
         Example:
             >>> strings = [f"{number:b}" for number in range(1, 400)]
@@ -157,14 +160,14 @@ class Learned(NamedTuple):
     def save(self, folder: str | Path) -> None:
         """Write the machine (JSON, DOT and, if it is small, a picture), net, certificate, numbers, contradicted labels.
 
-        Files appear by rename. `load_compiled` reads the net back; commands take the folder as that of a compiled one.
-        The numbers come first: they mark the folder as one that may be written again, should a later write fail.
+        `load_compiled` reads the net back, and commands accept the folder like the folder of a compiled model.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        # The numbers come first: they mark the folder as one that may be overwritten, should a later write fail.
         write_json(folder / "learned.json", self.to_json())
         for name in (DESCRIPTION, "machine.json", "machine.dot", "machine.svg", CONTRADICTED):
-            (folder / name).unlink(missing_ok=True)  # so that nobody reads them as results of this search
+            (folder / name).unlink(missing_ok=True)  # an earlier search's file must not look like a result of this one
         save_compiled(_as_construction(self.model, self.labeled, self.counts), folder)
         write_by_rename(folder / "certificate.json", self.certificate.to_text().encode())
         for kind in ("json", "dot", *(["svg"] if self.machine.num_states <= MAX_DRAWN else [])):
@@ -176,7 +179,7 @@ class Learned(NamedTuple):
         return csv_text([("string", "label", "machine"), *self.contradictions])
 
     def to_json(self) -> dict[str, Any]:
-        """The numbers, as plain lists."""
+        """Return the numbers as plain lists."""
         return {
             "num_states": self.machine.num_states,
             "level": self.certificate.level,
@@ -215,20 +218,21 @@ def learn(
     report: Callable[[Attempt], None] = lambda attempt: None,
     keep: Callable[[Construction], None] = lambda best: None,
 ) -> Learned:
-    """Learn the machine behind labeled strings, and prove of a net that it is that machine at every length.
+    """Learn the machine behind labeled strings, and prove that a net is that machine at every length.
 
-    The longest examples, up to a fifth of them (none where all are of one length), and a tenth of the others are held
-    out. On the rest small models are trained until several have become the same machine, the best by its description
-    length (`search`); the `budget` is in CPU seconds. With `exact` labels, a machine that contradicts none of those
-    trained on is preferred to all others. RPNI's machine, which contradicts none, is taken where it is the better one,
-    if AALpy is there and the machine is not too large for a net.
-    `report` gets each net that became a machine, `keep` each that is better than all before it, with its machine: what
-    is left of a search that is cut off.
-    `source` and the arguments up to `supervision` are those of `read_examples`.
+    The longest examples (up to a fifth; none if all have one length) and a tenth of the others are held out. Small
+    models are trained on the rest until several have learned the same machine, the best by its description length
+    (`search`). The `budget` is in CPU seconds. With `exact` labels, machines that contradict no trained label are
+    preferred to all others. RPNI's machine, which contradicts none, is used if it ranks first, AALpy is installed, and
+    the machine is small enough for a net.
+
+    `report` is called with each attempt that became a machine. `keep` is called with each net that is better than all
+    before, with its task: it is what remains if a search is interrupted. `source` and the arguments up to
+    `supervision` are passed to `read_examples`.
 
     Raises:
-        ValueError: there are no such examples (`read_examples`), or fewer than eight to train on; no model became a
-            machine; budget or seed are no numbers of at least 0.
+        ValueError: the examples cannot be read (`read_examples`), or fewer than eight remain to train on; no model
+            became a machine; budget or seed is not a number of at least 0.
 
     Example:
         >>> strings = [f"{number:b}" for number in range(1, 400)]
@@ -291,7 +295,7 @@ def _best_of(
 
 
 def _or_by_merging(examples: Examples, result: SearchResult, exact: bool) -> SearchResult:
-    """The result, or RPNI's machine written down as a net, where that ranks before it and can be a net."""
+    """Return the result, or RPNI's machine as a net, if it ranks first and a net can hold it."""
     if (merged := merged_states(examples)) is None:
         return result
     machine = merged.for_strings_that_are_not_empty()
@@ -302,7 +306,7 @@ def _or_by_merging(examples: Examples, result: SearchResult, exact: bool) -> Sea
         return result
     try:
         model = construct("block-linear-rnn", machine_task(LabeledMachine(machine, examples.classes))).model
-    except ValueError:  # too many states and symbols
+    except ValueError:  # the machine has too many states and symbols for a net
         return result
     assert isinstance(model, BlockLinearRNN)
     best = best._replace(size=model.config.d_model)
@@ -310,7 +314,7 @@ def _or_by_merging(examples: Examples, result: SearchResult, exact: bool) -> Sea
 
 
 def _check_names(examples: Examples) -> None:
-    """Reject names that no machine's file could hold, before nets are trained for it."""
+    """Reject names that no machine's file can contain, before time is spent on training."""
     are_words = not are_characters(examples)
     for what, names in (("symbol", examples.symbols), ("label", examples.classes)):
         for name in names:
@@ -336,7 +340,7 @@ def _accuracies(machine: Transducer, parts: dict[Part, Examples]) -> dict[str, d
 
 
 def _contradictions(machine: Transducer, examples: Examples, separator: str) -> list[Contradiction]:
-    """Labeled prefixes that the machine answers otherwise, each once, those of the fewest symbols first."""
+    """Return the labeled prefixes that the machine contradicts, each once, shortest first."""
     answers = answers_of_machine(machine)(examples)
     wrong = np.flatnonzero((answers != examples.targets) & (examples.targets != IGNORE))
     wrong = wrong[np.unique(examples.prefixes[wrong], return_index=True)[1]]
@@ -351,7 +355,7 @@ def _contradictions(machine: Transducer, examples: Examples, separator: str) -> 
 
 
 def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, exact: bool) -> tuple[str, ...]:
-    """What a reader has to know of a search that did not go as it should."""
+    """Return what a reader has to know about a search that did not go as it should."""
     trained_on, notes = parts["trained on"], []
     known = {int(v) for v in np.unique(trained_on.ids)}
     if unknown := [symbol for v, symbol in enumerate(trained_on.symbols) if v not in known]:

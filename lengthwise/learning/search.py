@@ -1,4 +1,4 @@
-"""Small machine models of growing size, trained on examples until the best machine has come out again."""
+"""Small machine models of growing size, trained on examples until the best machine was learned several times."""
 
 import math
 import time
@@ -20,20 +20,20 @@ from lengthwise.training.loop import train
 from lengthwise.training.recipe import MAX_LENGTH, Recipe
 
 SIZES = (8, 16, 32, 64)
-"""Numbers of states of the models, which have room for more than the machine that they become."""
+"""The numbers of states of the models, which may exceed the number of states of the machine that is learned."""
 
-NUM_ALIKE = {True: 2, False: 4}
-"""How often the best machine has to come out, from starts apart, where it makes no error and where it makes some."""
+MIN_ALIKE = {True: 2, False: 4}
+"""How many models have to learn the best machine, from different starts, if it makes no error and if it makes some."""
 
 MAX_ROUNDS = 8
-"""How often all sizes are tried, each time from other seeds."""
+"""The number of times that all sizes are tried, each time with other seeds."""
 
 
 class Attempt(NamedTuple):
-    """A model that was trained: its size, its seed, the states of its machine, and what that gets wrong.
+    """A trained model: its size, its seed, the number of states of its machine, and the number of wrong labels.
 
-    `num_bits` is the length of a message that names the machine and the labels that it gets wrong: of two machines the
-    one with the shorter message is preferred.
+    `num_bits` is the length of a message that names the machine and its wrong labels. The machine with the shorter
+    message is preferred.
 
     Source: Rissanen, "Modeling by shortest data description" (Automatica, 1978).
     """
@@ -47,7 +47,7 @@ class Attempt(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """The best model of a search, its machine and attempt, all attempts, and how many of them gave this machine."""
+    """The best model of a search, its machine and attempt, all attempts, and how many of them learned this machine."""
 
     model: BlockLinearRNN
     machine: Transducer
@@ -57,7 +57,7 @@ class SearchResult(NamedTuple):
 
 
 class Sample(ExamplesTask):
-    """Examples held in memory: those that a search trains on."""
+    """The examples that a search trains on, held in memory."""
 
     name = "examples"
 
@@ -65,7 +65,7 @@ class Sample(ExamplesTask):
 
     @property
     def examples(self) -> Examples:
-        """Those that were given."""
+        """The examples that were given."""
         held: Examples = self.held
         return held
 
@@ -79,15 +79,15 @@ def search(
     report: Callable[[Attempt], None] = lambda attempt: None,
     keep: Callable[[BlockLinearRNN, Transducer], None] = lambda model, machine: None,
 ) -> SearchResult:
-    """Train models of 8, 16, ... states until several that started apart became the same machine, the best.
+    """Train models of 8, 16, ... states until several with different starts have learned the best machine.
 
-    The best has the shortest message, of which errors are a part: a small machine with few errors may be preferred to a
-    larger one without any, unless labels are `exact`: then it never is. Only these examples are looked at. The first
-    model is trained whatever the `budget`, which is in CPU seconds. `keep` gets each model and machine that is better
-    than all before it, for those who cannot wait for the end.
+    The best machine has the shortest message, which includes its errors. A small machine with few errors may therefore
+    be preferred to a larger one without errors, unless labels are `exact`. Only these examples are read. The first
+    model is trained whatever the `budget`, which is in CPU seconds. `keep` is called with each model and machine that
+    is better than all before, so that a search can be interrupted.
 
     Raises:
-        ValueError: no model became a machine; a string is longer than training can be.
+        ValueError: no model became a machine; a string is longer than training allows.
     """
     task = Sample(held=examples)
     started = time.process_time()
@@ -99,7 +99,7 @@ def search(
         if began and time.process_time() - started > budget:
             break
         if any(not attempt.num_errors and attempt.size > size for attempt, _, _ in candidates):
-            continue  # smaller ones have failed
+            continue  # a larger model learned a machine without errors, and this size has failed before
         began = time.process_time()
         model = _trained(task, size, own_seed, longest)
         machine = None if model is None else _machine_of(model, examples.symbols)
@@ -112,7 +112,7 @@ def search(
         best = _best(candidates, exact)
         if best is candidates[-1]:
             keep(model, machine)
-        if _num_alike(candidates, best) >= NUM_ALIKE[not best[0].num_errors] and not (exact and best[0].num_errors):
+        if _num_alike(candidates, best) >= MIN_ALIKE[not best[0].num_errors] and not (exact and best[0].num_errors):
             break
     if not candidates:
         raise ValueError(
@@ -126,14 +126,14 @@ def search(
 
 
 def _cells(seed: int) -> Iterator[tuple[int, int]]:
-    """Sizes and seeds, round by round; the smallest size has one chance."""
+    """Yield sizes and seeds, round by round; the smallest size is tried once."""
     for number in range(MAX_ROUNDS):
         for size in SIZES if number == 0 else SIZES[1:]:
             yield size, MAX_ROUNDS * seed + number
 
 
 def rank(attempt: Attempt, exact: bool) -> tuple[bool, float]:
-    """Least for the shortest message, with exact labels of those without errors, where there are any."""
+    """Return a key that is smallest for the shortest message; with exact labels, machines without errors come first."""
     return exact and attempt.num_errors > 0, attempt.num_bits
 
 
@@ -145,13 +145,13 @@ def _best(candidates: list[_Candidate], exact: bool) -> _Candidate:
 
 
 def _num_alike(candidates: list[_Candidate], best: _Candidate) -> int:
-    """How often the best machine came out."""
+    """Count the models that learned the best machine."""
     expected = best[2].to_json()
     return sum(machine.to_json() == expected for _, _, machine in candidates)
 
 
 def _trained(task: Sample, size: int, seed: int, longest: int) -> BlockLinearRNN | None:
-    """A model of this size; None where training diverged."""
+    """Train a model of this size; return None if training diverges."""
     preset, name = PRESETS["examples"], "block-linear-rnn"
     settings = {**preset.models[name], "d_model": size, "block_dim": size}
     model = build_model(name, BlockLinearRNNConfig(**settings), task, seed)
@@ -168,7 +168,7 @@ def _trained(task: Sample, size: int, seed: int, longest: int) -> BlockLinearRNN
 
 
 def _machine_of(model: BlockLinearRNN, symbols: tuple[str, ...]) -> Transducer | None:
-    """The machine that the model has become; None where its columns are no one-hot vectors."""
+    """Return the machine that the model has become; None if a column is not a one-hot vector."""
     with eval_mode(model):
         columns = one_hot_columns(model)
         if columns is None:
@@ -179,7 +179,7 @@ def _machine_of(model: BlockLinearRNN, symbols: tuple[str, ...]) -> Transducer |
 
 
 def count_errors(machine: Transducer, examples: Examples) -> int:
-    """Labels that the machine gets wrong."""
+    """Count the labels that the machine gets wrong."""
     count = 0
     for length in np.unique(examples.lengths).tolist():
         ids, targets = examples.of_length(length)
@@ -188,15 +188,15 @@ def count_errors(machine: Transducer, examples: Examples) -> int:
 
 
 def message_length(machine: Transducer, examples: Examples, num_errors: int) -> float:
-    """Bits that name the machine, which labels it gets wrong, and what these are instead.
+    """Return the bits that name the machine, its wrong labels, and the correct answers for these.
 
-    A machine that is wrong on most labels says nothing of what they are: each costs as many bits as it would alone.
+    A machine that is wrong on most labels tells nothing about them: each label then costs its bits without a machine.
     """
     return _bits_of(machine.num_states, examples, num_errors)
 
 
 def constant_message_length(examples: Examples) -> float:
-    """The message of the machine of one state that always gives the most frequent answer."""
+    """Return the message length of the machine of one state that always gives the most frequent answer."""
     labels = examples.targets[examples.targets != IGNORE]
     return _bits_of(1, examples, len(labels) - int(np.bincount(labels).max()))
 

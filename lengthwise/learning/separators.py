@@ -9,14 +9,14 @@ SEPARATORS = " ,;|>:/-_."
 """Characters that commonly separate words; the order decides between equals."""
 
 MAX_STRINGS = 1_000
-"""The number of strings that are looked at."""
+"""The number of strings that are inspected."""
 
 MIN_SHARE = 0.5
-"""The share of strings of several symbols that a separator other than a blank is in, at least."""
+"""The smallest share of strings of several symbols that a separator other than a blank has to be in."""
 
 
 MIN_REPEATS = 10
-"""How often a word occurs on average, at least: the events of a log are few, and parts of other strings many."""
+"""The smallest average count of a word: the events of a log are few, but parts of other strings are many."""
 
 
 def are_characters(examples: Examples) -> bool:

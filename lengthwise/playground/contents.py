@@ -1,4 +1,4 @@
-"""What a page knows of a run: net, machine, task, certificate and drawings, as plain data."""
+"""The contents of a page about a run: net, machine, task, certificate and drawings, as plain data."""
 
 import inspect
 import re
@@ -25,20 +25,21 @@ from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import RegularTask, SymbolTask
 
 MAX_PROTOTYPES = 400
-"""Of machines with more of them the page colors states by the machine alone."""
+"""The largest number of prototypes by which a page colors states; above it, the machine alone decides."""
 
 LEARNED_FROM = "learned.json"
 """The file about the examples, in the folder of a machine that was learned from them."""
 
 MAX_TASK_ENTRIES = 200_000
-"""Entries of the table of a task's machine that a page may hold."""
+"""The largest number of entries of a task's machine that a page contains."""
 
 
 def run_contents(path: Path) -> dict[str, Any]:
-    """What the page knows of the model at a path (`load_stored`), its certificate included, which is made if missing.
+    """Return the page's contents about the model at a path (`load_stored`); a missing certificate is made.
 
     Raises:
-        ValueError: there is none, the page cannot run it, its task has no symbols, or a certificate there is another's.
+        ValueError: the path has no model, the page cannot run it, its task has no symbols, or the certificate is about
+            another model.
     """
     stored = load_stored(path)
     model, task = stored.model.eval(), stored.task
@@ -67,7 +68,7 @@ def run_contents(path: Path) -> dict[str, Any]:
 
 
 def _question(task: SymbolTask) -> str:
-    """What the task asks, from its definition: the first paragraph, and the lists that say what its settings mean."""
+    """Return the question of the task, from its docstring: the first paragraph, and the lists about its settings."""
     first, *others = inspect.cleandoc(type(task).__doc__ or "").split("\n\n")
     lists = [paragraph for paragraph in others if re.match(r"1\. |- ", paragraph)]
     return "\n".join([first.replace("\n", " "), *lists]).replace("`", "")
@@ -84,7 +85,7 @@ def _task_name(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def _about(stored: StoredModel) -> str:
-    """A sentence on where the net comes from."""
+    """Return a sentence about the origin of the net."""
     if stored.run is None:
         return f"Made by {stored.name}."
     run = stored.run
@@ -94,23 +95,23 @@ def _about(stored: StoredModel) -> str:
 
 
 def _certificate(path: Path, stored: StoredModel) -> Certificate:
-    """The certificate next to a model, or else a new one, which is not written down."""
+    """Return the certificate next to a model, or a new one, which is not saved."""
     file = certificate_file(path)
     if not file.exists():
         return certify(stored.model, stored.task)
     certificate = Certificate.read(file)
     if certificate.weights != weights_digest(stored.model):
         raise ValueError(
-            f"{file}: expected the certificate of these weights, got that of others; `lengthwise certify {path}` "
+            f"{file}: expected the certificate of these weights, got one of other weights; `lengthwise certify {path}` "
             "writes it again"
         )
     return certificate
 
 
 def extraction_again(certificate: Certificate, model: SequenceModel, symbols: tuple[str, ...]) -> Extraction | None:
-    """The extraction that a certificate's machine comes from; None where there is none, or it is not found again.
+    """Repeat the extraction of a certificate's machine; return None if it has none or the result differs.
 
-    Another CPU may round otherwise, so that states close into other classes.
+    Another CPU may round differently, so that states close into other classes.
     """
     if certificate.machine is None or certificate.closure is None or certificate.machine_kind == "grid":
         return None
@@ -126,7 +127,7 @@ def extraction_again(certificate: Certificate, model: SequenceModel, symbols: tu
 
 
 def _machine(certificate: Certificate | None, extraction: Extraction | None) -> dict[str, Any]:
-    """Level, counterexample, machine, and the states that stand for its classes."""
+    """Return level, counterexample, machine, and the prototypes of its classes."""
     if certificate is None:
         return {"level": None, "claim": "", "reason": "", "counterexample": None, "machine": None, "prototypes": None}
     wrong = certificate.counterexample
@@ -144,7 +145,7 @@ def _machine(certificate: Certificate | None, extraction: Extraction | None) -> 
 
 
 def _prototypes(extraction: Extraction) -> dict[str, Any] | None:
-    """The computed states that stand for classes of the machine; None where they are too many."""
+    """Return the computed prototypes of the machine's classes; None if they are too many."""
     classes = extraction.classes[extraction.num_given :]
     kept = np.flatnonzero(classes >= 0)
     if not 0 < len(kept) <= MAX_PROTOTYPES:
@@ -154,7 +155,7 @@ def _prototypes(extraction: Extraction) -> dict[str, Any] | None:
 
 
 def _task(task: SymbolTask) -> dict[str, Any]:
-    """The machine of a task as a table, or a sentence where it has none."""
+    """Return the machine of a task as a table, or the reason why the page lacks it."""
     if not isinstance(task, RegularTask):
         return {
             "task": None,
@@ -169,7 +170,7 @@ def _task(task: SymbolTask) -> dict[str, Any]:
 
 
 def _drawings(certificate: Certificate | None, task: SymbolTask, is_learned: bool) -> list[dict[str, str]]:
-    """The machine read off the net, if it has states, and the task's where it is another one."""
+    """Return drawings of the machine read off the net, if it has states, and of the task's machine if it differs."""
     drawings: list[dict[str, str]] = []
     own = None
     if certificate is not None and certificate.machine is not None:
@@ -187,6 +188,7 @@ def _drawings(certificate: Certificate | None, task: SymbolTask, is_learned: boo
 
 def _drawing(subject: str, title: str, machine: Transducer, classes: tuple[str, ...]) -> dict[str, str]:
     why_not = why_not_drawn(machine)
-    svg = "" if why_not else machine_svg(machine, classes, with_sinks=True)  # the page lights the state it is in
+    # Sinks are drawn also, because the page highlights the state that the machine is in.
+    svg = "" if why_not else machine_svg(machine, classes, with_sinks=True)
     note = f"Not drawn: {why_not}." if why_not else ""
     return {"of": subject, "title": f"{title}, {machine.num_states} states", "svg": svg, "note": note}

@@ -21,11 +21,11 @@ from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.ops.in_range import LARGEST
 
 MAX_WEIGHTS = 4_000_000
-"""Numbers that a page may hold, 16 MB of them."""
+"""The largest number of weights that a page contains: 16 MB."""
 
 
 def net_json(model: SequenceModel) -> dict[str, Any]:
-    """A model's settings and weights as plain data: `kind`, settings of that kind, `tensors`, `weights` in base64.
+    """Return a model's settings and weights as plain data: `kind`, its settings, `tensors`, `weights` in base64.
 
     Raises:
         ValueError: no JavaScript was written for a model of this kind, or it has more than 4,000,000 numbers.
@@ -48,7 +48,7 @@ def net_json(model: SequenceModel) -> dict[str, Any]:
 
 
 def as_base64(numbers: np.ndarray) -> str:
-    """Numbers as little-endian float32 in base64.
+    """Return numbers as little-endian float32 in base64.
 
     Example:
         >>> as_base64(np.array([1.0, -2.0]))
@@ -91,7 +91,7 @@ def _elman(model: RNN) -> Exported:
 
 
 def _block_linear(model: BlockLinearRNN) -> Exported:
-    """One layer as a matrix and a vector for each symbol, in place of the weights that these are made of."""
+    """Return one layer as a matrix and a vector for each symbol, instead of the weights that these depend on."""
     if model.config.num_layers > 1:
         raise ValueError(
             f"model: expected a block-linear-rnn of one layer, whose matrices depend on the symbol alone, got "
@@ -136,6 +136,6 @@ EXPORTS: Mapping[type[SequenceModel], Callable[[Any], Exported]] = {
     RNN: _elman,
     WrappedRNN: _wrapped,
 }
-"""By the very class: one that is derived from these may compute something else."""
+"""The exporter of each class of models. Subclasses are not included, because they may compute something else."""
 
 SUPPORTED = ("regular-gpt", "block-linear-rnn", "gru", "lstm", "rnn", "nets of your own in TOML")

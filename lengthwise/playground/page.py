@@ -15,18 +15,19 @@ from lengthwise.playground.contents import run_contents
 from lengthwise.runs.provenance import versions
 
 COMPUTING = ("tensors.js", "recurrent.js", "tree.js", "machines.js", "analysis.js")
-"""Scripts that compute, in the order in which they need one another; they know no page."""
+"""The scripts that compute, each after the scripts that it needs; they do not use the page."""
 
 SHOWING = ("words.js", "pictures.js", "app.js")
+"""The scripts that show results on the page."""
 
 
 def write_playground(paths: Sequence[Path], page: Path, *, title: str = "Playground", command: str = "") -> int:
-    """Write a page about the models at these paths (`run_contents`); the number of its bytes.
+    """Write a page about the models at these paths (`run_contents`), and return its size in bytes.
 
-    `command` is what the page says that it was made by.
+    `command` is the command that the page names as its origin.
 
     Raises:
-        ValueError: no path, one that is given twice, a model that the page cannot run, or a page that is no .html file.
+        ValueError: no path is given, or one twice; the page cannot run a model; or its name does not end in .html.
     """
     if page.suffix != ".html":
         raise ValueError(f"page: expected a name that ends in .html, got {page.name!r}")
@@ -41,7 +42,7 @@ def write_playground(paths: Sequence[Path], page: Path, *, title: str = "Playgro
 
 
 def _told_apart(runs: Sequence[dict[str, Any]], paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """The same, runs of one name with that of their folder, or with the whole path where folders have one name, too."""
+    """Add the folder's name to runs of the same name, or the whole path if folders also have the same name."""
     folders = [path.resolve().name for path in paths]
     named = []
     for run, path, folder in zip(runs, paths, folders, strict=True):
@@ -52,7 +53,7 @@ def _told_apart(runs: Sequence[dict[str, Any]], paths: Sequence[Path]) -> list[d
 
 
 def playground_page(runs: Sequence[dict[str, Any]], title: str, command: str) -> str:
-    """The page of what is known of some runs (`run_contents`)."""
+    """Return the page about some runs (`run_contents`)."""
     style, script = part("style.css"), "\n".join(part(name) for name in (*COMPUTING, *SHOWING))
     script = f'"use strict";\n{script}'
     made_by = versions()
@@ -69,7 +70,7 @@ def playground_page(runs: Sequence[dict[str, Any]], title: str, command: str) ->
 
 
 def content_source(text: str) -> str:
-    """How a Content Security Policy names what may stand between two tags.
+    """Return the expression by which a Content Security Policy allows this text between two tags.
 
     Example:
         >>> content_source("")
@@ -79,5 +80,5 @@ def content_source(text: str) -> str:
 
 
 def part(name: str) -> str:
-    """A file of the page."""
+    """Read a file of the page."""
     return files("lengthwise.playground").joinpath(name).read_text(encoding="utf-8")

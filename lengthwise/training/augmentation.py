@@ -1,4 +1,4 @@
-"""What training does to a batch and to hidden states."""
+"""Augmentations in training: pads in and before strings, suffixes of strings, noise on hidden states."""
 
 import torch
 from torch import Tensor
@@ -12,14 +12,15 @@ from lengthwise.tasks.base import Batch
 def with_identity_padding(
     batch: Batch, generator: torch.Generator, *, max_per_symbol: float = 0.5, block: int = 1
 ) -> Batch:
-    """Insert pads into every string at positions drawn again for each: 0 to `max_per_symbol` T, and what fills a block.
+    """Insert pads at random positions of every string: 0 to `max_per_symbol` T pads, and those that fill a block.
 
-    A pad is the identity: the last one of a block has the target of the symbol before it (none where there is none).
-    Every string is seen under many bracketings, so a tree model has to learn that merging is associative.
+    A pad is the identity, so the last pad of a block has the target of the symbol before it. Pads before the first
+    symbol have no target. Training shows every string under many bracketings, so a tree model has to learn that
+    merging is associative.
 
-    Pads come in blocks of `block`, whose distance from the end is a multiple of `block`: a tree of chunks of that size
-    then meets no chunk that an unpadded string would not show it. Where T is no multiple, the first block of the string
-    is filled up with pads in front.
+    Pads come in blocks of `block`, whose distance from the end is a multiple of `block`. A tree of chunks of that size
+    then meets no chunk that unpadded strings would not show it. If T is not a multiple of `block`, pads in front fill
+    the first block of the string.
     """
     length = batch.inputs.shape[1]
     num_pad_blocks = int(torch.randint(int(max_per_symbol * length) // block + 1, (), generator=generator))
@@ -27,22 +28,24 @@ def with_identity_padding(
         return batch
     in_front = -length % block
     num_blocks = (in_front + length) // block
+    # Sorting one random number a block draws each row's order of symbol blocks and pad blocks; blocks keep their order.
     order = torch.rand(len(batch.inputs), num_blocks + num_pad_blocks, generator=generator).argsort(1)
     is_symbol = (order < num_blocks).repeat_interleave(block, dim=1)
     latest = is_symbol.cumsum(1) - 1 - in_front
     is_symbol &= latest >= 0
     inputs = batch.inputs.gather(1, latest.clamp(min=0)).masked_fill(~is_symbol, PAD)
+    # Inside a block of pads a tree has no node that ends there, so only the block's last pad gets a target.
     is_supervised = is_symbol | (torch.arange(is_symbol.shape[1]) % block == block - 1)
     targets = batch.targets.gather(1, latest.clamp(min=0)).masked_fill((latest < 0) | ~is_supervised, IGNORE)
     return Batch(inputs, targets)
 
 
 def with_leading_pads(batch: Batch, maximum: int, generator: torch.Generator) -> Batch:
-    """Put one run of pads, of a log-uniform number below `maximum` (of one: 1), in front of all strings.
+    """Put one run of pads in front of all strings; the number of pads is log-uniform and below `maximum`, at least 1.
 
-    A string a little longer than C^l meets, in a tree, pads merged l times. Training must have shown such deep pads,
-    or the net is right at length 16,384 and at chance at 10,000. To a tree model that merges pads, they cost a merge
-    per level.
+    A tree that reads a string a little longer than C^l meets pads that were merged l times. Training must have shown
+    such deep pads: otherwise the net is right at length 16,384 and at chance at 10,000. A tree model that merges pads
+    spends one merge a level on them.
     """
     num_pads = int(maximum ** float(torch.rand((), generator=generator)))
     pads = batch.inputs.new_full((len(batch.inputs), num_pads), PAD)
@@ -51,15 +54,16 @@ def with_leading_pads(batch: Batch, maximum: int, generator: torch.Generator) ->
 
 
 def random_suffixes(batch: Batch, generator: torch.Generator) -> Batch:
-    """The last S symbols of every string and their answers, for an S drawn from 1 ... T."""
+    """Return the last S symbols of every string and their targets, with one S drawn from 1 ... T for all strings."""
     start = int(torch.randint(batch.inputs.shape[1], (), generator=generator))
     return Batch(batch.inputs[:, start:], batch.targets[:, start:])
 
 
 def gaussian_noise(standard_deviation: float, generator: torch.Generator) -> Perturbation:
-    """Add independent noise to every number; it is drawn on the CPU."""
+    """Return a function that adds independent noise to every number of the states."""
 
     def perturb(states: Tensor) -> Tensor:
+        # Noise drawn on the CPU is the same on every device, so a run can be repeated on another one.
         drawn = torch.randn(states.shape, generator=generator, dtype=states.dtype)
         return states + standard_deviation * moved(drawn, states.device)
 

@@ -1,4 +1,4 @@
-"""What a step trains on: strings drawn for it alone, or some of a fixed training set."""
+"""The strings that a step trains on: drawn for this step alone, or taken from a fixed training set."""
 
 from itertools import chain
 
@@ -18,11 +18,11 @@ from lengthwise.training.recipe import Recipe
 from lengthwise.validation import validated
 
 MAX_SCORED = 4_000
-"""Strings of a training set whose answers are counted, at each length."""
+"""The largest number of strings of a training set that are graded, at each length."""
 
 
 def task_at(task: Task, recipe: Recipe, step: int) -> Task:
-    """The task at a step of a curriculum of its own (`TaskRiseRecipe`); without one, the task.
+    """Return the task at a step of the recipe's curriculum over a task field (`TaskRiseRecipe`), if it has one.
 
     Example:
         >>> from lengthwise.tasks import make_task
@@ -38,9 +38,10 @@ def task_at(task: Task, recipe: Recipe, step: int) -> Task:
 
 
 def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
-    """The lengths that batches are drawn from by the recipe's odds, and those that come now and then besides.
+    """Return the lengths that the recipe's odds are about, and the unbalanced lengths that are drawn now and then.
 
-    A ValueError where there is none of the first kind.
+    Raises:
+        ValueError: the recipe allows no length of the first kind.
     """
     legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
     balanced = [n for n in legal if task.is_balanced_length(n)]
@@ -64,7 +65,7 @@ def _way_out(task: Task, recipe: Recipe) -> str:
 
 
 def training_set(task: Task, recipe: Recipe, length: int, *, seed: int) -> Batch:
-    """The fixed strings of a length that a recipe with `num_examples` trains on, made from the seed alone.
+    """Return the fixed strings of a length that a recipe with `num_examples` trains on; they depend on the seed alone.
 
     Raises:
         ValueError: the recipe has no fixed training set.
@@ -77,22 +78,22 @@ def training_set(task: Task, recipe: Recipe, length: int, *, seed: int) -> Batch
         (torch.Size([100, 5]), True)
     """
     if recipe.num_examples is None:
-        raise ValueError("recipe: expected one with num_examples, got none; its strings are drawn again for each step")
+        raise ValueError("recipe: expected one with num_examples, got one that draws new strings for each step")
     return drawn(task, recipe, recipe.num_examples, length, generator_for(seed, "training set", length))
 
 
 def drawn(task: Task, recipe: Recipe, count: int, length: int, generator: torch.Generator) -> Batch:
-    """New strings of a length, with all answers where the recipe supervises all prefixes."""
+    """Draw strings of a length, with the targets of all prefixes if the recipe supervises them."""
     draw = task.sample_all_answers if recipe.supervision == "prefix" else task.sample
     return draw(count, length, generator)
 
 
 class Batches:
-    """The batch of each step: it depends on the seed, the step and the recipe alone.
+    """The batches of a training: each depends only on the seed, the step and the recipe.
 
     Differs from the source (Xu and Sato (2024), Appendix C, where each of a million strings is read 100 times): with
-        `num_examples` every string of a batch is drawn with replacement, so that the batch of a step needs no count of
-        those before it.
+        `num_examples` every string of a batch is drawn with replacement. The batch of a step then does not depend on
+        a count of the steps before it.
     """
 
     def __init__(self, task: Task, recipe: Recipe, *, seed: int) -> None:
@@ -102,7 +103,7 @@ class Batches:
         self._sets: dict[tuple[Task, int], Batch] = {}
 
     def draw(self, step: int, length: int, generator: torch.Generator) -> Batch:
-        """The strings of a step, all of a length; `generator` is the step's own."""
+        """Return the strings of a step, all of one length; `generator` belongs to the step alone."""
         task, count = task_at(self.task, self.recipe, step), self.recipe.num_examples
         if count is None:
             return drawn(task, self.recipe, self.recipe.batch_size, length, generator)
@@ -113,7 +114,7 @@ class Batches:
 
 @one_thread()
 def examples_answered(model: SequenceModel, task: SymbolTask, recipe: Recipe, *, seed: int) -> tuple[LengthPoint, ...]:
-    """Final answers on the fixed training set, at each training length: of the first `MAX_SCORED` strings of each.
+    """Grade final answers on the first `MAX_SCORED` strings of the fixed training set, at each training length.
 
     Raises:
         ValueError: the recipe has no fixed training set.
@@ -136,7 +137,7 @@ def examples_answered(model: SequenceModel, task: SymbolTask, recipe: Recipe, *,
 
 
 def _chosen(strings: Batch, rows: Int64[Tensor, " B"]) -> Batch:
-    """Some of the strings, without the columns at the end that are pads in all of them."""
+    """Select rows, and drop the columns at the end that hold only pads in all of them."""
     inputs, targets = strings.inputs[rows], strings.targets[rows]
     if inputs.is_floating_point():
         return Batch(inputs, targets)

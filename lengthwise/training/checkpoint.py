@@ -1,4 +1,4 @@
-"""Checkpoints: all that training changes, in one safetensors file that appears by rename."""
+"""Checkpoints: everything that training changes, in one safetensors file that appears by rename."""
 
 import json
 from collections.abc import Mapping
@@ -17,16 +17,16 @@ from lengthwise.training.loop import Growth, TrainingState
 from lengthwise.training.shards import joined_shards, placed
 
 NOTE = "note "
-"""What the names of notes begin with in a file's metadata."""
+"""The prefix of the names of notes in a file's metadata."""
 
 
 def save_checkpoint(
     state: TrainingState, path: Path, fingerprint: str, notes: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Save weights, average, moments, lengths reached, running means and step, of the specification `fingerprint`.
+    """Save weights, average, moments, lengths reached, running means and step, for the specification `fingerprint`.
 
-    `notes` are kept with them (`read_notes`). Of several processes the first one saves; the others take part in
-    `gathered_tensors`. The file does not say how many there were, and one process goes on from it, or any other number.
+    `notes` are saved with them (`read_notes`). If several processes train, the first one saves, and the others take
+    part in `gathered_tensors`. The file does not depend on their number, and any number of processes can resume it.
     """
     tensors = gathered_tensors(state, path.parent)
     metadata = {
@@ -46,9 +46,10 @@ def save_checkpoint(
 
 
 def gathered_tensors(state: TrainingState, folder: Path) -> dict[str, Tensor]:
-    """All tensors of a checkpoint, on the CPU; of parts of tensors, all processes have to ask, the first gets them.
+    """Return all tensors of a checkpoint, on the CPU.
 
-    Parts are first saved by each process, as safetensors in a folder that is removed when they have been put together.
+    If weights are sharded, all processes have to call this, and only the first one gets the tensors. Each process
+    first saves its parts as safetensors in a folder, which is removed once they are joined.
     """
     tensors: dict[str, Tensor] = {f"weights.{name}": tensor for name, tensor in state.model.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
@@ -62,7 +63,7 @@ def gathered_tensors(state: TrainingState, folder: Path) -> dict[str, Tensor]:
 
 
 def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
-    """Bring `state` to where the checkpoint was saved; a damaged or foreign file is a ValueError, nothing changes."""
+    """Set `state` to the saved one. A damaged or foreign file raises a ValueError and changes nothing."""
     tensors, metadata = _read(path, fingerprint, state.model)
     weights = {name: placed(tensors[f"weights.{name}"], now) for name, now in state.model.state_dict().items()}
     state.model.load_state_dict(weights)
@@ -88,13 +89,13 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
 
 
 def read_notes(path: Path, fingerprint: str) -> dict[str, str]:
-    """What was noted in a checkpoint of this specification; a damaged or foreign file is a ValueError."""
+    """Return the notes in a checkpoint of this specification. A damaged or foreign file raises a ValueError."""
     _, metadata = _read_own(path, fingerprint)
     return {name.removeprefix(NOTE): text for name, text in metadata.items() if name.startswith(NOTE)}
 
 
 def load_final_weights(model: SequenceModel, path: Path, fingerprint: str) -> int:
-    """Put a checkpoint's final weights (the average, where one was kept) into `model`; return the steps done."""
+    """Put a checkpoint's final weights into `model` (the average, if it was kept); return the number of steps done."""
     tensors, metadata = _read(path, fingerprint, model)
     first = first_names(model)
     weights = {
@@ -105,7 +106,7 @@ def load_final_weights(model: SequenceModel, path: Path, fingerprint: str) -> in
 
 
 def _moments(state: TrainingState, parameter: nn.Parameter) -> dict[str, Tensor]:
-    """What the optimizer that moves this parameter keeps for it."""
+    """Return the tensors that the optimizer of this parameter keeps for it."""
     for optimizer in state.optimizers:
         if any(parameter is moved for group in optimizer.param_groups for moved in group["params"]):
             moments: dict[str, Tensor] = optimizer.state[parameter]
@@ -114,15 +115,15 @@ def _moments(state: TrainingState, parameter: nn.Parameter) -> dict[str, Tensor]
 
 
 def _read_file(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata of a file that is not damaged."""
+    """Read tensors and metadata of a file, and check that it is not damaged."""
     try:
-        open_file(path).close()  # a library would call it missing, or wait for a pipe
+        open_file(path).close()  # safetensors would call an unreadable file missing, or wait for a pipe indefinitely
         with safe_open(path, framework="pt") as file:
             tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             metadata: dict[str, str] = file.metadata() or {}
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no checkpoint; train the run first") from None
-    except (SafetensorError, OSError, KeyError) as error:  # KeyError: a type of numbers that torch lacks
+    except (SafetensorError, OSError, KeyError) as error:  # KeyError: a number type that torch lacks
         raise ValueError(f"{path}: damaged checkpoint ({error}); move {path.parent} away to train again") from None
     if metadata.pop("digest", None) != _digest(tensors, metadata):
         raise ValueError(
@@ -132,7 +133,7 @@ def _read_file(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def _read_own(path: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata of a file that is not damaged and belongs to the specification."""
+    """Read a file, and check that it belongs to the specification."""
     tensors, metadata = _read_file(path)
     if metadata["fingerprint"] != fingerprint:
         raise ValueError(
@@ -143,20 +144,21 @@ def _read_own(path: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str
 
 
 def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata of a file that is not damaged and belongs to specification and model."""
+    """Read a file, and check that it belongs to the specification and to the model."""
     tensors, metadata = _read_own(path, fingerprint)
     saved = {name: tensor.shape for name, tensor in tensors.items() if name.startswith("weights.")}
     if saved != {f"weights.{name}": tensor.shape for name, tensor in model.state_dict().items()}:
         raise ValueError(
-            f"{path}: its weights are those of another version of {model.name}; move {path.parent} away to train again"
+            f"{path}: its weights belong to another version of {model.name}; move {path.parent} away to train again"
         )
     return tensors, metadata
 
 
 def _with_sorted_metadata(content: bytes) -> bytes:
-    """A safetensors file with its metadata in order: safetensors itself writes them in an order of chance.
+    """Return a safetensors file with sorted metadata, because safetensors writes them in an arbitrary order.
 
-    The file is the size of its header in 8 bytes, the header, JSON filled up with blanks, and the tensors.
+    The file consists of the size of its header in 8 bytes, the header, which is JSON padded with blanks, and the
+    tensors. Equal states then give equal files, which can be compared byte by byte.
     """
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
@@ -167,7 +169,7 @@ def _with_sorted_metadata(content: bytes) -> bytes:
 
 
 def _digest(tensors: dict[str, Tensor], metadata: dict[str, str]) -> str:
-    """A hash of names, shapes and bits, and of what else the file says, which reveals a flipped bit."""
+    """Hash names, shapes, bits and metadata, so that a flipped bit is noticed."""
     digest = blake2b(repr(sorted(metadata.items())).encode(), digest_size=16)
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

@@ -1,4 +1,4 @@
-"""What makes recurrent models contract in training: a penalty on the growth of intervals in a step."""
+"""A penalty on the growth of intervals in a step, which makes recurrent models contract."""
 
 import torch
 from jaxtyping import Float, Int64
@@ -11,10 +11,10 @@ from lengthwise.training.recipe import ContractionRecipe
 
 
 def growth(model: RecurrentModel, inputs: Int64[Tensor, "B T"], radius: float) -> Float[Tensor, "B T D"]:
-    """How uncertain each number of the states is where those before them are known up to `radius`, relative to it.
+    """Return by how much a step multiplies the uncertainty of each number, if the state before is known up to `radius`.
 
-    Where it is at most 1 everywhere, a step maps intervals of this radius around these states into such intervals.
-    The gradient is also that of the states: units saturate where sums grow, and not only where weights shrink.
+    If the growth is at most 1 everywhere, a step maps intervals of this radius around these states into such
+    intervals. The gradient also flows into the states: units can saturate where sums grow, and weights need not shrink.
     """
     assert isinstance(model, BoundsSteps)
     after = torch.cat(list(model.states(inputs)), 1)

@@ -1,4 +1,4 @@
-"""The loss that training ends with: that of the final weights, on strings of all lengths."""
+"""The loss that training ends with: of the final weights, on strings of all lengths."""
 
 from statistics import fmean
 
@@ -12,14 +12,14 @@ from lengthwise.training.losses import supervised_loss
 from lengthwise.training.recipe import Recipe
 
 MAX_LENGTHS = 50
-"""Of a recipe with more lengths as many are taken, the shortest and the longest among them."""
+"""The largest number of lengths that are measured; the shortest and the longest are always among them."""
 
 
 @one_thread()
 def final_loss(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> float:
-    """The mean loss of the weights that training would end with now, over a new batch of each length that is taken.
+    """Return the mean loss of the final weights, as if training ended now, over a new batch of each measured length.
 
-    Unlike the losses of its steps it has no noise or pads, and no length counts more than another.
+    Unlike the losses of training steps it contains no noise and no pads, and every length counts the same.
     """
     first, others = training_lengths(task, recipe)
     lengths = sorted(first + others)

@@ -22,7 +22,7 @@ from lengthwise.training.losses import StepLoss
 from lengthwise.training.muon import Muon
 from lengthwise.training.parallel import losses_of
 from lengthwise.training.quantization import quantization_is_due, quantize_states
-from lengthwise.training.ranks import ALONE, Ranks, check_ranks, one_sentence, whole
+from lengthwise.training.ranks import ALONE, Ranks, check_ranks, rank_errors, whole
 from lengthwise.training.recipe import Recipe
 from lengthwise.training.requirements import (
     check_longest,
@@ -35,29 +35,29 @@ from lengthwise.training.requirements import (
 from lengthwise.training.state_supervision import make_state_head
 
 GROWTH_LOSS = 0.3
-"""Below this running loss at the longest length reached, `length_sampling="growing"` takes in the next one."""
+"""With `length_sampling="growing"`, the next length is added when the loss at the longest one falls below this."""
 
 SHARE_OF_OTHERS = 0.5
-"""With `lengths="mostly-balanced"`, how often a length that is not balanced comes, compared with the mean of others."""
+"""With `lengths="mostly-balanced"`, the odds of an unbalanced length, relative to the mean odds of balanced ones."""
 
 MIN_CLIP_NORM = 0.01
-"""Gradients are not clipped below this norm: rare mistakes of a net that makes few must still be heard."""
+"""The lower bound of adaptive clipping, so that the rare large gradients of a nearly solved task still count."""
 
 INITIAL_LOSS = 2.0
-"""Where the running loss begins: high, so that a lucky batch is not enough."""
+"""The first value of a running loss: high, so that one lucky batch does not decide."""
 
-NOTABLY = 0.9
-"""A loss below this part of the best one so far has fallen."""
+IMPROVEMENT_FACTOR = 0.9
+"""The running loss counts as improved below this factor times the best one."""
 
 SHARE_OF_LATEST = 0.05
-"""Of the running loss by which `PaceRecipe` goes, how much the latest step's is."""
+"""The weight of the latest step in the running loss that `PaceRecipe` follows."""
 
 
 class StepRecord(NamedTuple):
-    """What one step reports: steps done so far, loss, length before padding, norm of the gradient, rate of Adam.
+    """The report of one step: steps done, loss, length before padding, norm of the gradient, learning rate of Adam.
 
-    The loss is what was minimized: that of the answers and, where the recipe says so, those of inconsistent states, of
-    what pieces do to states, and of states that do not contract.
+    The loss is the minimized one: the loss of the answers and, if the recipe has them, the losses of inconsistent
+    states, of the effect of pieces on states, and of states that do not contract.
     """
 
     step: int
@@ -68,26 +68,27 @@ class StepRecord(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """Where lengths grow: how many are reached, shortest first, and the running loss at the longest of these.
+    """Progress of `length_sampling="growing"`: the number of lengths reached, and the running loss at the longest.
 
-    The running loss of a length begins high, so that a lucky batch is not enough to go on.
+    The running loss of a length begins high, so that one lucky batch does not add the next length.
     """
 
     num_reached: int = 1
     loss: float = INITIAL_LOSS
 
     def after(self, loss: float) -> "Growth":
-        """What holds after a batch of the longest length reached so far."""
+        """Return the progress after a batch of the longest length reached."""
         running = 0.9 * self.loss + 0.1 * loss
         return Growth(self.num_reached + 1) if running < GROWTH_LOSS else Growth(self.num_reached, running)
 
 
 class TrainingState:
-    """All that training changes: weights, their average, the optimizers' moments, lengths reached, steps done.
+    """Everything that training changes: weights, their average, the optimizers' moments, lengths reached, steps done.
 
-    `gradient_norm` is the running mean of the norms of gradients, after clipping, `loss` that of the losses of answers
-    and of what pieces do to states. `solved_at` is the step after which that was low enough, `best_at` the one after
-    which it was last a tenth below `best_loss`, which it then became (`PaceRecipe`).
+    `gradient_norm` is the running mean of the norms of gradients after clipping. `loss` is the running mean of what a
+    step is to learn: the answers, and the effect of pieces on states. `solved_at` is the step after which `loss` was
+    low enough. `best_at` is the step after which `loss` last fell a tenth below `best_loss`, which it then replaced
+    (`PaceRecipe`).
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None, ranks: Ranks = ALONE) -> None:
@@ -116,34 +117,34 @@ class TrainingState:
 
     @property
     def head_parameters(self) -> dict[str, nn.Parameter]:
-        """What is trained next to the model, and no part of it, by name."""
+        """The parameters that are trained next to the model without being part of it, by name."""
         return {} if self.state_head is None else dict(self.state_head.named_parameters(prefix="state_head"))
 
     @property
     def parameters(self) -> dict[str, nn.Parameter]:
-        """All that is trained, by name."""
+        """All trained parameters, by name."""
         return dict(self.model.named_parameters()) | self.head_parameters
 
     def is_over(self, recipe: Recipe) -> bool:
-        """Whether no step remains."""
+        """Return whether no step remains."""
         return recipe.is_over(self.step, self.solved_at, self.best_at)
 
     def load_final_weights(self) -> None:
-        """Put the averaged weights, where there are any, into the model."""
+        """Put the averaged weights into the model, if an average is kept."""
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 if name in self.average:
                     parameter.copy_(self.average[name])
 
     def final_weights(self) -> dict[str, Tensor]:
-        """What the model's state would be if training ended here; of parts, put together, for which all have to ask."""
+        """Return the model's state if training ended here; with sharded weights, all processes have to call this."""
         own, first = self.model.state_dict(), first_names(self.model)
         final = {name: self.average.get(first.get(name, name), tensor) for name, tensor in own.items()}
         return {name: whole(tensor).detach().clone() for name, tensor in final.items()}
 
     @contextmanager
     def with_final_weights(self) -> Iterator[SequenceModel]:
-        """The model as it would be if training ended here; afterwards it has its own weights again."""
+        """Yield the model with its final weights, as if training ended here, and restore its own weights afterwards."""
         own = [p.detach().clone() for p in self.model.parameters()]
         self.load_final_weights()
         try:
@@ -155,7 +156,7 @@ class TrainingState:
 
 @one_thread()
 def train(model: SequenceModel, task: Task, recipe: Recipe, *, seed: int = 0) -> list[StepRecord]:
-    """Train `model` by `recipe`, leave it with its final weights, and return what each step reported.
+    """Train `model` by `recipe`, leave it with its final weights, and return the record of each step.
 
     Data and noise come from `seed`; the initial weights are the model's own. Runs on one torch thread.
 
@@ -180,10 +181,10 @@ def train(model: SequenceModel, task: Task, recipe: Recipe, *, seed: int = 0) ->
 
 
 def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> Iterator[StepRecord]:
-    """Take the steps that remain, one for each record; the caller may stop, save and go on between any two.
+    """Run the remaining steps, one for each record; the caller may stop, save and resume between any two.
 
     Data and noise of a step depend on the seed and the step's number alone, so a resumed run equals the
-    uninterrupted one. Raises `Diverged` before an update that is not finite: weights are still those from before it.
+    uninterrupted one. Raises `Diverged` before an update that is not finite, so the weights stay finite.
     """
     lengths, others = training_lengths(task, recipe)
     check_task(task, recipe)
@@ -200,9 +201,10 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, scheduled, lengths, others, generator)
         batch = batches.draw(scheduled, length, generator)
-        of_rank = ("step", state.step, "rank", state.ranks.rank)
-        noise = generator if state.ranks.size == 1 else generator_for(seed, *of_rank)
-        with one_sentence(state.ranks), draws_without_generator(device_of(state.model), seed, *of_rank):
+        # Every rank has to draw the same batch (`generator`), but its own noise for its rows of it.
+        rank_key = ("step", state.step, "rank", state.ranks.rank)
+        noise = generator if state.ranks.size == 1 else generator_for(seed, *rank_key)
+        with rank_errors(state.ranks), draws_without_generator(device_of(state.model), seed, *rank_key):
             with computing_in(recipe.precision, device_of(state.model)):
                 losses = state.losses(batch, task, recipe, scheduled, generator, noise)
             with computing_in("float32", device_of(state.model)):
@@ -214,14 +216,14 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
 
 
 def _note_loss(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: bool) -> None:
-    """Take in the loss of what a step is to learn, and note when the task is solved by it, at all lengths.
+    """Update the running loss, the best loss and, if the task is solved at all lengths, the step of that.
 
-    Of many answers the first loss is above the one that means begin with, and the best one is measured from there.
+    With many classes the first loss can exceed `INITIAL_LOSS`; the best loss is then measured from the first one.
     """
     if state.step == 1 and loss > state.loss:
         state.loss = state.best_loss = loss
     state.loss += SHARE_OF_LATEST * (loss - state.loss)
-    if state.loss < NOTABLY * state.best_loss:
+    if state.loss < IMPROVEMENT_FACTOR * state.best_loss:
         state.best_loss, state.best_at = state.loss, state.step
     if recipe.pace is None or state.solved_at is not None or state.loss >= recipe.pace.solved_loss:
         return
@@ -230,7 +232,7 @@ def _note_loss(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: 
 
 
 def _find_codes(state: TrainingState, task: Task, length: int, seed: int) -> None:
-    """Quantize the states of the model as it would be if training ended here, and go on from there."""
+    """Quantize the states of the final weights, as if training ended here, and continue from these weights."""
     assert isinstance(task, SymbolTask)
     with state.with_final_weights() as model, on_cpu(model):
         has_codes = quantize_states(model, task, length=length, seed=seed)
@@ -246,7 +248,7 @@ def _draw_length(
     others: list[int],
     generator: torch.Generator,
 ) -> int:
-    """One of the lengths, by the recipe's odds; now and then one of the others, each as likely."""
+    """Draw one of the lengths by the recipe's odds, or now and then one of the others, each equally likely."""
     if not recipe.is_late(scheduled):
         others = [n for n in others if n > lengths[0]]
     if recipe.rise is not None:
@@ -263,10 +265,11 @@ def _draw_length(
 def _update(
     state: TrainingState, recipe: Recipe, scheduled: int, losses: StepLoss, length: int
 ) -> tuple[StepRecord, float]:
-    """Take the step, unless it is not finite; what it reports, and the loss of what was to be learned."""
+    """Take the step, unless it is not finite; return its record and the loss of what was to be learned."""
     for optimizer in state.optimizers:
         optimizer.zero_grad()
     losses.minimized.backward()
+    # A limit relative to earlier norms: one gradient a hundred times as large would decide momentum for many steps.
     limit = recipe.optimizer.clip_norm
     if ratio := recipe.optimizer.clip_ratio:
         limit = min(limit, max(MIN_CLIP_NORM, ratio * state.gradient_norm))
@@ -276,6 +279,7 @@ def _update(
             f"training diverged at step {state.step + 1}: loss {value}, gradient norm {norm}; "
             "lower train.optimizer.learning_rate or train.optimizer.clip_norm"
         )
+    # The clipped norm enters the mean, so that one huge gradient does not raise the limit of the next steps.
     state.gradient_norm = 0.95 * state.gradient_norm + 0.05 * min(norm, limit)
     factor = recipe.rate_factor_at(scheduled)
     for optimizer in state.optimizers:
@@ -289,15 +293,16 @@ def _update(
 
 
 def _on_host(state: TrainingState, norm: Tensor, losses: StepLoss) -> tuple[float, float, float]:
-    """The gradient's norm and the losses as numbers: the one time in a step that the CPU waits for the device."""
-    of_all: float
-    of_all, *of_rank = torch.stack([whole(norm), *(loss.detach() for loss in losses)]).tolist()
-    minimized, learned = state.ranks.mean(*of_rank)
-    return of_all, minimized, learned
+    """Return the gradient's norm and the losses as numbers."""
+    # One transfer of all three: each would make the CPU wait for the device.
+    total_norm: float
+    total_norm, *own_losses = torch.stack([whole(norm), *(loss.detach() for loss in losses)]).tolist()
+    minimized, learned = state.ranks.mean(*own_losses)
+    return total_norm, minimized, learned
 
 
 def _average_in(state: TrainingState, decay: float) -> None:
-    """Move the average towards the weights; early on faster, so that it soon forgets the initial weights."""
+    """Move the average towards the weights; faster in early steps, so that it soon forgets the initial weights."""
     decay = min(decay, state.step / (state.step + 10))
     with torch.no_grad():
         torch._foreach_lerp_(list(state.average.values()), [p.detach() for p in state.model.parameters()], 1 - decay)
@@ -306,7 +311,7 @@ def _average_in(state: TrainingState, decay: float) -> None:
 def _make_optimizers(
     model: SequenceModel, recipe: Recipe, heads: Mapping[str, nn.Parameter]
 ) -> list[torch.optim.Optimizer]:
-    """Adam or AdamW for all parameters, or Muon for the hidden matrices and AdamW for the rest."""
+    """Make Adam or AdamW for all parameters, or Muon for the hidden matrices and AdamW for the rest."""
     settings = recipe.optimizer
     matrices: list[nn.Parameter] = []
     if settings.name == "muon":

@@ -1,4 +1,4 @@
-"""What a training step minimizes: the loss of answers, and what a recipe adds to it."""
+"""The loss of a training step: the loss of the answers, and what a recipe adds to it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from lengthwise.training.state_supervision import StateHead, combine, draw_piece
 
 
 class StepLoss(NamedTuple):
-    """What a step minimizes, and the part of it by which a recipe judges what was learned: answers, and states."""
+    """The loss that a step minimizes, and the part of it that measures what was learned: answers, and states."""
 
     minimized: Float[Tensor, ""]
     learned: Float[Tensor, ""]
@@ -44,16 +44,16 @@ def step_loss(
     ranks: Ranks = ALONE,
     noise: torch.Generator | None = None,
 ) -> StepLoss:
-    """The loss of a step, `scheduled` steps into the recipe's schedule.
+    """Return the loss of a step, `scheduled` steps into the recipe's schedule.
 
-    Parts besides the answers', where the recipe has them: what pieces do to the states of the task's machine; how much
-    intervals grow in a step; and how far the states of suffixes of half of the strings are from those of the same
-    suffixes with pads (the mean square over all numbers, where each state has noise of its own). Where the model has
-    it: its penalty.
+    A recipe can add losses to the answers' loss: of the effect of pieces on the states of the task's machine; of the
+    growth of intervals in a step; and of inconsistent states. The last one is the mean square difference between the
+    states of suffixes of half of the strings and the states of the same suffixes with pads, each with its own noise.
+    A model can add its penalty.
 
-    All draws are made on the CPU, of the whole batch, and then moved to the model's device. Of several processes, each
-    has the loss of its rows such that the mean over processes is the loss of all; `noise` draws on states, by default
-    `generator`.
+    All numbers are drawn on the CPU for the whole batch, and then moved to the model's device. If several processes
+    train, the mean of their losses is the loss of the whole batch. `noise` draws the noise on states (default:
+    `generator`).
     """
     weight = recipe.consistency_at(scheduled)
     block = model.pad_block if isinstance(model, AcceptsPads) else 1
@@ -90,10 +90,10 @@ def step_loss(
 
 
 def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Float[Tensor, ""]:
-    """Mean loss over each row's last supervised position (`"last"`) or over all supervised ones (`"prefix"`).
+    """Return the mean loss over each row's last supervised position (`"last"`) or over all of them (`"prefix"`).
 
-    Cross-entropy where answers are classes (of all integers where the model's are numbers), squared error where they
-    are numbers.
+    The loss is the cross-entropy if answers are classes, and the squared error if they are numbers. For models that
+    answer with integers it is the cross-entropy over all integers.
     """
     return _loss_and_states(model, batch, supervision, [], ALONE)[0]
 
@@ -105,12 +105,10 @@ def _loss_and_states(
     others: Sequence[Int64[Tensor, "_ _"]],
     ranks: Ranks,
 ) -> tuple[Float[Tensor, ""], list[Float[Tensor, "_ D"]]]:
-    """The supervised loss of a batch, and the last states of other strings, read together where that is possible.
-
-    What depends on targets is found out on the CPU, so that no device is waited for.
-    """
+    """Return the supervised loss of a batch, and the last states of other strings, read in one pass if possible."""
     device = device_of(model)
     others = [moved(strings, device) for strings in others]
+    # Masks and counts are computed from targets on the CPU: on the device, each would make the CPU wait for it.
     positions, batch = ranks.rows(whole.last_supervised), Batch(ranks.rows(whole.inputs), ranks.rows(whole.targets))
     inputs, count = moved(batch.inputs, device), _num_supervised(whole, supervision)
     if isinstance(model, AnswersNumbers) or supervision == "prefix":
@@ -123,13 +121,14 @@ def _loss_and_states(
             share = len(targets) * ranks.size / max(1, count)  # 1 for one process
             if share:
                 loss = share * integer_loss(numbers, moved(targets, device), sharpness=model.sharpness)
-            else:  # none of this process's rows asks anything
+            else:  # no row of this process is supervised; gradients have to exist on every process all the same
                 loss = 0 * numbers.sum()
         else:
             answers = model(inputs).flatten(0, 1)
             loss = _mean_loss(answers, batch.targets.flatten(), count, ranks)
         return loss, model.last_states(others)
     targets = batch.targets[torch.arange(len(positions)), positions]
+    # If every row is supervised at its end, the model can compute last states only, which costs a tree far less.
     if bool((positions == batch.inputs.shape[1] - 1).all()):
         states, *rest = model.last_states([inputs, *others])
         return _mean_loss(model.readout(states), targets, count, ranks), rest
@@ -137,25 +136,27 @@ def _loss_and_states(
 
 
 def _num_supervised(batch: Batch, supervision: str) -> int:
-    """How many targets the loss of a batch is the mean over."""
+    """Count the targets over which the loss of a batch is the mean."""
     supervised = batch.supervised
     return int((supervised if supervision == "prefix" else supervised.any(1)).sum())
 
 
 def _taken(answers: Float[Tensor, "N *Y"], supervised: Bool[Tensor, "*M"]) -> Float[Tensor, "K *Y"]:
-    """The answers where a mask on the CPU is true."""
+    """Return the answers at the positions where a mask on the CPU is true."""
     return answers.index_select(0, moved(supervised.flatten().nonzero()[:, 0], answers.device))
 
 
 def _mean_loss(
     answers: Float[Tensor, "N Y"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], count: int, ranks: Ranks
 ) -> Float[Tensor, ""]:
-    """Over the targets that are supervised, of which there are `count` in all processes, or 0 where there are none.
+    """Return the mean over supervised targets, whose number in all processes is `count`; 0 if `count` is 0.
 
     Targets are on the CPU.
     """
     if not count:
+        # A zero that depends on the answers, so that backward runs and every process takes part in sharing gradients.
         return 0 * answers.sum()
+    # A rank's mean would weigh its rows wrongly: ranks have different numbers of supervised positions.
     reduction, share = ("mean", 1.0) if ranks.size == 1 else ("sum", ranks.size / count)
     if not targets.is_floating_point():
         on_device = moved(targets, answers.device)

@@ -1,4 +1,4 @@
-"""RNNs, linear or with tanh, that learn to repeat words by gradient descent: many of one size side by side."""
+"""RNNs, linear or with tanh, that learn to repeat words by gradient descent; many of one size train together."""
 
 import math
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from torch import Tensor
 from lengthwise.threads import one_thread
 
 Activation = Literal["identity", "tanh"]
-"""Of states: that of linear RNNs, or of standard ones."""
+"""The activation of the states: `"identity"` for linear RNNs, `"tanh"` for standard ones."""
 
 
 class Stack(NamedTuple):
-    """R generators of one dimension: W_h, W_x (zeros where it is not learned), h_1, W_y and b_y of each.
+    """R generators of one dimension: W_h, W_x (zeros if it is not learned), h_1, W_y and b_y of each.
 
-    h_1 = first, h_i = W_h h_{i-1} + W_x x_i, where x_i is the symbol before the one that is answered from h_i; with
-    tanh, h_i is that of it, from i = 2 on.
+    h_1 = first and h_i = W_h h_{i-1} + W_x x_i, where x_i is the symbol before the answer that is read from h_i. With
+    tanh, h_i is the tanh of that sum for i >= 2.
     """
 
     hidden: Float[Tensor, "R d d"]
@@ -30,11 +30,12 @@ class Stack(NamedTuple):
 
 
 def draw(count: int, dimension: int, num_symbols: int, generator: torch.Generator) -> Stack:
-    """Orthogonal W_h (Haar), all else normal with variance 1 / d: states keep their size from the start."""
+    """Draw W_h orthogonal (Haar) and all else normal with variance 1 / d, so that states keep their size at first."""
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(count, *shape, generator=generator) / math.sqrt(dimension)
 
+    # Q alone is not Haar-distributed, since QR fixes the signs of columns by convention; the signs of R undo that.
     q, r = torch.linalg.qr(torch.randn(count, dimension, dimension, generator=generator))
     hidden = q * r.diagonal(dim1=1, dim2=2).sign()[:, None]
     return Stack(
@@ -47,7 +48,7 @@ def draw(count: int, dimension: int, num_symbols: int, generator: torch.Generato
 
 
 def states_by_definition(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Float[Tensor, "R d T"]:
-    """h_i = W_h h_{i-1} + v_i from h_0 = 0, one after another."""
+    """Compute h_i = W_h h_{i-1} + v_i from h_0 = 0, one step after another."""
     state, states = torch.zeros_like(added[:, :, 0]), []
     for v in added.unbind(2):
         state = (hidden @ state[:, :, None])[:, :, 0] + v
@@ -56,7 +57,7 @@ def states_by_definition(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R
 
 
 def states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Float[Tensor, "R d T"]:
-    """The same in log_2 T rounds: after that of m, each state has all that was added in the 2 m steps before it.
+    """Compute the same in log_2 T rounds: after round m, each state contains the inputs of the last 2 m steps.
 
     Example:
         >>> half = torch.full((1, 1, 1), 0.5)
@@ -71,7 +72,7 @@ def states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Flo
 
 
 def tanh_states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Float[Tensor, "R d T"]:
-    """h_1 = v_1, then h_i = tanh(W_h h_{i-1} + v_i), one after another.
+    """Compute h_1 = v_1, then h_i = tanh(W_h h_{i-1} + v_i), one step after another.
 
     Example:
         >>> tanh_states(torch.zeros(1, 1, 1), torch.tensor([[[2.0, 0.0]]])).flatten().tolist()
@@ -85,7 +86,7 @@ def tanh_states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -
 
 
 def logits(stack: Stack, letters: Int64[Tensor, "R T"], activation: Activation = "identity") -> Float[Tensor, "R T n"]:
-    """What is answered at every step when the letters before it are given."""
+    """Return the logits at every step, given the letters before it."""
     one_hot = F.one_hot(letters[:, :-1], stack.inputs.shape[2]).to(stack.inputs.dtype)
     added = torch.cat([stack.first[:, :, None], stack.inputs @ one_hot.mT], 2)
     computed = (tanh_states if activation == "tanh" else states)(stack.hidden, added)
@@ -93,7 +94,7 @@ def logits(stack: Stack, letters: Int64[Tensor, "R T"], activation: Activation =
 
 
 class Descent(NamedTuple):
-    """How nets are trained: steps of Adam at a rate that falls to 0 along a cosine, gradients of each net clipped."""
+    """Training settings: steps of Adam, the rate, which falls to 0 along a cosine, and the clip norm of each net."""
 
     steps: int = 2_000
     learning_rate: float = 0.02
@@ -109,10 +110,10 @@ def descend(
     learns_inputs: bool,
     activation: Activation = "identity",
 ) -> tuple[Stack, Float[Tensor, " R"]]:
-    """Train each net on its own letters, by cross-entropy; the nets and their last losses.
+    """Train each net on its own letters, by cross-entropy; return the nets and their last losses.
 
-    Without `learns_inputs` W_x is 0. Nets do not know of one another: Adam and clipping are element by element and net
-    by net.
+    Without `learns_inputs` W_x is 0. Nets do not influence one another: Adam works element by element, and clipping
+    net by net.
     """
     start = stack if learns_inputs else stack._replace(inputs=torch.zeros_like(stack.inputs))
     parameters = [tensor.clone().requires_grad_(learns_inputs or name != "inputs") for name, tensor in _named(start)]
@@ -140,7 +141,7 @@ def _losses(answers: Float[Tensor, "R T n"], letters: Int64[Tensor, "R T"]) -> F
 
 @torch.no_grad()
 def _clip(parameters: Sequence[Tensor], maximum: float) -> None:
-    """Gradients of one net have at most this norm; those of a net that overflows are dropped."""
+    """Clip the gradient norm of each net at `maximum`, and drop the gradient of a net that overflows."""
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)
     scales = torch.where(norms.isfinite(), (maximum / norms).clamp(max=1.0), 0.0)
@@ -150,7 +151,7 @@ def _clip(parameters: Sequence[Tensor], maximum: float) -> None:
 
 @torch.no_grad()
 def generate(stack: Stack, count: int, activation: Activation = "identity") -> Int64[Tensor, "R T"]:
-    """What each net says when it reads its own answers."""
+    """Return the symbols that each net answers when it reads its own answers."""
     state, symbols = stack.first, []
     for _ in range(count):
         letter = ((stack.readout @ state[:, :, None])[:, :, 0] + stack.bias).argmax(1)

@@ -7,21 +7,21 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 MIN_NORM = 1e-3
-"""Updates shrink with gradients below this norm."""
+"""The norm of an update below which Muon shrinks it in proportion."""
 
 
 class Muon(torch.optim.Optimizer):
-    """Moves matrices W by W <- (1 - lr decay) W - lr sqrt(max(1, rows / columns)) orthogonalized(update).
+    """An optimizer of matrices: W <- (1 - lr decay) W - lr sqrt(max(1, rows / columns)) orthogonalized(update).
 
     The update is Nesterov's: u = g + m (b - g) with b the running mean of gradients, b <- m b + (1 - m) g. In small
     nets whose layer is applied many times, few directions dominate the gradient; this lets the others move as far.
 
     Below `MIN_NORM` an update shrinks with |u|. Orthogonalized alone it would be as large for a gradient of 1e-7 as
-    for one of 1: a net whose loss is 0 walks on along what rounding leaves of its gradient, until it is right no more.
+    for a gradient of 1. A net whose loss is 0 would then follow the rounding errors of its gradient until it fails.
 
     Source: K. Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024).
-    Differs from `torch.optim.Muon` below that norm, and in its numbers: that one iterates in bfloat16, which on a CPU
-    takes four times as long.
+    Differs from `torch.optim.Muon` below that norm, and in its number type: `torch.optim.Muon` iterates in bfloat16,
+    which takes four times as long on a CPU.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalized(matrix: Float[Tensor, "R C"]) -> Float[Tensor, "R C"]:
-    """The matrix with its singular values brought near 1 (roughly into 0.7 ... 1.2), its singular vectors kept.
+    """Bring all singular values near 1 (roughly into 0.7 ... 1.2), and keep the singular vectors.
 
     Five steps of X <- a X + b (X X^T) X + c (X X^T)^2 X from X = matrix / |matrix|, with the coefficients of the
-    source, which lift small values as fast as possible. A matrix of zeros stays one.
+    source, which lift small values as fast as possible. A matrix of zeros stays zero.
 
     Example:
         >>> values = torch.linalg.svdvals(orthogonalized(torch.tensor([[3.0, 0.0], [0.0, 0.1]])))
@@ -61,6 +61,7 @@ def orthogonalized(matrix: Float[Tensor, "R C"]) -> Float[Tensor, "R C"]:
         True
     """
     tall = matrix.shape[0] > matrix.shape[1]
+    # The Gram matrix of the shorter side is smaller, so a tall matrix is transposed.
     x = matrix.T if tall else matrix
     x = x / x.norm().clamp(min=1e-7)
     for _ in range(5):

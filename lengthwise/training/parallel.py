@@ -1,4 +1,4 @@
-"""Several processes as torch has them: the group that torchrun starts, and the wrappers that share gradients."""
+"""Data parallelism with torch: the process group that torchrun starts, and the wrappers that share gradients."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -20,11 +20,11 @@ from lengthwise.training.state_supervision import StateHead
 from lengthwise.version import __version__
 
 TIMEOUT = timedelta(minutes=30)
-"""How long a process waits for others: while the first one measures, the others wait for it."""
+"""The longest time that a process waits for others; they also wait while the first process measures."""
 
 
 class StepLosses(nn.Module):
-    """`step_loss` as the module that torch's wrappers take: gradients are shared when its loss goes backward."""
+    """`step_loss` as a module for torch's wrappers, which share gradients in the backward pass of its loss."""
 
     def __init__(self, model: SequenceModel, head: StateHead | None, ranks: Ranks) -> None:
         super().__init__()
@@ -33,15 +33,15 @@ class StepLosses(nn.Module):
         self.ranks = ranks
 
     def forward(self, *arguments: Any) -> StepLoss:
-        """As `step_loss`, after its model and head: batch, task, recipe, step of the schedule, generators."""
+        """Call `step_loss` with its arguments after head: batch, task, recipe, scheduled step, generators."""
         batch, task, recipe, scheduled, generator, noise = arguments
         return step_loss(self.model, self.head, batch, task, recipe, scheduled, generator, self.ranks, noise)
 
 
 def losses_of(model: SequenceModel, head: StateHead | None, ranks: Ranks) -> Callable[..., StepLoss]:
-    """What computes the losses of a step; of several processes, so that `backward` leaves each the whole gradient.
+    """Return the function that computes the losses of a step; its `backward` gives every process the whole gradient.
 
-    With `fsdp` the model's parameters are parts of themselves afterwards, in each process its own.
+    With `fsdp` each process keeps only its own part of the model's parameters afterwards.
     """
     losses = StepLosses(model, head, ranks)
     if ranks.size == 1:
@@ -51,17 +51,22 @@ def losses_of(model: SequenceModel, head: StateHead | None, ranks: Ranks) -> Cal
 
         fully_shard(losses)
         return losses
-    # Which weights a loss depends on may differ from step to step, as with lengths that a layer is not needed for.
+    # Some steps do not use every weight, because short strings do not need every layer: DDP would wait for these
+    # gradients without `find_unused_parameters`.
     return DistributedDataParallel(losses, forward_sync_buffers=False, find_unused_parameters=True)
 
 
 def is_started_by_torchrun() -> bool:
-    """Whether this process is one of several that torchrun, or what does as it does, has started."""
+    """Return whether this process is one of several that torchrun, or a compatible launcher, has started."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def parse_parallel(name: str | None) -> Parallel:
-    """How processes share a run, `ddp` where nothing is said; a ValueError for an unknown name, or one process."""
+    """Return how processes share a run (default: `ddp`).
+
+    Raises:
+        ValueError: the name is unknown, or only one process runs.
+    """
     known = get_args(Parallel)
     if name is not None and name not in known:
         raise ValueError(f"parallel: expected one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
@@ -71,10 +76,10 @@ def parse_parallel(name: str | None) -> Parallel:
 
 
 def own_device(name: str) -> torch.device:
-    """The device of that name (`find_device`) that belongs to this process, of several on one machine.
+    """Return the device of this name (`find_device`) for this process, which may be one of several on a machine.
 
     Raises:
-        ValueError: there is none, or fewer than processes.
+        ValueError: the machine has no such device, or fewer devices than processes.
     """
     device = find_device(name)
     if not is_started_by_torchrun():
@@ -95,9 +100,9 @@ def own_device(name: str) -> torch.device:
 
 @contextmanager
 def joined(kind: Parallel, device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that torchrun started, and leave them in any case; without torchrun, be alone.
+    """Join the processes that torchrun started, and leave them in any case; without torchrun, yield one process.
 
-    What the CPU says goes through gloo, what GPUs do through NCCL.
+    Messages between CPUs use gloo, and messages between GPUs use NCCL.
 
     Raises:
         ValueError: the processes have different versions of the package or of torch.

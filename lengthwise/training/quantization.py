@@ -1,4 +1,4 @@
-"""Codes for a model that quantizes its states: taken from the states themselves, while it is trained."""
+"""Codes for a model that quantizes its states; they are read off the states during training."""
 
 import torch
 
@@ -11,16 +11,16 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import SymbolTask
 
 RETRY_EVERY = 100
-"""The number of steps after which states that did not close are closed again."""
+"""The number of steps between two attempts to close the states."""
 
 NUM_STRINGS = 256
-"""The number of strings on which all states have to stay in their classes before these become codes."""
+"""The number of strings on which all states have to stay in their classes before the prototypes become codes."""
 
 
 def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int) -> bool:
-    """Whether to look for codes before this step (from 0) of all steps: the model takes codes and has none yet.
+    """Return whether to look for codes before this step (from 0): the model takes codes and has none yet.
 
-    `before`: the step before it, which with a pace is often the same one or one further back.
+    `before` is the scheduled step before it. With a pace it can be the same step, or several steps back.
     """
     if not isinstance(model, QuantizesStates) or not model.codebook.is_empty:
         return False
@@ -30,10 +30,10 @@ def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int
 
 @torch.no_grad()
 def quantize_states(model: SequenceModel, task: SymbolTask, *, length: int, seed: int) -> bool:
-    """Close the model's states, and make the prototypes of merged ones its codes; False where they do not close.
+    """Close the model's states and make the prototypes of merged states its codes; return whether the states close.
 
-    The classes are those of the largest of a few radii in which the states of all nodes over strings of this length
-    stay (`extract_tree`, `compare_traces`), if the codebook has room for them. Only strings are taken from the task.
+    The radius is the largest of a few for which the states of all nodes over strings of this length stay in their
+    classes (`extract_tree`, `compare_traces`) and the codebook is large enough. Only strings are taken from the task.
     """
     assert isinstance(model, QuantizesStates)
     assert isinstance(model, TreeModel)

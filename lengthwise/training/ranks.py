@@ -1,9 +1,9 @@
 """The processes that train one model together: which rows each takes, and how they agree.
 
-Every process draws the whole batch of a step from the seed and the step's number, and takes every `size`-th row of it,
-from its own rank on. Losses are sums over these rows divided by the number of supervised positions in the whole batch:
-with prefix supervision ranks have different numbers of them, and a mean of the ranks' means would be another loss.
-Processes that start equal stay equal: they see one gradient and one loss, and decide alike.
+Every process draws the whole batch of a step from the seed and the step's number. It takes every `size`-th row,
+beginning with its own rank. Losses are sums over these rows, divided by the number of supervised positions in the whole
+batch: with prefix supervision ranks have different numbers of them, so a mean of the ranks' means would differ.
+Processes that start equal stay equal: they see the same gradient and the same loss, and decide alike.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ Parallel = Literal["ddp", "fsdp"]
 """`ddp`: every process has all weights, and gradients are averaged. `fsdp`: every process keeps a part of weights,
 moments and average, and gets the rest when it needs it."""
 
-SIGNS_OF_AN_END = ("onnection", "roken pipe", "imed out", "peer", "NCCL", "gloo")
-"""Parts of what torch says when another process is gone."""
+ENDED_RANK_MESSAGES = ("onnection", "roken pipe", "imed out", "peer", "NCCL", "gloo")
+"""Parts of torch's error messages when another process is gone."""
 
 
 class RankEnded(RuntimeError):
@@ -30,7 +30,7 @@ class RankEnded(RuntimeError):
 
 
 class Ranks(NamedTuple):
-    """The processes that train a model together, and which of them this one is: of one alone, rank 0 of 1."""
+    """The number of processes that train a model together, and the rank of this one; by default rank 0 of 1."""
 
     rank: int = 0
     size: int = 1
@@ -38,11 +38,11 @@ class Ranks(NamedTuple):
 
     @property
     def is_sharded(self) -> bool:
-        """Whether a process has a part of the weights only."""
+        """Whether each process has only a part of the weights."""
         return self.size > 1 and self.kind == "fsdp"
 
     def rows(self, tensor: Tensor) -> Tensor:
-        """This process's rows of a batch.
+        """Return this process's rows of a batch.
 
         Example:
             >>> Ranks(1, 2).rows(torch.arange(6)).tolist()
@@ -51,25 +51,25 @@ class Ranks(NamedTuple):
         return tensor if self.size == 1 else tensor[self.rank :: self.size]
 
     def mean(self, *values: float) -> tuple[float, ...]:
-        """The mean over processes of numbers that each has of its own: the same bits for all of them."""
+        """Return the mean over processes of numbers that each has of its own; all processes get the same bits."""
         if self.size == 1:
             return values
         sums = torch.tensor(values, dtype=torch.float64)
-        with one_sentence(self):
+        with rank_errors(self):
             dist.all_reduce(sums)
         return tuple(value / self.size for value in sums.tolist())
 
     def any(self, answer: bool) -> bool:
-        """Whether one of the processes says yes."""
+        """Return whether the answer is true in at least one process."""
         return self.mean(float(answer)) != (0.0,)
 
     def gathered(self, text: str) -> list[str]:
-        """What each of the processes says, in the order of their ranks; nothing is pickled."""
+        """Return the texts of all processes, in the order of their ranks; nothing is pickled."""
         if self.size == 1:
             return [text]
         encoded = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8)
         lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
-        with one_sentence(self):
+        with rank_errors(self):
             dist.all_gather(lengths, torch.tensor([len(encoded)]))
             longest = max(int(length) for length in lengths)
             texts = [torch.zeros(longest, dtype=torch.uint8) for _ in range(self.size)]
@@ -78,29 +78,32 @@ class Ranks(NamedTuple):
 
 
 ALONE = Ranks()
-"""One process by itself."""
+"""A single process."""
 
 
 @contextmanager
-def one_sentence(ranks: Ranks) -> Iterator[None]:
-    """Say in one sentence that another of several processes is gone; torch says which connection was closed where."""
+def rank_errors(ranks: Ranks) -> Iterator[None]:
+    """Raise `RankEnded` if another process is gone, instead of torch's message about a closed connection."""
     try:
         yield
     except RuntimeError as error:
         if ranks.size == 1 or isinstance(error, (RankEnded, Diverged)):
             raise
-        if isinstance(error, dist.DistError) or any(sign in str(error) for sign in SIGNS_OF_AN_END):
+        if isinstance(error, dist.DistError) or any(part in str(error) for part in ENDED_RANK_MESSAGES):
             raise RankEnded("another process of this run has ended, or does not answer") from None
         raise
 
 
 def is_part(tensor: Tensor) -> bool:
-    """Whether a process has a part of it only: it is a DTensor, whose class takes a second to import."""
+    """Return whether a process has only a part of the tensor.
+
+    Such a tensor is a DTensor, but importing that class takes a second, so an attribute is checked.
+    """
     return hasattr(tensor, "full_tensor")
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """A tensor of which each process has a part, put together; all processes have to ask for it."""
+    """Return the whole tensor; if each process has a part of it, all processes have to call this."""
     if not is_part(tensor):
         return tensor
     from torch.distributed.tensor import DTensor
@@ -110,7 +113,7 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
-    """Raise a ValueError where several processes cannot train by this recipe together."""
+    """Raise a ValueError if several processes cannot train by this recipe together."""
     if ranks.size == 1:
         return
     if recipe.batch_size % ranks.size:

@@ -11,26 +11,26 @@ from lengthwise.validation import Description
 
 MAX_STEPS = 1_000_000_000
 MAX_LENGTH = 10_000
-"""Of training strings; the lengths up to it are enumerated."""
+"""The longest training string, in symbols; all lengths up to it are enumerated."""
 
 MAX_EXAMPLES = 1_000_000
-"""Of a fixed training set, at each length; all of them are kept in memory."""
+"""The largest number of fixed training strings at each length; all of them are kept in memory."""
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class OptimizerRecipe(Description):
-    """The optimizer, its rate over the steps, and the norm at which gradients are clipped.
+    """The optimizer, its learning rate over the steps, and the norm at which gradients are clipped.
 
-    `"muon"` moves a model's `hidden_matrices` by Muon (momentum, with all singular values of the update made about
-    equal) at `matrix_learning_rate`, and everything else by AdamW at `learning_rate`. Both rates stay (`"constant"`) or
-    fall to 0, as half a cosine over all steps (`"cosine"`) or as a line over those after the warm-up (`"linear"`); over
-    the first `warmup_steps`, besides, a factor rises linearly to 1.
+    `"muon"` moves a model's `hidden_matrices` by Muon at `matrix_learning_rate`, and everything else by AdamW at
+    `learning_rate`. Muon is momentum whose update has about equal singular values. Both rates stay (`"constant"`) or
+    fall to 0: as half a cosine over all steps (`"cosine"`), or as a line over the steps after the warm-up
+    (`"linear"`). Over the first `warmup_steps` a factor rises linearly to 1.
 
-    Gradients are clipped at a norm of `clip_norm`, and at `clip_ratio` (0: not) times the running mean of those before:
-    in momentum, a gradient a hundred times as large as others would decide alone where the next hundred steps go. That
-    mean begins with `clip_norm`, so that a large one leaves the first hundreds of steps as they are, and nothing is
-    clipped below a norm of 0.01.
+    Gradients are clipped at a norm of `clip_norm`, and also at `clip_ratio` (0: off) times the running mean of earlier
+    norms. Without that, one gradient a hundred times as large as others would fill the momentum of the next hundred
+    steps. The mean begins with `clip_norm`, so a large `clip_norm` leaves the first hundreds of steps unclipped. Norms
+    below 0.01 are never clipped.
     """
 
     name: Literal["muon", "adamw", "adam"] = "muon"
@@ -45,14 +45,14 @@ class OptimizerRecipe(Description):
 
 
 class AugmentationRecipe(Description):
-    """What training does to strings and states.
+    """Changes to strings and states during training.
 
-    `padding`: probability that a batch gets identity padding, 0 to `pads_per_symbol` T pads at random positions of each
-    string and, in front, what fills its first chunk.
-    `leading_padding`: probability that, besides, a run of fewer than `leading_pads` pads, at least one, is put in front
-    (log-uniform).
+    `padding`: probability that a batch gets identity padding. Each string then gets 0 to `pads_per_symbol` T pads at
+    random positions and, in front, the pads that fill its first chunk.
+    `leading_padding`: probability that a batch also gets a run of pads in front. Their number is log-uniform, at least
+    1 and below `leading_pads`.
     `state_noise`, `late_state_noise`: standard deviation of the Gaussian noise on hidden states in the first and in
-    the second half of training; a model may leave out its lowest states (RegularGPT: those that are tabled, levels 1
+    the second half of training. A model may exclude its lowest states (RegularGPT excludes the tabled ones: levels 1
     and 2 for two symbols and C=2).
     """
 
@@ -65,9 +65,10 @@ class AugmentationRecipe(Description):
 
 
 class RiseRecipe(Description):
-    """A curriculum: all strings have `min_length` at first, and `by` more after `every` steps, up to `max_length`.
+    """A curriculum of lengths: all strings have `min_length` at first, and `by` more symbols after every `every` steps.
 
-    With `lengths="mostly-balanced"` shorter ones come now and then, at which some class cannot occur.
+    Lengths rise up to `max_length`. With `lengths="mostly-balanced"` shorter lengths at which some class cannot occur
+    are drawn now and then.
     """
 
     by: int = Field(5, ge=1, le=MAX_LENGTH)
@@ -75,9 +76,9 @@ class RiseRecipe(Description):
 
 
 class TaskRiseRecipe(Description):
-    """A curriculum of the task itself: its field `field` is `start` at first, and `by` more after `every` steps.
+    """A curriculum of the task: its field `field` is `start` at first, and rises by `by` after every `every` steps.
 
-    It ends at `stop`. The task that is measured is the one of the run, whatever its field says.
+    It ends at `stop`. Measurements always use the task of the run, with the field's own value.
     """
 
     field: str
@@ -93,7 +94,7 @@ class TaskRiseRecipe(Description):
         return self
 
     def value_at(self, step: int) -> int:
-        """What the field is at a step.
+        """Return the value of the field at a step.
 
         Example:
             >>> rise = TaskRiseRecipe(field="active_dims", start=5, stop=20, every=100)
@@ -104,10 +105,10 @@ class TaskRiseRecipe(Description):
 
 
 class ContractionRecipe(Description):
-    """What makes a recurrent model draw its states to fixed points: a penalty on the growth of intervals in a step.
+    """A penalty on the growth of intervals, which makes a recurrent model draw its states to fixed points.
 
-    From the fraction `after` of training on, `weight` times the mean of max(0, g - `max_growth`) is added to the loss,
-    where g is how uncertain a number of a state is, relative to `radius`, when all numbers of the state before it are
+    From the fraction `after` of training on, `weight` times the mean of max(0, g - `max_growth`) is added to the loss.
+    Here g is the uncertainty of a number of a state, relative to `radius`, if all numbers of the previous state are
     known up to `radius`.
     """
 
@@ -118,12 +119,13 @@ class ContractionRecipe(Description):
 
 
 class StatesRecipe(Description):
-    """Supervision by states: every node of a tree says where its piece takes each state of the task's machine.
+    """Supervision by states: every node of a tree learns where its piece takes each state of the task's machine.
 
-    `weight` of that loss, next to the answers'. Besides the batch, a step reads `batch_size` pieces of strings of the
-    task (in a share `uniform` of the steps: of uniform symbols), of a length that is log-uniform up to `max_length`.
-    Then pieces are put together at random, as states, which need no longer string to be read: `rounds` times
-    `combined` new ones, of those of the round before (`training.state_supervision`).
+    `weight` is the weight of this loss, next to the answers' loss. In addition to the batch, a step reads `batch_size`
+    pieces of strings, whose length is log-uniform up to `max_length`. In a share `uniform` of the steps they are
+    uniform symbols, otherwise parts of strings of the task. Then states of random pieces are merged, which reads no
+    longer strings: in each of `rounds` rounds, `combined` new states from the round before
+    (`training.state_supervision`).
     """
 
     weight: float = Field(1.0, gt=0)
@@ -135,17 +137,18 @@ class StatesRecipe(Description):
 
 
 class PaceRecipe(Description):
-    """Training that follows what it has reached, by its loss alone: it learns, and once it has learned, it contracts.
+    """Training that follows its own loss: it learns until the loss is low, and then it contracts.
 
-    The steps that a recipe schedules up to the fraction `contract_after` are for learning, and are stretched to all of
-    its steps but `contract_steps`. As soon as the running loss, of the answers and of what pieces do (`StatesRecipe`),
-    each with its weight, is below `solved_loss`, at all lengths where these grow, the scheduled rest, in which
-    temperatures fall and noise grows, is run through in `contract_steps`. Where the loss does not get there, training
-    ends without it: after those steps, or as soon as it has not fallen by a tenth in `patience` steps.
-    A recipe that schedules nothing, its rate constant and without noise, trains until the loss is low, and for
+    The steps that a recipe schedules up to the fraction `contract_after` are for learning. They are stretched to all
+    steps but `contract_steps`. The running loss adds the loss of the answers and the loss of the effect of pieces
+    (`StatesRecipe`), each with its weight. When it is below `solved_loss`, at all lengths if these grow, training runs
+    through the rest of the schedule in `contract_steps`. In that rest temperatures fall and noise grows.
+    If the loss stays higher, training ends without the rest: after the stretched steps, or when the loss has not
+    fallen by a tenth in `patience` steps.
+    A recipe with a constant rate and without noise schedules nothing: it trains until the loss is low, and for
     `contract_steps` more.
-    It has succeeded where the loss of the final weights (`training.final_loss`) is below `final_loss` then (None: below
-    `solved_loss`).
+    Training has succeeded if the loss of the final weights (`training.final_loss`) is then below `final_loss` (None:
+    below `solved_loss`).
     """
 
     solved_loss: float = Field(0.01, gt=0)
@@ -156,37 +159,37 @@ class PaceRecipe(Description):
 
 
 class Recipe(Description):
-    """How to train: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
+    """A description of training: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
-    A batch has strings of one length in [min_length, max_length], which is drawn. Regression tasks minimize the mean
-    squared error, all others the cross-entropy.
+    All strings of a batch have one length, which is drawn from [min_length, max_length]. Regression tasks minimize the
+    mean squared error, all others the cross-entropy.
 
     - `lengths="balanced"`: only lengths at which every class of the task occurs.
     - `lengths="legal"`: all lengths of the task.
-    - `lengths="mostly-balanced"`: balanced ones, and now and then ones at which some class cannot occur. Without
-      strings of odd length a net cannot learn that they are outside of D_n. Those that are shorter than all balanced
-      ones come in the second half only: taught from the start that all single symbols are of one class, a net confuses
+    - `lengths="mostly-balanced"`: balanced lengths, and now and then lengths at which some class cannot occur. Without
+      strings of odd length a net cannot learn that they are outside of D_n. Lengths below all balanced ones are drawn
+      in the second half only: if a net learns from the start that all single symbols belong to one class, it confuses
       them later.
-    - `length_sampling="uniform"`, `"log-uniform"`: probabilities equal, or in proportion to 1/length.
+    - `length_sampling="uniform"`, `"log-uniform"`: equal probabilities, or probabilities in proportion to 1/length.
     - `length_sampling="short-first"`: from 1/length at the first step to length at the last. Short strings teach the
       structure, long ones keep it.
     - `length_sampling="growing"`: starts with the shortest length and adds the next one whenever the running loss at
-      the longest so far, which is drawn three times as often as any other, is below 0.3. For tasks whose long strings
-      are noise until short ones are understood.
+      the longest so far is below 0.3. That longest length is drawn three times as often as any other. For tasks whose
+      long strings are noise until short ones are understood.
     - `rise`: lengths follow a fixed curriculum instead of `length_sampling` (`RiseRecipe`).
     - `task_rise`: an integer field of the task follows a fixed curriculum (`TaskRiseRecipe`).
-    - `num_examples`: training has a fixed set of that many strings of each length, made from the seed, and every string
-      of a batch is one of them, each as likely. Without it strings are drawn for each step.
-    - `supervision="last"`, `"prefix"`: the loss is of the last supervised position of a string, or of all of them.
+    - `num_examples`: training draws its batches from a fixed set of this many strings at each length, each equally
+      likely. The set depends on the seed. Without `num_examples` each step draws new strings.
+    - `supervision="last"`, `"prefix"`: the loss covers the last supervised position of a string, or all of them.
     - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
-      training, where h are states of suffixes x of half of the strings, and x' is x with identity padding. It needs no
-      label. From the first step on it can hold all states together, and nothing is learned.
-    - `states`: trees are told what every piece of a string does to the states of the task's machine (`StatesRecipe`).
-    - `contraction`: makes models contract that bound their steps (`ContractionRecipe`).
-    - `pace`: training ends early, or gives up, by what it has reached (`PaceRecipe`).
+      training. Here h are states of suffixes x of half of the strings, and x' is x with identity padding. It needs no
+      labels. From the first step on it could make all states equal, and nothing would be learned.
+    - `states`: trees learn the effect of every piece of a string on the states of the task's machine (`StatesRecipe`).
+    - `contraction`: makes models contract if they bound their steps (`ContractionRecipe`).
+    - `pace`: training ends early, or gives up, depending on its loss (`PaceRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
-    - `precision`: what products of matrices are computed in, while training and when the run is measured. Weights,
-      sums and the optimizer are float32 in any case. Certificates, which are about float32 nets, refuse `"bfloat16"`.
+    - `precision`: the number type of matrix products, in training and when the run is measured. Weights, sums and the
+      optimizer are float32 in any case. Certificates are about float32 nets and reject `"bfloat16"`.
     """
 
     steps: int = Field(6_000, ge=1, le=MAX_STEPS)
@@ -231,7 +234,7 @@ class Recipe(Description):
         return self
 
     def scheduled(self, step: int, solved_at: int | None = None) -> int:
-        """Where in the schedule training is after this many steps, if the task was solved after `solved_at` of them.
+        """Return the position in the schedule after this many steps, if the task was solved after `solved_at` of them.
 
         Example:
             >>> recipe = Recipe(steps=1_000, pace=PaceRecipe(contract_steps=200, contract_after=0.5))
@@ -246,7 +249,7 @@ class Recipe(Description):
         return begin + (self.steps - begin) * (step - solved_at) // self.pace.contract_steps
 
     def is_over(self, step: int, solved_at: int | None = None, best_at: int = 0) -> bool:
-        """Whether training ends after this many steps, the loss having fallen last after `best_at` of them."""
+        """Return whether training ends after this many steps, if the loss last fell after `best_at` of them."""
         if self.pace is None:
             return step >= self.steps
         if solved_at is None:
@@ -254,7 +257,7 @@ class Recipe(Description):
         return step >= solved_at + self.pace.contract_steps
 
     def rate_factor_at(self, step: int) -> float:
-        """What the learning rates are multiplied by at step 0, 1, ..., steps - 1."""
+        """Return the factor of the learning rates at step 0, 1, ..., steps - 1."""
         rising = min(1.0, (step + 1) / max(1, self.optimizer.warmup_steps))
         if self.optimizer.schedule == "constant":
             return rising
@@ -263,7 +266,7 @@ class Recipe(Description):
         return rising * 0.5 * (1 + math.cos(math.pi * step / self.steps))
 
     def length_odds_at(self, step: int, lengths: Sequence[int], num_reached: int = 1) -> list[float]:
-        """The odds of each of these lengths at a step, the first `num_reached` of which have been reached."""
+        """Return the odds of each of these lengths at a step, the first `num_reached` of which have been reached."""
         if self.rise is not None:
             current = max((length for length in lengths if length <= self.risen_at(step)), default=lengths[0])
             return [float(length == current) for length in lengths]
@@ -274,23 +277,23 @@ class Recipe(Description):
         return [length**-exponent for length in lengths]
 
     def risen_at(self, step: int) -> int:
-        """The longest length that the fixed curriculum has come to at a step; without one, `max_length`."""
+        """Return the longest length that the fixed curriculum has reached at a step; without one, `max_length`."""
         return self.max_length if self.rise is None else self.min_length + self.rise.by * (step // self.rise.every)
 
     def state_noise_at(self, step: int) -> float:
-        """The standard deviation of the state noise at a step."""
+        """Return the standard deviation of the state noise at a step."""
         early, late = self.augmentation.state_noise, self.augmentation.late_state_noise
         return late if self.is_late(step) else early
 
     def consistency_at(self, step: int) -> float:
-        """What the inconsistency of states is multiplied by at a step."""
+        """Return the weight of the inconsistency of states at a step."""
         return self.late_consistency if self.is_late(step) else 0.0
 
     def contraction_at(self, step: int) -> ContractionRecipe | None:
-        """How the growth of intervals is penalized at a step."""
+        """Return the settings of the penalty on growing intervals at a step, or None before it begins."""
         contraction = self.contraction
         return contraction if contraction and step >= contraction.after * self.steps else None
 
     def is_late(self, step: int) -> bool:
-        """Whether a step is in the second half of training."""
+        """Return whether a step is in the second half of training."""
         return 2 * step >= self.steps

@@ -1,4 +1,4 @@
-"""What a recipe requires of a task and of a model, checked before anything is trained."""
+"""What a recipe requires of a task and of a model; all of it is checked before training starts."""
 
 import torch
 from torch import nn
@@ -13,11 +13,11 @@ from lengthwise.training.recipe import Recipe, TaskRiseRecipe
 from lengthwise.validation import quoted, validated
 
 MAX_ACTIVATIONS = 1 << 33
-"""Numbers that a training step may compute, by the estimate of `check_memory`: 32 GB in float32, as on a large GPU."""
+"""The largest estimate of numbers that a step computes (`check_memory`): 32 GB in float32, as on a large GPU."""
 
 
 def check_task(task: Task, recipe: Recipe) -> None:
-    """Raise a ValueError where the recipe needs what the task lacks: pads, states of a machine, a field that rises."""
+    """Raise a ValueError if the task lacks what the recipe needs: pads, states of a machine, a field that rises."""
     augmentation = recipe.augmentation
     if isinstance(task, VectorTask) and (
         augmentation.padding or augmentation.leading_padding or recipe.late_consistency
@@ -62,7 +62,7 @@ def check_trainable(model: SequenceModel) -> None:
 
 
 def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
-    """Raise a ValueError where the task lacks the field, or the first or last value is illegal or changes shapes."""
+    """Raise a ValueError if the task lacks the field, or if its first or last value is illegal or changes shapes."""
     fields = {name: getattr(task, name) for name in type(task).model_fields}
     numbers = [name for name, value in fields.items() if value is None or type(value) is int]
     if rise.field not in numbers:
@@ -86,17 +86,17 @@ def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
 
 
 def _shapes(task: Task) -> object:
-    """All of a task that decides a model's shapes."""
+    """Return everything about a task that determines the shapes of a model."""
     if isinstance(task, VectorTask):
         return task.input_dim
     return (task.symbols, task.classes) if isinstance(task, SymbolTask) else None
 
 
 def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
-    """Raise a ValueError where the recipe needs a capability that the model lacks."""
+    """Raise a ValueError if the model lacks a capability that the recipe needs."""
     augmentation = recipe.augmentation
     if (augmentation.padding or augmentation.leading_padding) and not issubclass(model, AcceptsPads):
-        known = model.name if model.name in MODELS else "gru"  # a net that was wrapped has no recipe of its own
+        known = model.name if model.name in MODELS else "gru"  # a wrapped net has no preset recipe of its own
         raise ValueError(
             f"train.augmentation: {model.name} accepts no pads; set padding, leading_padding and late_consistency to "
             f"0, as make_spec(task, {known!r}).recipe has them"
@@ -119,7 +119,7 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
 
 
 def check_pieces(model: SequenceModel, recipe: Recipe) -> None:
-    """Raise a ValueError where pieces of strings would be merged otherwise than the model merges them."""
+    """Raise a ValueError if pieces of strings would be merged differently than the model merges them."""
     if recipe.states and recipe.states.rounds and isinstance(model, TreeModel) and len(model.tree.layers) > 1:
         raise ValueError(
             f"train.states.rounds: expected 0 where a level has {len(model.tree.layers)} layers, of which pieces are "
@@ -128,7 +128,7 @@ def check_pieces(model: SequenceModel, recipe: Recipe) -> None:
 
 
 def check_longest(model: SequenceModel, task: SymbolTask, recipe: Recipe) -> None:
-    """Raise a ValueError where the model cannot read the longest strings that are drawn."""
+    """Raise a ValueError if the model cannot read the longest strings that training draws."""
     if model.max_length is None:
         return
     longest = max(map(max, filter(None, training_lengths(task, recipe))))
@@ -141,7 +141,7 @@ def check_longest(model: SequenceModel, task: SymbolTask, recipe: Recipe) -> Non
 
 
 def check_memory(model: SequenceModel, recipe: Recipe) -> None:
-    """Raise a ValueError where a batch at the largest length is estimated to need more than `MAX_ACTIVATIONS` numbers.
+    """Raise a ValueError if a batch at the largest length is estimated to need more than `MAX_ACTIVATIONS` numbers.
 
     At every position, pads included, each weight matrix computes as many numbers as it has rows. Parameters may be on
     the device "meta" (`lengthwise.models.base.outline`). Trees merge leading pads, so that each counts once there.

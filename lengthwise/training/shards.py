@@ -1,4 +1,4 @@
-"""Parts of tensors that several processes have: put together for a checkpoint, and taken from one again."""
+"""Sharded tensors: joined for a checkpoint, and distributed again from one."""
 
 import shutil
 from collections.abc import Mapping
@@ -7,27 +7,27 @@ from pathlib import Path
 from safetensors import safe_open
 from torch import Tensor
 
-from lengthwise.training.ranks import Ranks, is_part, one_sentence
+from lengthwise.training.ranks import Ranks, is_part, rank_errors
 
 FOLDER = ".shards"
-"""Next to a checkpoint while it is put together."""
+"""The folder next to a checkpoint that contains its parts while they are joined."""
 
 
 def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> dict[str, Tensor]:
-    """Whole tensors, in the first process; the others get none. All of them have to call it.
+    """Return the whole tensors in the first process, and nothing in the others; all processes have to call this.
 
-    Each process writes its parts, as safetensors: nothing is pickled. What all have whole is taken from the first one:
-    put together by torch 2.13, a tensor without dimensions, as an optimizer's count of steps, would be 0.
+    Each process writes its parts as safetensors, so nothing is pickled. Tensors that all processes have whole are taken
+    from the first process: torch 2.13 joins a tensor without dimensions, as an optimizer's count of steps, to 0.
     """
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
     from torch.distributed.checkpoint.state_dict_saver import save
 
     shards = folder / FOLDER
     if ranks.rank == 0:
-        shutil.rmtree(shards, ignore_errors=True)  # those of a process that was killed
+        shutil.rmtree(shards, ignore_errors=True)  # a process that was killed may have left its parts
     parts = {name: tensor.detach() for name, tensor in tensors.items() if is_part(tensor)}
     writer = HuggingFaceStorageWriter(str(shards), save_distributed=True, enable_consolidation=True)
-    with one_sentence(ranks):
+    with rank_errors(ranks):
         ranks.any(False)
         save(parts, storage_writer=writer)
         ranks.any(False)
@@ -42,7 +42,7 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
 
 
 def placed(tensor: Tensor, like: Tensor) -> Tensor:
-    """A whole tensor where another one is: on its device, and this process's part where that has a part of the same."""
+    """Return a whole tensor on the device of `like`; if `like` is a part, return this process's part of the tensor."""
     there = tensor.to(like.device)
     if not is_part(like) or tensor.shape != like.shape:
         return there

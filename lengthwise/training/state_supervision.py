@@ -1,12 +1,12 @@
-"""Supervision by states: every node of a tree says where its piece of a string takes each state of the task's machine.
+"""Supervision by states: every node of a tree learns where its piece of a string takes each state of the machine.
 
-A piece w is known by the map q -> delta(q, w) of the machine's states. A linear map, trained along and then left
-behind, reads that map off the node's state h:
+A piece w of a string acts on the states q of the task's machine by the map q -> delta(q, w). A linear map, which is
+trained along and then discarded, reads this map off the node's state h:
 
     loss = mean over nodes and states q of CE(W_q norm(h) + b_q, delta(q, w)).
 
-One answer says little of the pieces that it was made of; a third of the pairs of pieces that long strings hold side by
-side may occur in no string of 40 symbols at all. The maps say all that there is to know, of every piece.
+One answer to a whole string tells little about its pieces. A third of the pairs of neighboring pieces in long strings
+may not occur in any string of 40 symbols. The maps tell all there is to know about every piece.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,12 +25,12 @@ from lengthwise.ops.tree_attention import merge_of
 from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.training.recipe import StatesRecipe
 
-STATES_AT_ONCE = 16
-"""Of the machine's states, how many a step supervises."""
+MAX_SUPERVISED_STATES = 16
+"""The largest number of the machine's states that a step supervises; they are drawn again for each step."""
 
 
 class StateHead(nn.Module):
-    """Logits of delta(q, w) for every state q of a machine, from the state of a node: [D] to [Q, Q]."""
+    """Logits of delta(q, w) for every state q of a machine, computed from the state of a node: [D] to [Q, Q]."""
 
     def __init__(self, machine: Semiautomaton, d_model: int) -> None:
         super().__init__()
@@ -43,8 +43,8 @@ class StateHead(nn.Module):
     def loss(
         self, nodes: Float[Tensor, "N D"], maps: Int64[Tensor, "N Q"], generator: torch.Generator
     ) -> Float[Tensor, ""]:
-        """The mean cross-entropy over nodes and some of the machine's states, which are drawn."""
-        supervised = moved(torch.randperm(len(self.table), generator=generator)[:STATES_AT_ONCE], nodes.device)
+        """Return the mean cross-entropy over nodes and a random sample of the machine's states."""
+        supervised = moved(torch.randperm(len(self.table), generator=generator)[:MAX_SUPERVISED_STATES], nodes.device)
         normed = F.layer_norm(nodes, nodes.shape[-1:])
         logits = F.linear(normed, self.weight[supervised].flatten(0, 1), self.bias[supervised].flatten())
         return F.cross_entropy(logits.view(-1, len(self.table)), maps[:, supervised].flatten())
@@ -53,7 +53,7 @@ class StateHead(nn.Module):
 def nodes_of(
     model: TreeModel, inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"]
 ) -> tuple[Float[Tensor, "N D"], Int64[Tensor, "N Q"]]:
-    """The states of all nodes that have one of their own in trees over these strings, and the map of each."""
+    """Return the states of all nodes that are not shared in trees over these strings, and the map of each node."""
     levels = maps_of_nodes(inputs, table, model.tree.chunk_size_at)
     states, maps = [], []
 
@@ -64,7 +64,7 @@ def nodes_of(
 
     assert isinstance(model, ShowsNodes), "check_model rejects others"
     (top,) = model.observed(take_in).last_states([inputs])
-    if not states:  # even the top level shares states
+    if not states:  # in short trees even the top level shares its states
         return top, levels[-1][:, -1]
     return torch.cat(states), torch.cat(maps)
 
@@ -76,30 +76,30 @@ def combine(
     recipe: StatesRecipe,
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "M D"], Int64[Tensor, "M Q"]]:
-    """These nodes, and others that the model merges from them: any piece may follow any other.
+    """Return these nodes and others that the model merges from them, because any piece may follow any other.
 
-    Each round draws from the nodes of the one before, all maps that these have as often as one another.
+    Each round draws from the nodes of the round before, so that all their maps are drawn equally often.
     """
     merge, chunk_size = merge_of(model.tree.layers[0]), model.tree.chunk_size
     all_states, all_maps = [states], [maps]
     for _ in range(recipe.rounds):
-        _, which, counts = maps.unique(dim=0, return_inverse=True, return_counts=True)
-        odds = 1.0 / counts[which]
+        _, map_index, counts = maps.unique(dim=0, return_inverse=True, return_counts=True)
+        odds = 1.0 / counts[map_index]
         drawn = odds.cpu().multinomial(chunk_size * recipe.combined, replacement=True, generator=generator)
         drawn = moved(drawn, states.device)
         states = merge(states[drawn].unflatten(0, (chunk_size, -1)), None)
         if isinstance(model, AcceptsNoise) and model.perturb:
             states = model.perturb(states)
         maps, *others = maps[drawn].unflatten(0, (chunk_size, -1))
-        for then in others:
-            maps = then.gather(1, maps)
+        for next_map in others:
+            maps = next_map.gather(1, maps)
         all_states.append(states)
         all_maps.append(maps)
     return torch.cat(all_states), torch.cat(all_maps)
 
 
 def make_state_head(model: SequenceModel, task: Task | None) -> StateHead:
-    """A head for the smallest machine of a task that has one, which starts at zero."""
+    """Make a head for the minimal machine of the task; it starts at zero."""
     assert isinstance(task, RegularTask), "check_task rejects others"
     assert isinstance(model, TreeModel), "check_model rejects others"
     return StateHead(task.transducer.minimize().semiautomaton, model.tree.leaves.shape[1])
@@ -108,9 +108,9 @@ def make_state_head(model: SequenceModel, task: Task | None) -> StateHead:
 def maps_of_nodes(
     inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"], chunk_size_at: Callable[[int], int]
 ) -> list[Int64[Tensor, "B N Q"]]:
-    """The map of every node, level by level from the symbols up to a level with one node; a pad is the identity.
+    """Return the map of every node, level by level from the symbols up to a level with one node; pads are the identity.
 
-    The symbols of node n at a level are as many as its chunks hold, and end N - n - 1 nodes before the end.
+    Node n of a level covers as many symbols as its chunks hold, and its piece ends N - n - 1 nodes before the end.
     """
     identity = torch.arange(len(table), device=table.device)
     symbols = table.T[inputs.clamp(min=0)]
@@ -121,14 +121,14 @@ def maps_of_nodes(
         if missing:
             below = torch.cat([identity.expand(len(below), missing, -1), below], 1)
         first, *others = below.unflatten(1, (-1, chunk_size)).unbind(2)
-        for then in others:
-            first = then.gather(2, first)
+        for next_map in others:
+            first = next_map.gather(2, first)
         levels.append(first)
     return levels
 
 
 def draw_pieces(task: RegularTask, recipe: StatesRecipe, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """Pieces of one length, log-uniform: of uniform symbols, or of strings of the task of at most `max_length`."""
+    """Draw pieces of one log-uniform length, from uniform symbols or from strings of the task up to `max_length`."""
     length = int((recipe.max_length + 1) ** float(torch.rand((), generator=generator)))
     longer = [n for n in range(length, recipe.max_length + 1) if task.is_legal_length(n)]
     if not longer or float(torch.rand((), generator=generator)) < recipe.uniform:

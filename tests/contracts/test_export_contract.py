@@ -155,19 +155,19 @@ def test_nets_of_ones_own_are_exported_too(kind: type[nn.RNNBase]) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_others_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"model: expected a recurrent one or one with .*, got {name}; where"):
+    with pytest.raises(ValueError, match=f"model: expected a recurrent one or one with .*, got {name}; if"):
         trace(make(name))
 
 
-PARTS = "form: expected step or strings, got parts, which ONNX has of recurrent"
+PARTS = "form: expected step or strings, got parts, which only ONNX has, for recurrent"
 
 
 @pytest.mark.parametrize("name", UP_TO)
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "max_length: expected the longest strings that the graph of a {name} is for"),
-        ({"max_length": 1}, "max_length: expected strings of 2 symbols or more, as a graph is of sever"),
+        ({}, "max_length: expected the longest length of strings, because the graph of a {name} grows"),
+        ({"max_length": 1}, "max_length: expected at least 2, because a graph takes strings of sever"),
         ({"form": "step"}, "form: expected strings for {name}"),
         ({"form": "parts"}, PARTS),
     ],

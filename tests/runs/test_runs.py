@@ -508,7 +508,7 @@ def test_a_checkpoint_of_another_version_of_the_model_is_refused(tmp_path: Path)
     execute(spec, tmp_path, PLAN)
     other = make_spec("parity", "regular-gpt", {"model": {"d_model": 16, "num_heads": 2}}).make_model()
     path = tmp_path / spec.id / "checkpoint.safetensors"
-    with pytest.raises(ValueError, match="its weights are those of another version of regular-gpt; move"):
+    with pytest.raises(ValueError, match="its weights belong to another version of regular-gpt; move"):
         load_final_weights(other, path, spec.id)
-    with pytest.raises(ValueError, match="its weights are those of another version of regular-gpt; move"):
+    with pytest.raises(ValueError, match="its weights belong to another version of regular-gpt; move"):
         load_checkpoint(TrainingState(other, spec.recipe), path, spec.id)

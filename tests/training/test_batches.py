@@ -116,7 +116,7 @@ def test_a_net_that_knows_its_set_by_heart_is_right_on_it_and_not_elsewhere() ->
     (own,) = examples_answered(ByHeart(), task, recipe, seed=0)
     (other,) = examples_answered(ByHeart(), task, recipe, seed=1)
     assert own.accuracy == 1.0 > other.accuracy
-    with pytest.raises(ValueError, match="recipe: expected one with num_examples, got none"):
+    with pytest.raises(ValueError, match="recipe: expected one with num_examples, got one that draws new strings"):
         examples_answered(ByHeart(), task, Recipe(), seed=0)
 
 

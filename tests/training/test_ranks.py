@@ -11,7 +11,7 @@ from lengthwise.models import make_model
 from lengthwise.tasks import make_task
 from lengthwise.training.loop import TrainingState
 from lengthwise.training.parallel import own_device, parse_parallel
-from lengthwise.training.ranks import RankEnded, Ranks, check_ranks, one_sentence
+from lengthwise.training.ranks import RankEnded, Ranks, check_ranks, rank_errors
 from lengthwise.training.recipe import Recipe, StatesRecipe
 
 KINDS = ["ddp", "fsdp"]
@@ -104,8 +104,8 @@ def test_each_process_has_a_gpu_of_its_own_or_says_that_there_are_too_few(monkey
 def test_a_process_that_is_gone_is_one_sentence() -> None:
     with (
         pytest.raises(RankEnded, match="another process of this run has ended, or does not answer"),
-        one_sentence(Ranks(0, 2)),
+        rank_errors(Ranks(0, 2)),
     ):
         raise RuntimeError("[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:4242")
-    with pytest.raises(RuntimeError, match="shapes"), one_sentence(Ranks(0, 2)):
+    with pytest.raises(RuntimeError, match="shapes"), rank_errors(Ranks(0, 2)):
         raise RuntimeError("shapes do not fit")
