@@ -1,1 +1,1 @@
-"""Runs: a specification, its id, its folder on disk, and carrying it out."""
+"""Runs: a specification, its id, its folder on disk, and its execution."""

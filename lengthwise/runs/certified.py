@@ -1,4 +1,4 @@
-"""Certificates of what lies in files: a trained run, a compiled machine, or a net that a TOML file describes."""
+"""Certificates of models in files: a trained run, a compiled machine, or a net that a TOML file describes."""
 
 from pathlib import Path
 
@@ -23,12 +23,12 @@ from lengthwise.tasks.regular.recognition import RecognitionTask
 
 
 def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, Path]:
-    """Certify a run's, a compiled or a described model; the certificate and its file, by default in the folder.
+    """Certify a run's, a compiled or a described model; return the certificate and its file, by default in the folder.
 
-    Of a description in TOML (`load_described`) the certificate lies next to it.
+    The certificate of a description in TOML (`load_described`) is saved next to it.
 
     Raises:
-        ValueError: the folder holds neither, is damaged, or a machine was compiled that is no task's.
+        ValueError: the folder has no such model, is damaged, or its machine was compiled without a task.
     """
     path = out or certificate_file(folder)
     stored = load_stored(folder)
@@ -39,21 +39,20 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
 
 
 def certify_against(folder: Path, source: str, out: Path | None = None) -> Certificate:
-    """Certify a run's, a compiled or a described model by a machine (`given_machines`) instead of its task.
+    """Certify a run's, a compiled or a described model on a machine (`given_machines`) instead of its task.
 
-    Symbols and answers are matched by name (`LabeledMachine.aligned`). Strings are drawn as those of task `dfa` where
-    the model says whether a string is in a language, and else as those of task `machine`.
+    Symbols and answers are matched by name (`LabeledMachine.aligned`). Strings are drawn as in task `dfa` if the
+    model decides whether a string is in a language, and otherwise as in task `machine`.
 
     Raises:
-        ValueError: the folder holds no model, or the source no machine over the symbols and with the answers of its
-            task.
+        ValueError: the folder has no model, or the source has no machine with the symbols and the answers of its task.
     """
     stored = load_stored(folder)
     model = stored.model
     task = stored.task
     about = {stored.kind: stored.name}
     if not isinstance(task, RegularTask):
-        raise ValueError(f"{folder}: expected a model of a regular task, got {task.name}; its machine is none")
+        raise ValueError(f"{folder}: expected a model of a regular task, got {task.name}; name another folder")
     (given,) = given_machines([source], task.symbols)
     machine = given.labeled.aligned(task.symbols, task.classes)
     if isinstance(task, RecognitionTask) and machine.is_automaton:
@@ -62,16 +61,16 @@ def certify_against(folder: Path, source: str, out: Path | None = None) -> Certi
 
 
 def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
-    """That a certificate is about the model and the task in a folder, and what of it was found again (`confirm`).
+    """Check that a certificate is about the model and the task in a folder; return what was confirmed (`confirm`).
 
     Raises:
-        ValueError: it is not about them, or says what is not so.
+        ValueError: it is about another model or task, or contains a false claim.
     """
     stored = load_stored(folder)
     model, task = stored.model, stored.task
     if (what := other_part(certificate, stored.model, stored.task)) is not None:
         raise ValueError(f"{folder}: expected the {what} of the certificate, got another; certify {folder} again")
-    assert isinstance(task, MachineTask)  # others have no certificate
+    assert isinstance(task, MachineTask), "no other task has a certificate"
     if certificate.counterexample is not None:
         string = task.encode(certificate.counterexample.string)
         with torch.no_grad():
@@ -93,7 +92,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
 
 
 def write_proof_of(certificate: Certificate, folder: Path, path: Path) -> str:
-    """Write the proof of the model in a folder, and what the checker says of it (`write_proof`)."""
+    """Write the proof of the model in a folder, and return the checker's verdict on it (`write_proof`)."""
     stored = load_stored(folder)
     model, task = stored.model, stored.task
     assert isinstance(task, MachineTask)
@@ -101,7 +100,7 @@ def write_proof_of(certificate: Certificate, folder: Path, path: Path) -> str:
 
 
 def write_certificate(model: SequenceModel, task: Task, path: Path | None, **about: str) -> Certificate:
-    """Certify a model and write the certificate down, if there is a path, with versions and what else is said of it."""
+    """Certify a model; if there is a path, save the certificate with versions and the facts in `about`."""
     certificate = certify(model, task).model_copy(update={"versions": versions() | about})
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

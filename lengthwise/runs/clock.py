@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from lengthwise.runs.result import RunStatus
 
 AFTER = ", then "
-"""Between devices that a run was trained on, one after another."""
+"""The text between devices on which a run was trained, one after another."""
 
 
 class Clock:
-    """Wall and CPU seconds, going on from an earlier status, and where they were spent."""
+    """Wall and CPU seconds that continue from an earlier status, and the devices on which they were spent."""
 
     def __init__(self, before: RunStatus, device: str) -> None:
         earlier = [device_name for device_name in before.device.split(AFTER) if device_name]
@@ -20,13 +20,13 @@ class Clock:
         self.rewind()
 
     def rewind(self) -> None:
-        """Go on from the earlier status: what was done since was no part of the run."""
+        """Continue from the earlier status again: this process has only repeated work that was already counted."""
         self._wall = time.perf_counter() - self._before.wall_seconds
         self._cpu = time.process_time() - self._before.cpu_seconds
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Leave out what is done meanwhile."""
+        """Exclude the time that passes in this block."""
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             yield

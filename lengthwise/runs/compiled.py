@@ -26,8 +26,7 @@ _WAY_OUT = "`lengthwise compile` makes it again"
 def save_compiled(construction: Construction, folder: str | Path) -> None:
     """Write model, machine and task into a folder; files appear by rename.
 
-    The description comes first: it marks the folder as one that may be written again, should the next write fail, and
-    contains a digest of the weights, by which readers refuse others.
+    Readers reject weights whose digest differs from the one in the description.
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
@@ -48,6 +47,7 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
         certificate = certificate_file(path)  # it is about another net, and so is its proof
         for file in (certificate, proof_path(certificate)):
             file.unlink(missing_ok=True)
+    # The description comes first: it marks the folder as one that may be overwritten, should the next write fail.
     write_json(path / DESCRIPTION, description)
     write_by_rename(path / WEIGHTS, weights)
     remove_drafts(path / DESCRIPTION)
@@ -55,7 +55,7 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
 
 
 def _is_certified(folder: Path, construction: Construction) -> bool:
-    """Whether the certificate in a folder is about this net and its task."""
+    """Return whether the certificate in a folder is about this net and its task."""
     task = construction.target.task
     try:
         certificate = Certificate.read(certificate_file(folder))
@@ -65,7 +65,7 @@ def _is_certified(folder: Path, construction: Construction) -> bool:
 
 
 def load_compiled(folder: str | Path) -> Construction:
-    """Read back what `save_compiled` wrote.
+    """Read what `save_compiled` wrote.
 
     Raises:
         ValueError: the folder is missing, incomplete or damaged; its model or its task is not known here.
@@ -92,7 +92,7 @@ def load_compiled(folder: str | Path) -> Construction:
 
 
 class _Description(Part):
-    """What ``compiled.json`` says."""
+    """The content of ``compiled.json``."""
 
     model: dict[str, Any]
     machine: TransducerFields

@@ -1,4 +1,4 @@
-"""A user's own net in files: its weights as safetensors, and a few lines of TOML that say what they are."""
+"""A user's own net in files: its weights as safetensors, and a TOML file of a few lines that describes them."""
 
 import json
 from collections.abc import Callable, Container
@@ -25,7 +25,7 @@ Part = TypeVar("Part", bound=nn.Module)
 PARTS = ("embedding", "core", "head")
 
 GATES = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}
-"""torch's cores by the number of blocks that a matrix of theirs has."""
+"""torch's cores by the number of square blocks in their matrices."""
 
 _CONVERT = (
     "where it was trained, call safetensors.torch.save_model(net, 'net.safetensors'); files of torch.save can run any "
@@ -34,7 +34,7 @@ _CONVERT = (
 
 
 class Description(BaseModel):
-    """What the file says: where the weights lie, relative to it, and what their names begin with."""
+    """The content of the file: the path of the weights, relative to it, and the prefixes of their names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -55,15 +55,14 @@ class Description(BaseModel):
 
 
 def load_described(path: Path) -> tuple[WrappedRNN, Task]:
-    """The net that a TOML file describes, and its task.
+    """Load the net that a TOML file describes, and its task.
 
-    It is an `nn.Embedding`, an `nn.RNN`, `nn.GRU` or `nn.LSTM`, and an `nn.Linear`; sizes, layers and kind of core are
-    those of its weights. The first state is zero. Files that it names, the weights and that of a task, are named from
-    its own folder.
+    The net is an `nn.Embedding`, an `nn.RNN`, `nn.GRU` or `nn.LSTM`, and an `nn.Linear`. Sizes, layers and kind of core
+    are read off its weights. The first state is zero. Paths in the file are relative to its folder.
 
     Raises:
-        ValueError: the file, or that of the weights, is missing, damaged or of another kind; weights have other names
-            or shapes; the net does not read the symbols of its task, or has more or fewer logits than that has answers.
+        ValueError: a file is missing, damaged or of another kind; weights have other names or shapes; the net does not
+            read the symbols of its task, or has more or fewer logits than the task has answers.
 
     Example of such a file::
 
@@ -116,7 +115,7 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
 
 
 def _task_in(description: Description, path: Path) -> tuple[str, dict[str, Any]]:
-    """The name and the settings of the task in a file."""
+    """Return the name and the settings of the task in a file."""
     settings = {"name": description.task} if isinstance(description.task, str) else dict(description.task)
     if not isinstance(name := settings.pop("name", None), str) or not name:
         raise ValueError(
@@ -129,7 +128,7 @@ def _task_in(description: Description, path: Path) -> tuple[str, dict[str, Any]]
 
 
 def parts_of(net: WrappedRNN) -> dict[str, Tensor]:
-    """The weights of a net of an `nn.Embedding`, a core and an `nn.Linear`, by names that `net_of_parts` takes.
+    """Return the weights of a net of an `nn.Embedding`, a core and an `nn.Linear`, by the names in `net_of_parts`.
 
     Raises:
         ValueError: it has parts of other kinds.
@@ -142,7 +141,7 @@ def parts_of(net: WrappedRNN) -> dict[str, Tensor]:
 
 
 def net_of_parts(weights: dict[str, Tensor], nonlinearity: str) -> WrappedRNN:
-    """The inverse of `parts_of`.
+    """Build the net whose weights `parts_of` returned.
 
     Raises:
         IndexError, KeyError, RuntimeError, ValueError: weights are missing, or do not fit together.
@@ -159,9 +158,9 @@ def _net(parts: dict[str, dict[str, Tensor]], nonlinearity: str) -> WrappedRNN:
 
 
 def check_not_pickled(path: Path) -> None:
-    """Raise a ValueError for a file that torch.save or pickle wrote."""
+    """Raise a ValueError for a file that torch.save or pickle wrote, because loading it could run any code."""
     start = read_file(path, 9)
-    # Safetensors begin with a length of 8 bytes, which may look like the others, and a JSON object.
+    # Safetensors begin with a length of 8 bytes, which can look like a zip file or a pickle, and a JSON object.
     if start[8:] != b"{" and (start[:2] == b"PK" or start[:1] == b"\x80"):
         raise ValueError(f"{path}: expected safetensors, got a file of torch.save or pickle; {_CONVERT}")
 
@@ -172,8 +171,8 @@ def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
     Tied tensors, which `safetensors.torch.save_model` stores once, appear under all their names.
 
     Raises:
-        ValueError: there is no such file, or it is damaged, or of another kind; another name for a tensor, which begins
-            with one of the `prefixes` of parts, is that of no tensor.
+        ValueError: the file does not exist, is damaged, or is of another kind; a tied name with one of the `prefixes`
+            refers to a tensor that is not in the file.
     """
     if path.name.endswith(".index.json"):
         raise ValueError(
@@ -251,7 +250,8 @@ def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
 
 
 def _with_weights(part: str, make: Callable[[], Part], weights: dict[str, Tensor]) -> Part:
-    """Return the module with the weights; it has no memory before all shapes agree, which one tensor may set."""
+    """Return the module with the weights; memory is allocated only after all shapes agree."""
+    # One tensor can set a shape of any size: on the device "meta" a damaged file cannot fill the memory.
     with torch.device("meta"):
         module = make()
     expected = module.state_dict()
@@ -259,7 +259,7 @@ def _with_weights(part: str, make: Callable[[], Part], weights: dict[str, Tensor
         if (given := _weight(part, weights, name)).shape != tensor.shape:
             raise ValueError(f"{part}: expected {name} of shape {[*tensor.shape]}, got {[*given.shape]}")
     if others := sorted(weights.keys() - expected):
-        raise ValueError(f"{part}: expected the weights of an nn.{type(module).__name__}, got {others[0]}, too")
+        raise ValueError(f"{part}: expected the weights of an nn.{type(module).__name__}, got also {others[0]}")
     with torch.no_grad():
         module.to(next(iter(weights.values())).dtype).to_empty(device="cpu").load_state_dict(weights)
     return module

@@ -1,4 +1,4 @@
-"""What an earlier process left of a run: a result, an unreadable one, and how far it had come."""
+"""What an earlier process left of a run: a result, an unreadable one, and a status."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import UnreadableFile
@@ -9,10 +9,10 @@ from lengthwise.runs.spec import RunSpec
 
 
 def finished_result(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> RunResult | None:
-    """The run's own result under this plan or one that has all of it, None where there is none; nothing is written."""
+    """Return the run's result if it was measured by this plan or a larger one, else None; nothing is written."""
     try:
         result = folder.read_result()
-    except UnreadableFile:
+    except UnreadableFile:  # the disk may fail only now, so the result is not given up
         raise
     except ValueError:
         return None
@@ -20,17 +20,17 @@ def finished_result(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> R
 
 
 def set_unreadable_result_aside(folder: RunFolder) -> None:
-    """Make way for a new result where that of another version or run stands."""
+    """Rename a result that another version or run wrote, so that a new one can take its name."""
     try:
         folder.read_result()
-    except UnreadableFile:  # it may be whole
+    except UnreadableFile:  # the file may be whole
         raise
     except ValueError:
         folder.set_result_aside()
 
 
 def earlier_status(folder: RunFolder) -> RunStatus:
-    """How far the run had come, or a new status where that cannot be read: it only adds up times."""
+    """Return how far the run has come, or a new status if it cannot be read, since a status only adds up times."""
     if not folder.checkpoint.exists():
         return RunStatus()
     try:

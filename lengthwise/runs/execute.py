@@ -1,4 +1,4 @@
-"""Execute a run: train or continue, measure, write down."""
+"""The execution of a run: train or continue, measure, and save."""
 
 import math
 import time
@@ -37,10 +37,10 @@ from lengthwise.validation import check_function, check_kind, path_of
 
 
 class Progress(NamedTuple):
-    """How far a run is: its id, its phase, the number of steps done and to do, and a word on how it goes.
+    """How far a run is: its id, its phase, the steps done and in total, and a note.
 
-    Of a part of a phase, such as the long lengths of measuring, `note` is the name and `fraction` how much is done.
-    Where `is_decision`, the note says in a sentence how the run goes on, and why.
+    Within a long phase, as measuring, `note` names the current part and `fraction` is how much of it is done. If
+    `is_decision`, the note is a sentence about how the run continues, and why.
     """
 
     run_id: str
@@ -65,22 +65,22 @@ def execute(
     device: torch.device | str | None = None,
     ranks: Ranks = ALONE,
 ) -> RunResult:
-    """Train and measure `spec` below `root`, continuing what is there.
+    """Train and measure `spec` below `root`, and continue what is there.
 
-    A run that is finished under the same plan, or one that has all of it, is only read; under another plan it is
-    measured again, and the new result replaces the old.
+    A finished run whose plan covers this one is returned as is. Otherwise it is measured again, and the new result
+    replaces the old one.
 
     A run with a goal (`RunSpec.goal`) makes attempts until one reaches it: see `_train_to_goal`. A run that ended
     because its budget was spent continues if it gets a larger one.
 
-    A run that another process works on is a `RunHeld`, a ValueError.
+    A run that another process works on raises a `RunHeld`, a ValueError.
 
-    `stop_requested` is called between steps; where it is True, a checkpoint is saved and `Interrupted` raised (see
+    `stop_requested` is called between steps. If it returns True, a checkpoint is saved and `Interrupted` is raised (see
     `lengthwise.runs.signals`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint.
     Weights and metrics of an interrupted and continued run equal the uninterrupted one's.
 
-    The net is trained and measured on `device`, by default that of `LENGTHWISE_DEVICE`, else the CPU; certificates are
-    made on the CPU. Of several processes (`ranks`) this is the first one; the others `train_along`.
+    The net is trained and measured on `device`, by default `LENGTHWISE_DEVICE`, else the CPU. Certificates are made
+    on the CPU. If several processes train (`ranks`), this is the first one, and the others `train_along`.
     """
     plan, root = plan or EvaluationPlan(), path_of("root", root)
     _check_arguments(spec, plan, listener, stop_requested, device)
@@ -97,7 +97,8 @@ def execute(
             folder.create(spec, str(where))
         else:
             with folder.locked() as begin:
-                result = finished_result(folder, spec, plan)  # another process may have finished it since
+                # Read again under the lock: another process may have finished the run before it released it.
+                result = finished_result(folder, spec, plan)
                 if result is None:
                     begin()
                     remove_drafts(folder.checkpoint)
@@ -114,7 +115,7 @@ def execute(
 
 
 def _check_arguments(spec: object, plan: object, listener: object, stop_requested: object, device: object) -> None:
-    """Raise a ValueError that names an argument of another kind."""
+    """Raise a ValueError that names an argument of the wrong type."""
     check_function("listener", listener)
     check_function("stop_requested", stop_requested)
     check_kind("device", device, (torch.device, str, type(None)), "a device such as cuda, or its name")
@@ -123,7 +124,7 @@ def _check_arguments(spec: object, plan: object, listener: object, stop_requeste
 
 
 class _Work(NamedTuple):
-    """A run that is worked on, its clock, who follows it and who may stop it."""
+    """A run in execution, its clock, its listener, and the function that requests a stop."""
 
     spec: RunSpec
     folder: RunFolder
@@ -133,27 +134,27 @@ class _Work(NamedTuple):
     where: Placement
 
     def decide(self, step: int, sentence: str) -> None:
-        """Say how the run goes on, and why."""
+        """Report how the run continues, and why."""
         total = self.spec.recipe.steps
         self.listener(Progress(self.spec.id, "training", step, total, sentence, is_decision=True))
 
     @property
     def way_on(self) -> str:
-        return f"`lengthwise resume {self.folder.path}` goes on"
+        return f"`lengthwise resume {self.folder.path}` continues it"
 
     @property
     def was_over(self) -> bool:
-        """Whether all training was done before this process began, and saved."""
+        """Whether all training was done and saved before this process began."""
         return earlier_status(self.folder).status in ("trained", *ENDINGS)
 
     @property
     def was_decided(self) -> bool:
-        """Whether, besides, the last attempt was certified, where that is the goal."""
+        """Whether the last attempt was also certified, if a certificate is the goal."""
         return earlier_status(self.folder).status in ENDINGS
 
 
 class _Trained(NamedTuple):
-    """What came of training, all of which is saved."""
+    """The outcome of training, all of which is saved."""
 
     state: TrainingState
     status: RunStatus
@@ -167,11 +168,11 @@ def _train_once(work: _Work) -> _Trained:
 
 
 def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
-    """Make attempts until one reaches the goal, or until no other may begin.
+    """Make attempts until one reaches the goal, or until the budget is spent.
 
-    An attempt is certified where its loss says that the task is solved, and says so still when its states have
-    contracted; where that is the goal, it is not. What an attempt does, and whether it reaches the goal, depends on its
-    steps alone; the CPU seconds so far decide only whether another one begins.
+    An attempt is certified if its loss is low, and still low after its states have contracted. With goal `solved`, no
+    certificate is made. An attempt and its success depend on its steps alone, so that a continued run makes the same
+    attempts. The CPU seconds decide only whether another attempt begins.
     """
     attempts, was_decided = _earlier_attempts(work), work.was_decided
     while True:
@@ -186,7 +187,7 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
             _train(state, work, attempts)
             loss, is_solved = loss_at_end(state, work.spec.task, attempt.recipe, seed=attempt.seed)
             if is_solved and goal.is_certified:
-                work.decide(state.step, f"certifies: with contracted states the loss is {loss:.2g}")
+                work.decide(state.step, f"loss {loss:.2g} after contraction; computing the certificate")
                 state.load_final_weights()
                 certificate = _certified(state, work)
         except Diverged as error:
@@ -201,7 +202,8 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
             level=certificate and certificate.level,
             longest=length_grown_to(state, work.spec.task, attempt.recipe),
         )
-        if was_decided:  # the last attempt was certified again
+        # This process only repeated the certificate of an attempt whose time was counted before the interruption.
+        if was_decided:
             work.clock.rewind()
             was_decided = False
         attempts = Attempts((*attempts.over, over))
@@ -216,19 +218,19 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
 
 
 def _certified(state: TrainingState, work: _Work) -> Certificate:
-    """The certificate of the state's weights, which is about a CPU's arithmetic."""
+    """Certify the state's weights on the CPU, because a certificate is about a CPU's arithmetic."""
     with on_cpu(state.model):
         return write_certificate(state.model, work.spec.task, work.folder.certificate, run=work.spec.id)
 
 
 def _earlier_attempts(work: _Work) -> Attempts:
-    """The attempts that are over, as the checkpoint says."""
+    """Return the finished attempts that the checkpoint records."""
     checkpoint = work.folder.checkpoint
     return Attempts.from_notes(read_notes(checkpoint, work.spec.id)) if checkpoint.exists() else Attempts()
 
 
 def _close_attempt(work: _Work, attempts: Attempts, status: str) -> RunStatus:
-    """Write down that an attempt is over, and what became of it; the journals are those that it left."""
+    """Save that an attempt is over, with its outcome and the digests of the journals that it left."""
     journals = {
         journal.path.name: journal.digest(attempts.steps) for journal in (work.folder.metrics, work.folder.probes)
     }
@@ -238,7 +240,7 @@ def _close_attempt(work: _Work, attempts: Attempts, status: str) -> RunStatus:
 
 
 def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
-    """Train from the checkpoint, or from the start; the status of the trained run, all of which is saved."""
+    """Train from the checkpoint, or from the start; return the status of the trained run, all of which is saved."""
     spec, folder = work.spec.attempt(len(attempts.over)), work.folder
     _go_on(state, work, attempts)
     saved, was_over = state.step, work.was_over
@@ -253,11 +255,13 @@ def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
                 try:
                     _report(state, step, work, is_last=state.is_over(spec.recipe))
                     stop = "stopped" if work.stop_requested() else ""
-                except OSError as error:  # whoever followed the progress is gone
+                except OSError as error:  # the reader of the progress is gone, as after a closed pipe
                     stop = f"stopped, as progress cannot be reported ({error.strerror}),"
+                # One process that stops alone would leave the others waiting, so all of them agree.
                 if work.where.ranks.any(bool(stop)):
                     record.save("interrupted")
                     raise Interrupted(f"{stop or 'stopped'} at step {step.step} of {spec.recipe.steps}; {work.way_on}")
+            # Nothing was trained: the seconds since the start only repeated what the status counts already.
             if was_over and state.step == saved:
                 work.clock.rewind()
             return record.save("trained")
@@ -271,27 +275,27 @@ def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
 
 
 def _kept(work: _Work, step: int) -> str:
-    """Say from which step a run whose training failed can go on; its folder may have been deleted meanwhile."""
+    """Return from which step a failed run can continue; its folder may have been deleted in the meantime."""
     path = work.folder.path
     if work.folder.checkpoint.exists():
-        return f"step {step} is kept in {path}; {work.way_on}"
+        return f"step {step} is saved in {path}; {work.way_on}"
     if path.exists():
-        return f"nothing is kept in {path} yet; the same command begins again"
-    return f"{path} was deleted, and its checkpoint with it; the same command begins again"
+        return f"{path} has no checkpoint yet; the same command begins again"
+    return f"{path} and its checkpoint were deleted; the same command begins again"
 
 
 def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: bool) -> None:
-    """Tell how far training is, at every tenth step, the last one, and the one by which the task is solved."""
+    """Report progress at every tenth step and the last one, and when the loss shows that the task is solved."""
     total, pace = work.spec.recipe.steps, work.spec.recipe.pace
     if step.step % 10 == 0 or is_last:
         work.listener(Progress(work.spec.id, "training", step.step, total, f"loss {step.loss:.4f}"))
     if pace is not None and state.solved_at == step.step:
-        sentence = f"solved by its loss, {state.loss:.2g}, after {step.step:,} steps: the rest of its schedule"
+        sentence = f"loss {state.loss:.2g}, solved after {step.step:,} steps; the rest of the schedule"
         work.decide(step.step, f"{sentence} takes {pace.contract_steps:,} more")
 
 
 def _go_on(state: TrainingState, work: _Work, attempts: Attempts) -> None:
-    """Bring the state to the checkpoint, where there is one of this attempt, and the journals with it."""
+    """Load the checkpoint, if it belongs to this attempt, and cut the journals back to it."""
     folder = work.folder
     if folder.checkpoint.exists():
         if work.spec.goal is None or _earlier_attempts(work) == attempts:
@@ -303,7 +307,7 @@ def _go_on(state: TrainingState, work: _Work, attempts: Attempts) -> None:
 
 
 class _Record(NamedTuple):
-    """All that training leaves on disk."""
+    """Everything that training leaves on disk."""
 
     state: TrainingState
     work: _Work
@@ -312,14 +316,15 @@ class _Record(NamedTuple):
     probes: JournalWriter[Probe]
 
     def add(self, step: StepRecord) -> None:
-        """Write down a step, counted over all attempts, and every so often how the weights would do."""
+        """Save a step, counted over all attempts, and from time to time the accuracy of the weights."""
         self.metrics.write(step._replace(step=self.attempts.steps + step.step))
         task = self.work.spec.task
         if step.step % PROBE_EVERY == 0 and takes_probes(self.work.spec) and isinstance(task, SymbolTask):
             self.probes.write(_probe(self.state, task, self.work))
 
     def save(self, status: str) -> RunStatus:
-        """Save a checkpoint. Journals are on disk before it, so that none is behind it after a power cut."""
+        """Save a checkpoint and the status."""
+        # The journals reach the disk first: after a power cut they may be ahead of the checkpoint, but never behind.
         folder = self.work.folder
         journals = {folder.metrics.path.name: self.metrics.sync(), folder.probes.path.name: self.probes.sync()}
         notes = {**self.attempts.to_notes(), "device": str(self.work.where)}
@@ -331,7 +336,7 @@ class _Record(NamedTuple):
 
 
 def _probe(state: TrainingState, task: SymbolTask, work: _Work) -> Probe:
-    """Measure what the final weights would be; the clock stands still meanwhile."""
+    """Measure the final weights as if training ended here; the clock is stopped meanwhile."""
     cost = work.clock.status("training", state.step).cpu_seconds
     with work.clock.stopped(), work.where.final_model(state, work.spec) as model:
         fresh = None if state.step % TEST_EVERY else fresh_accuracy(model, task, state.step)
@@ -339,7 +344,7 @@ def _probe(state: TrainingState, task: SymbolTask, work: _Work) -> Probe:
 
 
 class _Announcer:
-    """Says what is measured, and how much of it is done; before anything is begun, the run may be stopped."""
+    """A reporter of what is measured and how much of it is done; a run can stop before each part begins."""
 
     def __init__(self, work: _Work, step: int) -> None:
         self._work = work
@@ -347,10 +352,10 @@ class _Announcer:
         self._what = ""
 
     def begin(self, what: str) -> None:
-        """Say what is measured from now on.
+        """Report what is measured from now on.
 
         Raises:
-            Interrupted: somebody asked to stop.
+            Interrupted: a stop was requested.
         """
         self._what = what
         self.set_progress(0.0)
@@ -359,7 +364,7 @@ class _Announcer:
             raise Interrupted(f"stopped while measuring; {run} is trained and saved, and the same command measures it")
 
     def set_progress(self, fraction: float) -> None:
-        """Say how much of it is done."""
+        """Report how much of the current part is done."""
         self._work.listener(Progress(self._work.spec.id, "measuring", self._step, self._step, self._what, fraction))
 
 

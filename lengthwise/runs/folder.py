@@ -1,7 +1,7 @@
 """A run on disk.
 
-``run.json``, ``metrics.jsonl``, ``probes.jsonl``, ``checkpoint.safetensors``, ``state.json``, ``result.json`` and,
-where the model was certified, ``certificate.json``.
+Its files are ``run.json``, ``metrics.jsonl``, ``probes.jsonl``, ``checkpoint.safetensors``, ``state.json``,
+``result.json`` and, if the model was certified, ``certificate.json``.
 """
 
 import warnings
@@ -31,7 +31,7 @@ from lengthwise.validation import path_of, validated
 
 
 class _RunFile(BaseModel):
-    """The content of ``run.json``; early versions wrote neither versions nor plan."""
+    """The content of ``run.json``; early versions saved neither versions nor plan."""
 
     id: Any = None
     spec: Any = None
@@ -43,7 +43,7 @@ WRITE_AGAIN = "`lengthwise train` with the run's settings fixes all but the chec
 
 
 class RunFolder(NamedTuple):
-    """The files of one run, and how each is read and written."""
+    """The files of one run, with the functions that read and write them."""
 
     path: Path
 
@@ -60,18 +60,18 @@ class RunFolder(NamedTuple):
         return Journal(self.path / "probes.jsonl", Probe)
 
     def create(self, spec: RunSpec, device: str | None = None, plan: EvaluationPlan | None = None) -> None:
-        """Make the folder and write down the specification, again where the file is damaged or another run's.
+        """Make the folder and save the specification, also if the file is damaged or belongs to another run.
 
-        Another budget, or another plan of what to measure, replaces the one that is there.
+        Another budget, or another plan of what to measure, replaces the old one.
 
         Raises:
-            ValueError: training would go on with other code than it began with: a file of the user's has changed.
+            ValueError: a file of the user's has changed, so that training would continue with other code.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self._check_code(spec)
         try:
             earlier, content = self.read_spec(), self._read_run()
-        except UnreadableFile:  # it may be whole, and is not ours to replace
+        except UnreadableFile:  # the file may be whole on a disk that fails now: replacing it could lose it
             raise
         except ValueError:
             earlier, content = None, {}
@@ -85,7 +85,7 @@ class RunFolder(NamedTuple):
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
 
     def _check_code(self, spec: RunSpec) -> None:
-        """Reject a half-trained net whose model or task is written otherwise now: it would become neither."""
+        """Reject a half-trained net whose model or task has changed: the finished net would follow neither version."""
         for name in [] if (self.path / "result.json").exists() else self.changed_files(spec):
             raise ValueError(
                 f"{self.path}: {name} has changed since this run began, which would go on with another model or task; "
@@ -93,7 +93,7 @@ class RunFolder(NamedTuple):
             )
 
     def changed_files(self, spec: RunSpec) -> list[str]:
-        """The user's own files of its task or model that have changed since the run began."""
+        """Return the user's own files of its task or model that have changed since the run began."""
         known = file_digests(self._begun())
         return files_of_others(known, type(spec.task), MODELS[spec.model_name]) if known else []
 
@@ -101,16 +101,16 @@ class RunFolder(NamedTuple):
         return self.checkpoint.exists() or (self.path / "result.json").exists()
 
     def _begun(self) -> dict[str, str]:
-        """The versions that a net was trained by; none where there is no net yet, as after a refusal."""
+        """Return the versions with which a net was trained; empty without a net, as after a rejected request."""
         try:
             return dict(self._read_run().get("versions", {})) if self._has_net() else {}
         except UnreadableFile:
             raise
-        except ValueError:  # not begun, or damaged
+        except ValueError:  # the run has not begun, or the file is damaged
             return {}
 
     def changes_of_extensions(self) -> list[str]:
-        """A sentence for each of the user's own files that has changed since the run began."""
+        """Return a sentence for each of the user's own files that has changed since the run began."""
         return [
             f"{name} has changed since this run began; to train it again, give another folder for runs"
             for name in changed_extensions(self._begun())
@@ -121,7 +121,7 @@ class RunFolder(NamedTuple):
         return held_run(self.path)
 
     def read_beginnings(self) -> list[str]:
-        """Which processes have begun to work on the run (`lengthwise.runs.lock`)."""
+        """Return the processes that have begun to work on the run (`lengthwise.runs.lock`)."""
         return read_beginnings(self.path)
 
     def read_spec(self) -> RunSpec:
@@ -134,18 +134,18 @@ class RunFolder(NamedTuple):
             raise ValueError(f"{self.path / 'run.json'}: damaged file (no complete specification)") from None
         if content.get("id") != spec.id:
             raise ValueError(
-                f"{self.path / 'run.json'}: its settings are those of {spec.id}, but it says {content.get('id')}; they "
+                f"{self.path / 'run.json'}: its settings belong to {spec.id}, but its id is {content.get('id')}; they "
                 "were changed, or another version of the package wrote them; train the run again"
             )
         return spec
 
     def read_plan(self) -> EvaluationPlan:
-        """What was last to be measured; all of it where the folder does not say, as of runs of early versions."""
+        """Return the last plan; the default plan if the folder lacks one, as in runs of early versions."""
         path = self.path / "run.json"
         return validated(EvaluationPlan, self._read_run().get("plan", {}), path=str(path))
 
     def read_begun_at(self) -> str:
-        """The commit at which the run was created; weights may have been trained, in part, at a later one."""
+        """Return the commit at which the run was created; parts of its training may have used a later one."""
         return str(self._read_run().get("versions", {}).get("commit", "unknown"))
 
     def read_status(self) -> RunStatus:
@@ -157,7 +157,7 @@ class RunFolder(NamedTuple):
         self._write("state.json", status.model_dump(mode="json"))
 
     def read_result(self) -> RunResult | None:
-        """The result, or None where the run is not finished.
+        """Return the result, or None if the run is not finished.
 
         Raises:
             ValueError: it is damaged, of another version, or the result of another run.
@@ -173,14 +173,14 @@ class RunFolder(NamedTuple):
             ) from None
         spec = self.read_spec()
         if result.run_id != spec.id or identity(result.spec) != identity(spec.to_json()):
-            raise ValueError(f"{path}: expected the result of {spec.id}, got that of {result.run_id}; {WRITE_AGAIN}")
+            raise ValueError(f"{path}: expected the result of {spec.id}, got one of {result.run_id}; {WRITE_AGAIN}")
         return result
 
     def check_journals(self, status: RunStatus, step: int) -> None:
-        """Check that the journals are those of the first `step` steps of this run, as far as `status` tells.
+        """Check that the journals belong to the first `step` steps of this run, as far as `status` records them.
 
         Raises:
-            ValueError: entries are missing, or are those of another run.
+            ValueError: entries are missing, or belong to another run.
         """
         self.metrics.check(step)
         if takes_probes(self.read_spec()):
@@ -191,14 +191,14 @@ class RunFolder(NamedTuple):
                 raise ValueError(f"{journal.path}: its contents have changed, or are another run's; {TRAIN_AGAIN}")
 
     def read_metrics(self) -> list[StepRecord]:
-        """What each step reported; of a finished run, checked. None are left of a run that was taken from records."""
+        """Return the records of all steps, which are checked if the run is finished; empty for a run from records."""
         result = self.read_result()
         if result is not None and (self.checkpoint.exists() or self.metrics.path.exists()):
             self.check_journals(result.training, result.training.step)
         return self.metrics.read()
 
     def set_result_aside(self) -> None:
-        """Keep a result that cannot be read under another name."""
+        """Keep a result that cannot be read under another name, because it may matter to another version."""
         (self.path / "result.json").replace(self.path / "result.unreadable.json")
 
     def write_result(self, result: RunResult) -> None:
@@ -230,7 +230,7 @@ class RunFolder(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run read back: its specification, its model with final weights, and on demand metrics and result."""
+    """A run read from its folder: its specification, its model with final weights, and on demand metrics and result."""
 
     folder: RunFolder
     spec: RunSpec
@@ -239,7 +239,7 @@ class Run(NamedTuple):
 
     @property
     def is_trained(self) -> bool:
-        """Whether the weights are those after the last step; others are partial."""
+        """Whether the weights are those after the last step; weights of an unfinished run are partial."""
         if self.spec.goal is not None:
             return self.folder.read_status().status in ENDINGS
         if self.steps_done == self.spec.recipe.steps:
@@ -248,37 +248,37 @@ class Run(NamedTuple):
 
     @property
     def steps_text(self) -> str:
-        """After how many steps the weights are those."""
+        """The number of steps after which the weights were saved, as text."""
         if self.spec.goal is not None:
             return f"after {self.steps_done:,} steps of an attempt"
         return f"after step {self.steps_done:,} of {self.spec.recipe.steps:,}"
 
     @property
     def metrics(self) -> list[StepRecord]:
-        """What each step of training reported."""
+        """The records of all training steps."""
         return self.folder.read_metrics()
 
     @property
     def result(self) -> RunResult | None:
-        """What was measured; None where the run is not finished."""
+        """The result of the run; None if it is not finished."""
         return self.folder.read_result()
 
     def _repr_html_(self) -> str:
-        """The card of the result, for notebooks; of a run without one, how far it is."""
+        """Return the card of the result, for notebooks; without a result, how far the run is."""
         if (result := self.result) is not None:
             return result_card(result)
         return card(self.spec.id, [("not finished", self.steps_text), ("folder", str(self.folder.path))])
 
 
 def load_run(path: str | Path) -> Run:
-    """Read a run from its folder; a folder that is missing, damaged or has no checkpoint is a ValueError.
+    """Read a run from its folder; a folder that is missing, damaged or has no checkpoint raises a ValueError.
 
-    Where its task or model comes from a file of the user's that has changed since, that is a warning.
+    If a file of the user's with its task or model has changed since training, a warning is given.
     """
     folder = RunFolder(path_of("path", path))
     spec = folder.read_spec()
     for name in folder.changed_files(spec):
-        change = "has changed since this net began to train, which may answer otherwise than it was measured"
+        change = "has changed since this net began to train; its answers may differ from the measured ones"
         warnings.warn(f"{folder.path}: {name} {change}", stacklevel=2)
     if not folder.checkpoint.exists() and folder.read_result() is not None:
         raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {TRAIN_AGAIN}")

@@ -17,19 +17,19 @@ from lengthwise.training.loop import TrainingState
 from lengthwise.training.recipe import Recipe
 
 GoalLevel = Literal["solved", "extracted", "bounded", "proved"]
-"""What training can have as its end: a low training loss, which no certificate follows, or the level of one."""
+"""The level at which training ends: a low training loss without a certificate, or the level of a certificate."""
 
 BUDGET = 600.0
-"""CPU seconds after which no attempt begins, where nothing else is said."""
+"""The default number of CPU seconds after which no further attempt begins."""
 
 
 class Attempt(BaseModel):
-    """One attempt: what it changed in the model, its seed, its steps, and what became of it.
+    """One attempt: its changes to the model, its seed, its steps, and its outcome.
 
-    `solved_at`: the step after which the loss was low enough for states to be contracted, None where it stayed up.
-    `loss`: that of the final weights where states contracted, else the running loss, None where training diverged;
-    `is_solved`: whether that is low enough. `level`: that of its certificate, None where it was not certified.
-    `longest`: the longest strings that it had come to, where lengths grow and it had not come to all of them.
+    `solved_at`: the step after which the loss was low enough for states to contract; None if it stayed higher.
+    `loss`: the loss of the final weights if states contracted, else the running loss; None if training diverged.
+    `is_solved`: whether that loss is low enough. `level`: the level of its certificate; None without one.
+    `longest`: the longest strings reached, if lengths grow and training did not reach all of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,7 +45,7 @@ class Attempt(BaseModel):
 
     @property
     def outcome(self) -> str:
-        """What became of it, as a clause."""
+        """The outcome, as a clause."""
         if self.level is not None:
             return f"its certificate is {self.level}"
         if self.loss is None:
@@ -53,7 +53,7 @@ class Attempt(BaseModel):
         if self.is_solved:
             return f"the loss is {self.loss:.2g} at the end"
         if self.longest is not None:
-            return f"lengths had grown to {self.longest} alone when it ended, with a loss of {self.loss:.2g}"
+            return f"it reached lengths up to {self.longest} only, with a loss of {self.loss:.2g}"
         if self.solved_at is None:
             return f"the loss stayed at {self.loss:.2g}"
         return f"the loss is {self.loss:.2g} with contracted states, which is too high"
@@ -62,10 +62,10 @@ class Attempt(BaseModel):
 class Goal(BaseModel):
     """Train until `level` is reached, in attempts, none of which begins after `budget` CPU seconds.
 
-    An attempt that ends with a low loss (`PaceRecipe`) has `solved` its task; for any other level it is certified. The
-    CPU seconds are those of training and certificates, of all processes that worked on the run. `models` has the
-    settings of the model that the attempts change, one after another and then again from the first on; each attempt has
-    a seed of its own. What an attempt does depends on its steps alone.
+    An attempt that ends with a low loss (`PaceRecipe`) has `solved` its task; for any other level it is then certified.
+    The CPU seconds count training and certificates of all processes that worked on the run. `models` contains the
+    changes of the attempts to the model's settings, one after another and then from the first again. Each attempt has
+    its own seed, and depends on its steps alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -83,14 +83,14 @@ class Goal(BaseModel):
         return self.level != "solved"
 
     def is_reached_by(self, attempt: Attempt) -> bool:
-        """Whether an attempt that is over was the last one needed."""
+        """Return whether a finished attempt reaches the goal."""
         if self.level == "solved":
             return attempt.is_solved
         return attempt.level is not None and reaches(attempt.level, self.level)
 
 
 def parse_goal_level(name: str) -> GoalLevel:
-    """The goal of that name; another name is a ValueError."""
+    """Return the level of that name; another name raises a ValueError."""
     goals = get_args(GoalLevel)
     if name not in goals:
         raise ValueError(f"goal: expected one of {', '.join(goals)}, got {name!r}{nearest(name, goals)}")
@@ -98,12 +98,12 @@ def parse_goal_level(name: str) -> GoalLevel:
 
 
 def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
-    """Raise a ValueError where no certificate of such a model can reach the level, or the task can have none."""
+    """Raise a ValueError if no certificate of such a model can reach the level, or if the task can have none."""
     if level == "solved":
         return
     if not isinstance(task, MachineTask):
         raise ValueError(
-            f"goal: {task.name} has no transducer to compare a machine with, so that nothing can be certified; choose "
+            f"goal: {task.name} has no transducer to compare a machine with, so it cannot be certified; choose "
             "solved, which the training loss decides, or a regular task"
         )
     highest = highest_level(model)
@@ -117,7 +117,7 @@ def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
 
 
 def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> tuple[float, bool]:
-    """The loss that an attempt ends with, and whether it says that the task is solved, now that states contracted."""
+    """Return the loss at the end of an attempt, and whether it is low enough after states have contracted."""
     pace = recipe.pace
     assert pace is not None
     if state.solved_at is None:
@@ -127,40 +127,40 @@ def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) 
 
 
 def length_grown_to(state: TrainingState, task: Task, recipe: Recipe) -> int | None:
-    """The longest strings that training has come to, where lengths grow and it has not come to all of them."""
+    """Return the longest strings reached, if lengths grow and training did not reach all of them, else None."""
     lengths, _ = training_lengths(task, recipe)
     is_held = recipe.length_sampling == "growing" and state.growth.num_reached < len(lengths)
     return lengths[state.growth.num_reached - 1] if is_held else None
 
 
 class Attempts(NamedTuple):
-    """Where a run stands: the attempts that are over, and the steps that they took."""
+    """The progress of a run: its finished attempts, and the steps that they took."""
 
     over: tuple[Attempt, ...] = ()
 
     @property
     def steps(self) -> int:
-        """Of all attempts that are over."""
+        """The number of steps of all finished attempts."""
         return sum(attempt.steps for attempt in self.over)
 
     def to_notes(self) -> dict[str, str]:
-        """What a checkpoint of the next attempt says; nothing before the first is over."""
+        """Return the notes for a checkpoint of the next attempt; empty before the first attempt is over."""
         return {"attempts": json.dumps([attempt.model_dump() for attempt in self.over])} if self.over else {}
 
     @classmethod
     def from_notes(cls, notes: Mapping[str, str]) -> "Attempts":
-        """The inverse of `to_notes`."""
+        """Read the notes that `to_notes` wrote."""
         return cls(tuple(Attempt.model_validate(entry) for entry in json.loads(notes.get("attempts", "[]"))))
 
     def announce(self, changes: Mapping[str, Any], seed: int) -> str:
-        """What the next attempt is, and why there is another one."""
+        """Return a sentence about the next attempt, and about why there is another one."""
         settings = ", ".join([*(f"{name}={value}" for name, value in changes.items()), f"seed {seed}"])
-        why = f"; of attempt {len(self.over)} {self.over[-1].outcome}" if self.over else ""
+        why = f"; attempt {len(self.over)}: {self.over[-1].outcome}" if self.over else ""
         return f"attempt {len(self.over) + 1}: {settings}{why}"
 
 
 def attempts_text(attempts: Sequence[Attempt]) -> list[str]:
-    """A line for each attempt."""
+    """Return a line for each attempt."""
     return [
         f"attempt {number}: {', '.join(f'{name}={value}' for name, value in attempt.model.items()) or 'as given'}, "
         f"{attempt.steps:,} steps, {attempt.outcome}"

@@ -25,10 +25,10 @@ _WAY_OUT = "`lengthwise export` writes it again"
 
 
 class HubConfig(BaseModel):
-    """What ``config.json`` says: task, model, a digest of the weights, and where they come from.
+    """The content of ``config.json``: task, model, a digest of the weights, and their origin.
 
-    `source` is the kind and the name of what was exported, `run` the whole specification of a trained run, `trained_to`
-    the longest length of its training, `nonlinearity` that of a user's own `nn.RNN`.
+    `source` is the kind and the name of what was exported, and `run` the whole specification of a trained run.
+    `trained_to` is the longest length of its training, and `nonlinearity` the nonlinearity of a user's own `nn.RNN`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,12 +45,12 @@ class HubConfig(BaseModel):
 
 
 def is_hub_folder(path: Path) -> bool:
-    """Whether a folder was written by `save_hub`, by its files alone; it may have been cut off before the weights."""
+    """Return whether `save_hub` wrote a folder, judged by its files; it may have been cut off before the weights."""
     return (path / CONFIG).exists() and ((path / WEIGHTS).exists() or is_of_library(path))
 
 
 def is_of_library(path: Path) -> bool:
-    """Whether the configuration in a folder is one that `save_hub` wrote, by its library's name."""
+    """Return whether the configuration in a folder names this library, as `save_hub` writes it."""
     try:
         content = json.loads(read_file(path / CONFIG))
     except (OSError, ValueError, RecursionError):
@@ -66,10 +66,7 @@ def save_hub(
     run: dict[str, Any] | None = None,
     trained_to: int | None = None,
 ) -> HubConfig:
-    """Write a model's configuration and weights; files appear by rename.
-
-    The configuration comes first: it marks the folder as one that may be written again, should the next write fail.
-    """
+    """Write a model's configuration and weights; files appear by rename."""
     wrapped = model if isinstance(model, WrappedRNN) else None
     weights: dict[str, Tensor] = model.state_dict() if wrapped is None else parts_of(wrapped)
     config = HubConfig(
@@ -84,15 +81,16 @@ def save_hub(
         versions=versions(),
     )
     folder.mkdir(parents=True, exist_ok=True)
+    # The configuration comes first: it marks the folder as one that may be overwritten, should the next write fail.
     write_json(folder / CONFIG, config.model_dump(mode="json"))
     write_by_rename(folder / WEIGHTS, save({name: tensor.clone().contiguous() for name, tensor in weights.items()}))
-    remove_drafts(folder / CONFIG)  # else they would be uploaded
+    remove_drafts(folder / CONFIG)  # drafts of a process that was killed would be uploaded with the folder
     remove_drafts(folder / WEIGHTS)
     return config
 
 
 def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
-    """Read back what `save_hub` wrote.
+    """Read what `save_hub` wrote.
 
     Raises:
         ValueError: the folder is damaged or of another library; its task or its model is not known here.
@@ -105,9 +103,9 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
         weights = load(read_file(folder / WEIGHTS))
     except FileNotFoundError:
         raise ValueError(
-            f"{folder}: expected {WEIGHTS} in it, found none, as after an export that was cut off; {_WAY_OUT}"
+            f"{folder}: expected {WEIGHTS} in it, got none, as after an export that was cut off; {_WAY_OUT}"
         ) from None
-    except (SafetensorError, KeyError) as problem:  # of a type of numbers that torch lacks
+    except (SafetensorError, KeyError) as problem:  # KeyError: a number type that torch lacks
         raise ValueError(f"{folder / WEIGHTS}: expected safetensors, got something else ({problem})") from None
     name, settings = split_named(config.task)
     with names_of_files():

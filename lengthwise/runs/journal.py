@@ -1,4 +1,4 @@
-"""Files with one JSON object on each line, written while a run trains and cut back to its checkpoint on resuming."""
+"""Files with one JSON object a line, appended while a run trains and cut back to its checkpoint when it resumes."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from lengthwise.files import UnreadableFile, naming, open_file, read_file, write
 
 @runtime_checkable
 class Entry(Protocol):
-    """A named tuple of numbers that belongs to a step; a field that may be missing has None as its default."""
+    """A named tuple of numbers that belongs to a step; the default of a field that may be missing is None."""
 
     @property
     def step(self) -> int: ...
@@ -23,7 +23,7 @@ class Entry(Protocol):
 
 
 class Probe(NamedTuple):
-    """How the weights that would be final did after a step on a fixed set of strings, and what training had cost.
+    """The accuracy of the final weights on a fixed set of strings, as if training ended here, and the cost so far.
 
     Every second probe also tests them on `fresh` strings: the best of these over a run is what some papers report.
     """
@@ -47,7 +47,7 @@ class Journal(Generic[E]):
     kind: Callable[..., E]
 
     def read(self) -> list[E]:
-        """All entries; a last line cut short by a crash is left out, other damage is a ValueError."""
+        """Return all entries; a last line that a crash cut short is left out, other damage raises a ValueError."""
         try:
             lines = read_file(self.path).splitlines()
         except FileNotFoundError:
@@ -59,15 +59,16 @@ class Journal(Generic[E]):
             try:
                 entries.append(self.parse(line))
             except (ValueError, TypeError, RecursionError):
+                # A process that dies while it writes leaves part of a line, which can only be the last one.
                 if number == len(lines):
                     break
                 raise ValueError(f"{self.path}: damaged at line {number}; {TRAIN_AGAIN}") from None
         return entries
 
     def read_after(self, offset: int) -> tuple[list[E], int]:
-        """The entries whose lines are whole and begin at a byte or after it, and where the next line will begin.
+        """Return the entries of whole lines from byte `offset` on, and the offset of the next line.
 
-        So a journal is read while it is written. Of one that is missing there are none; damage is a ValueError.
+        A journal can be read in this way while it is written. A missing one has no entries; damage raises a ValueError.
         """
         try:
             with open_file(self.path) as file:
@@ -85,36 +86,36 @@ class Journal(Generic[E]):
         return entries, offset + len(whole) + len(newline)
 
     def check(self, steps: int, every: int = 1) -> None:
-        """Check that there is an entry for each step up to `steps`, or for each one that `every` divides.
+        """Check that there is an entry for each step up to `steps`, or for each step that `every` divides.
 
         Raises:
-            ValueError: entries are missing: the file was cut back, or is that of another run.
+            ValueError: entries are missing, because the file was cut back or belongs to another run.
         """
         actual = [entry.step for entry in self.read() if entry.step <= steps]
         expected = [*range(every, steps + 1, every)]
         if actual != expected:
-            got = len(actual) if len(actual) != len(expected) else "those of other steps"
+            got = len(actual) if len(actual) != len(expected) else "entries of other steps"
             raise ValueError(
                 f"{self.path}: expected {len(expected)} entries up to step {steps}, in order, got {got}; {TRAIN_AGAIN}"
             )
 
     def digest(self, steps: int) -> str:
-        """A hash of the entries up to `steps`, which tells those of another run apart."""
+        """Return a hash of the entries up to `steps`, which identifies the run that wrote them."""
         return _hash(self._lines(steps)).hexdigest()
 
     def keep(self, steps: int) -> None:
-        """Drop the entries of steps after the checkpoint: they will be made again."""
+        """Drop the entries of steps after the checkpoint, because these steps will be repeated."""
         write_by_rename(self.path, self._lines(steps))
 
     @contextmanager
     def appending(self) -> Iterator["JournalWriter[E]"]:
-        """The file, open for more entries."""
+        """Open the file for more entries."""
         with naming(self.path):
             file = self.path.open("ab")
         try:
             yield JournalWriter(self.path, file, _hash(self.path.read_bytes()))
         finally:
-            with naming(self.path):  # what is not written yet is tried again
+            with naming(self.path):  # closing retries what could not be written before, and can fail again
                 file.close()
 
     def _lines(self, steps: int) -> bytes:
@@ -122,11 +123,11 @@ class Journal(Generic[E]):
 
     @staticmethod
     def line(entry: E) -> str:
-        """An entry as it stands in the file."""
+        """Return an entry as a line of the file."""
         return json.dumps(entry._asdict()) + "\n"
 
     def parse(self, line: bytes) -> E:
-        """The entry of a line; what is none is a ValueError or TypeError."""
+        """Return the entry of a line; a line of another form raises a ValueError or TypeError."""
         entry = self.kind(**json.loads(line))
         if not all(isinstance(value, int | float) or value is default for value, default in self._with_defaults(entry)):
             raise TypeError("expected numbers")
@@ -134,14 +135,14 @@ class Journal(Generic[E]):
 
     @staticmethod
     def _with_defaults(entry: E) -> list[tuple[Any, Any]]:
-        """Each field's value, and what it is where nothing is given (for most, not even None)."""
+        """Return each field's value with its default, which is `...` for fields that must be given."""
         defaults: dict[str, Any] = getattr(entry, "_field_defaults", {})
         return [(value, defaults.get(name, ...)) for name, value in entry._asdict().items()]
 
 
 @dataclass(frozen=True)
 class JournalWriter(Generic[E]):
-    """Adds entries to a journal, and keeps the hash of all that it holds."""
+    """Appends entries to a journal, and updates the hash of its contents."""
 
     path: Path
     file: BufferedWriter
@@ -155,7 +156,7 @@ class JournalWriter(Generic[E]):
         self.hash.update(line)
 
     def sync(self) -> str:
-        """Bring all entries to the disk, where they outlast a power cut; return their `Journal.digest`."""
+        """Write all entries to the disk, so that they survive a power cut; return their `Journal.digest`."""
         with naming(self.path):
             self.file.flush()
             os.fsync(self.file.fileno())

@@ -1,4 +1,4 @@
-"""Locks on files, which say that a process is at work; the system frees those of a process that ends."""
+"""Locks on files, which show that a process is at work; the system frees the locks of a process that ends."""
 
 import errno
 import fcntl
@@ -12,8 +12,9 @@ from pathlib import Path
 from lengthwise.files import HOST, naming, read_file
 
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, 524)
-"""Errors of file systems without locks; 524 is what Linux's NFS client says (ENOTSUPP), no name of Python's."""
+"""Errors of file systems without locks; 524 is ENOTSUPP of Linux's NFS client, which Python does not name."""
 WAY_OUT = "keep runs on a file system with locks (for NFS, one mounted without nolock), or on a local disk"
+"""The advice at the end of an error about locks."""
 
 
 class RunHeld(ValueError):
@@ -22,11 +23,11 @@ class RunHeld(ValueError):
 
 @contextmanager
 def held(path: Path) -> Iterator[TextIOWrapper]:
-    """Hold the lock of a file, which is made where there is none; what is in it stays, and can be added to.
+    """Hold the lock of a file, which is created if it does not exist; its content stays, and can be appended to.
 
     Raises:
         BlockingIOError: another process holds it.
-        OSError: the file system has no locks, or the file cannot be opened; the sentence says which.
+        OSError: the file system has no locks, or the file cannot be opened; the message tells which.
     """
     with _opened(path) as file:
         try:
@@ -41,7 +42,7 @@ def held(path: Path) -> Iterator[TextIOWrapper]:
 
 @contextmanager
 def held_run(folder: Path) -> Iterator[Callable[[], None]]:
-    """Hold the run in a folder; the function notes in the lock's file that this process begins to work on it.
+    """Hold the run in a folder, and yield a function that notes in the lock's file that this process begins its work.
 
     Raises:
         RunHeld: another process holds it.
@@ -64,7 +65,7 @@ def held_run(folder: Path) -> Iterator[Callable[[], None]]:
 
 
 def read_beginnings(folder: Path) -> list[str]:
-    """Return which processes have begun to work on a run, the last of which may still work."""
+    """Return the processes that have begun to work on a run; the last of them may still work."""
     try:
         return read_file(folder / ".lock").decode(errors="replace").splitlines()
     except FileNotFoundError:
@@ -72,7 +73,9 @@ def read_beginnings(folder: Path) -> list[str]:
 
 
 def _opened(path: Path) -> TextIOWrapper:
-    """Open the file of a lock to add to it; a link, which may lead to a file of others, is not followed."""
+    """Open the file of a lock for appending."""
+    # A link could lead to a file of others, so O_NOFOLLOW rejects it. Opening a pipe without O_NONBLOCK could wait
+    # for a reader indefinitely.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, 0o666)
@@ -87,12 +90,12 @@ def _opened(path: Path) -> TextIOWrapper:
 
 
 def check_locks(root: Path) -> None:
-    """Check that files below `root` can be locked, and that a lock is not given twice.
+    """Check that files below `root` can be locked, and that the same lock is not given twice.
 
-    That two machines see each other's locks cannot be checked by one.
+    One process cannot check whether two machines see each other's locks.
 
     Raises:
-        OSError: they cannot.
+        OSError: a lock cannot be taken, or it was given twice.
     """
     probe = root / f".lock-{HOST}-{os.getpid()}"
     try:

@@ -1,4 +1,4 @@
-"""Machines wherever they lie: in files of any format, folders of runs, certificates, regular expressions."""
+"""Machines from any source: files of any format, folders of runs, certificates, regular expressions."""
 
 import json
 import os
@@ -17,42 +17,44 @@ from lengthwise.formats.files import read_machine, suffixes
 from lengthwise.formats.regex import pattern_and_alphabet
 
 LEARNED = "machine.json"
+"""The file of a machine in the folder of a learned one."""
 
 EXPRESSION = "regex:"
-"""Begins a regular expression that could be taken for a path."""
+"""The prefix of a regular expression that could be taken for a path."""
 
 OPERATORS, SHORT = frozenset("|*+?()[]{}\\"), 3
-"""A longer text without these operators matches few strings: it is more often a mistyped name than a language."""
+"""A text longer than `SHORT` without these operators is taken for a mistyped name, because it matches few strings."""
 
 MAX_NAME, ALIKE = 255, 0.8
-"""Up to this length a text that is as much like the name of a file here is taken for a misspelled one."""
+"""The longest name of a file, and the similarity from which a text is taken for a misspelled name of a file here."""
 
 
 class Given(NamedTuple):
-    """A machine, and whether it answers the empty string: nets do not, nor what was learned without a label of it."""
+    """A machine, and whether it answers the empty string; nets do not, nor machines that were learned without it."""
 
     labeled: LabeledMachine
     answers_empty: bool
 
     @property
     def compared(self) -> LabeledMachine:
-        """The machine with the empty string unanswered unless it is answered."""
+        """The machine to compare; the empty string is unanswered unless `answers_empty`."""
         return self.labeled if self.answers_empty else self.labeled.without_empty_string()
 
 
 def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[Given]:
-    """The machine of each source: a machine's file, a certificate, a folder that has one, or a regular expression.
+    """Return the machine of each source: a machine's file, a certificate, a folder with one, or a regular expression.
 
-    A path that exists is a path. Otherwise a text that begins with ``regex:`` is an expression, and so is any other
-    that has neither the suffix of a format, ``.toml`` nor a ``/``, is not nearly the name of a file here, and has an
-    operator unless it is short. The symbols of an expression are those that it names, those of the other sources, and
-    these `symbols`. Of a certificate, the machine is the task's where the model was seen to follow it or proved to have
-    it (level `extracted` and those above), and the one read off the model otherwise.
+    A text that exists as a path is a path. Otherwise a text is an expression if it begins with ``regex:``. Any other
+    text is an expression unless it looks like a path. It looks like one if it has the suffix of a format, ``.toml`` or
+    a ``/``, is nearly the name of a file here, or is long and has no operator.
+
+    The alphabet of an expression has its own symbols, the symbols of the other sources, and these `symbols`. The
+    machine of a certificate of level `extracted` or above is the machine of its task, which the model follows. At lower
+    levels it is the machine read off the model.
 
     Raises:
-        ValueError: there is no such path; it holds no machine; the expression has an error, or looks like a file's
+        ValueError: the path does not exist or contains no machine; the expression has an error, or looks like a file's
             name.
-
     Example:
         >>> first, second = given_machines(["(a|b)*abb", "regex:b*"])
         >>> second.labeled.symbols
@@ -72,9 +74,9 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
 
 
 def machine_or_expression(source: str) -> Given | str:
-    """The machine at a path, or the pattern of a regular expression whose symbols are yet to be known.
+    """Return the machine at a path, or the pattern of a regular expression, whose alphabet is not known yet.
 
-    Which of the two a text is: see `given_machines`, and for errors, too.
+    See `given_machines` for which of the two a text is, and for errors.
     """
     if not source:
         raise ValueError(
@@ -87,7 +89,7 @@ def machine_or_expression(source: str) -> Given | str:
             return source.removeprefix(EXPRESSION)
         if len(source) <= MAX_NAME and (close := get_close_matches(source, os.listdir(), n=1, cutoff=ALIKE)):
             raise ValueError(
-                f"{source}: expected a file, a folder or a regular expression, got a name like that of {close[0]!r}; "
+                f"{source}: expected a file, a folder or a regular expression, got a name like {close[0]!r}; "
                 f"write that, or {EXPRESSION}{source} if it is an expression"
             )
         if path.suffix.lower() in {*suffixes(), ".toml"} or "/" in source or _is_word(source):
@@ -113,7 +115,7 @@ def _is_word(source: str) -> bool:
 
 
 def _is_path(source: str) -> bool:
-    """Return whether a text is the path of something; one with a name longer than any file's is an expression."""
+    """Return whether a text is the path of something that exists; names of files have a largest length."""
     return all(len(os.fsencode(name)) <= MAX_NAME for name in source.split("/")) and exists(Path(source))
 
 
@@ -122,7 +124,8 @@ def _of_folder(folder: Path) -> Given:
         return Given(read_machine(folder / LEARNED), _learned_the_empty_string(folder))
     if certificate_file(folder).exists():
         return _of_certified_net(folder)
-    from lengthwise.runs.compiled import DESCRIPTION, load_compiled  # with torch, which machines in files do without
+    # Imported here, because it loads torch, which files of machines do not need.
+    from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 
     if (folder / DESCRIPTION).exists():
         target = load_compiled(folder).target
@@ -134,7 +137,7 @@ def _of_folder(folder: Path) -> Given:
 
 
 def _learned_the_empty_string(folder: Path) -> bool:
-    """Whether the examples of a folder that `learn` wrote had a label of the empty string."""
+    """Return whether the examples of a folder that `learn` wrote had a label of the empty string."""
     try:
         return bool(read_json(folder / "learned.json", "learn it again").get("answers_empty"))
     except (ValueError, FileNotFoundError):
@@ -142,13 +145,13 @@ def _learned_the_empty_string(folder: Path) -> bool:
 
 
 def _of_certified_net(path: Path) -> Given:
-    """The machine of the certificate in a folder or next to a TOML file, which is about the net that lies there."""
+    """Return the machine of the certificate in a folder or next to a TOML file, which is about the net there."""
     file = certificate_file(path)
     certificate = Certificate.read(file)
     if path.is_file() or any(path.glob("*.safetensors")):
-        from lengthwise.runs.stored import check_about, load_stored  # with torch, as above
+        from lengthwise.runs.stored import check_about, load_stored  # imports torch, as above
 
-        # The machine is the certificate's own, whatever the task in the folder.
+        # The machine comes from the certificate alone, so the task in the folder does not matter.
         check_about(str(path), certificate, load_stored(path), of_any_task=True)
     return _of_certificate(certificate, file)
 
@@ -166,7 +169,7 @@ def _of_certificate(certificate: Certificate, path: Path) -> Given:
 
 
 def is_certificate(path: Path) -> bool:
-    """Whether a file holds a certificate, by its entries alone."""
+    """Return whether a file contains a certificate, judged by its entries alone."""
     try:
         content = json.loads(read_file(path))
     except UnreadableFile:
@@ -177,7 +180,7 @@ def is_certificate(path: Path) -> bool:
 
 
 def _pattern_alone(path: Path) -> str | None:
-    """The pattern of a file that does not give the symbols; None where it does, or cannot be read."""
+    """Return the pattern of a file that does not list its symbols; None if it lists them or cannot be read."""
     try:
         pattern, alphabet = pattern_and_alphabet(read_file(path).decode("utf-8-sig"))
     except UnreadableFile:

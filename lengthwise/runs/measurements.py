@@ -1,4 +1,4 @@
-"""What an evaluation plan measures of a trained model."""
+"""The measurements that an evaluation plan makes of a trained model."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from lengthwise.training.batches import examples_answered
 
 
 def has_all_of(result: RunResult, spec: RunSpec, plan: EvaluationPlan) -> bool:
-    """Whether nothing is left to do: all of the plan is measured, and a run with a goal may make no other attempt."""
+    """Return whether nothing is left to do: the whole plan is measured, and no other attempt at a goal may begin."""
     goal, training = spec.goal, result.training
     may_go_on = goal is not None and training.status != "reached" and training.cpu_seconds < goal.budget
     return not may_go_on and result.plan.about(spec.task).covers(plan.about(spec.task))
@@ -23,7 +23,7 @@ def has_all_of(result: RunResult, spec: RunSpec, plan: EvaluationPlan) -> bool:
 def measurements(
     spec: RunSpec, plan: EvaluationPlan, model: SequenceModel, begin: Callable[[str], None], set_progress: SetProgress
 ) -> dict[str, Any]:
-    """All that the plan has but the certificate, each under its name in a result (`RunResult`).
+    """Measure everything in the plan except the certificate, each under its name in a result (`RunResult`).
 
     `begin` is called with the name of what is measured next, `set_progress` with the fraction of it that is done.
     """

@@ -1,4 +1,4 @@
-"""What the other processes of a run do while the first one executes it."""
+"""The work of the other processes of a run while the first one executes it."""
 
 from pathlib import Path
 
@@ -21,24 +21,25 @@ def train_along(
 ) -> None:
     """Train `spec` together with the process that executes it, and write nothing.
 
-    It ends when training ends, or is to stop, which any of the processes may ask for; the first one then says so.
+    It ends when training ends or when any of the processes requests a stop, which the first one then reports.
 
     Raises:
-        ValueError: these processes cannot train the run together, or do not see one folder.
-        RankEnded: another process ended before.
-        Diverged: the loss is not finite; all processes see the same.
+        ValueError: these processes cannot train the run together, or do not see the same folder.
+        RankEnded: another process has ended earlier.
+        Diverged: the loss is not finite; all processes see the same loss.
     """
     check_ranks_of(spec, ranks)
     where, folder = Placement(device, ranks), RunFolder(Path(root) / spec.id)
     probes = takes_probes(spec)
     with one_thread():
-        if not ranks.any(False):  # the first process says whether there is something to train
+        if not ranks.any(False):  # only the first process knows whether there is something to train
             return
         state = where.state(spec)
         if folder.checkpoint.exists():
             load_checkpoint(state, folder.checkpoint, spec.id)
         where.check_is_shared(state, folder.path)
         for step in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
+            # Sharded weights are gathered by all processes together, so this loop has to take the steps of `execute`.
             if probes and step.step % PROBE_EVERY == 0:
                 with where.final_model(state, spec):
                     pass

@@ -1,4 +1,4 @@
-"""Where a run is trained: on which device, and together with which processes."""
+"""The device on which a run is trained, and the processes that train it together."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +16,7 @@ from lengthwise.training.ranks import ALONE, RankEnded, Ranks, check_ranks
 
 
 class Placement(NamedTuple):
-    """A device, and the processes that train together, of which this is one."""
+    """A device, and the processes that train together, including this one."""
 
     device: torch.device
     ranks: Ranks = ALONE
@@ -26,40 +26,41 @@ class Placement(NamedTuple):
         return device if self.ranks.size == 1 else f"{self.ranks.size} processes ({self.ranks.kind}), {device}"
 
     def state(self, spec: RunSpec) -> TrainingState:
-        """The untrained state of a run, here."""
+        """Return the untrained state of a run on this device."""
         return TrainingState(spec.make_model().to(self.device), spec.recipe, spec.task, self.ranks)
 
     @contextmanager
     def leading(self) -> Iterator[Callable[[], None]]:
-        """The first process says, by the function it gets, that there is something to train; others wait for that.
+        """Yield a function by which the first process tells the others that there is something to train.
 
-        Where it does not say so within, for whatever reason, they hear in the end that there is nothing.
+        If it is not called, for whatever reason, the others are told at the end that there is nothing. They would wait
+        indefinitely otherwise.
         """
-        told = False
+        is_announced = False
 
         def begin() -> None:
-            nonlocal told
-            told = True
+            nonlocal is_announced
+            is_announced = True
             self.ranks.any(True)
 
         try:
             yield begin
         finally:
-            if not told:
+            if not is_announced:
                 with suppress(RankEnded):
                     self.ranks.any(False)
 
     def check_is_shared(self, state: TrainingState, folder: Path) -> None:
-        """Raise a ValueError where processes found other checkpoints in the run's folder than the first one did."""
+        """Raise a ValueError if some processes see another checkpoint in the run's folder than the first one."""
         steps = self.ranks.gathered(str(state.step))
         if len(set(steps)) > 1:
             raise ValueError(
-                f"{folder}: expected one checkpoint for all processes, got those of steps {', '.join(steps)}; keep the "
-                "runs on a disk that all machines see"
+                f"{folder}: expected one checkpoint for all processes, got checkpoints of steps {', '.join(steps)}; "
+                "keep the runs on a disk that all machines see"
             )
 
     def measurable(self, state: TrainingState, spec: RunSpec, checkpoint: Path) -> TrainingState:
-        """The state of a trained run with all weights in this process, which then measures them alone."""
+        """Return the state of a trained run with all weights in this process, which then measures it alone."""
         if not self.ranks.is_sharded:
             return state
         alone = Placement(self.device).state(spec)
@@ -68,7 +69,7 @@ class Placement(NamedTuple):
 
     @contextmanager
     def final_model(self, state: TrainingState, spec: RunSpec) -> Iterator[SequenceModel]:
-        """The model as it would be if training ended here; of parts, put together, for which all have to ask."""
+        """Yield the model as if training ended here; with sharded weights, all processes have to call this."""
         if not self.ranks.is_sharded:
             with state.with_final_weights() as model:
                 yield model
@@ -79,7 +80,7 @@ class Placement(NamedTuple):
 
 
 def check_ranks_of(spec: RunSpec, ranks: Ranks) -> None:
-    """Raise a ValueError where several processes cannot train a run together."""
+    """Raise a ValueError if several processes cannot train a run together."""
     if ranks.size > 1 and spec.goal is not None:
         raise ValueError(
             f"goal: expected none with {ranks.size} processes, as attempts are for one, got {spec.goal.level!r}; "

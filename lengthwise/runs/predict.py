@@ -18,7 +18,7 @@ from lengthwise.threads import one_thread
 
 
 class Prediction(NamedTuple):
-    """The model's answer, the probability it gives it, of several symbols the product, and what the task says of it."""
+    """The model's answer, its probability (for several symbols the product), and the verdict by the task."""
 
     answer: str
     probability: float
@@ -26,13 +26,13 @@ class Prediction(NamedTuple):
 
 
 def predict_text(model: SequenceModel, task: Task, text: str, *, is_learned: bool = False) -> Prediction:
-    """The model's answer to `text`; a symbol outside the task's alphabet is a ValueError.
+    """Return the model's answer to `text`; a symbol outside the task's alphabet raises a ValueError.
 
-    Where the task `is_learned`, it is a machine that was learned, and nobody knows what is right: the verdict is about
-    that machine.
+    If the task `is_learned`, it is a machine that was learned from examples. The verdict is then about that machine,
+    because the right answer is not known.
 
-    A language model's answer is the likeliest next token, one that is a string all symbols that are queried. Where
-    a logit is not finite there is none, of no probability, which is wrong.
+    A language model's answer is the likeliest next token. The answer of a task with queries is the string of all
+    queried symbols. If a logit is not finite, the answer is "none" with probability NaN, and it counts as wrong.
     """
     if not isinstance(task, SymbolTask):
         raise ValueError(f"task: {task.name} reads vectors, and no text; call the model with some")
@@ -56,7 +56,7 @@ def _verdict(task: SymbolTask, answers: Int64[Tensor, " N"], targets: Int64[Tens
     known = targets != IGNORE
     if not known.any():
         return "the task has no answer here"
-    right, wrong = ("as its machine", "its machine says") if is_learned else ("right", "wrong, it is")
+    right, wrong = ("as its machine", "its machine answers") if is_learned else ("right", "wrong, it is")
     verdict = right if torch.equal(answers[known], targets[known]) else f"{wrong} {_text(task, targets)}"
     return verdict if known.all() else f"{verdict}; the task has no answer to {int((~known).sum())} of these queries"
 
@@ -66,7 +66,7 @@ def _text(task: SymbolTask, answers: Int64[Tensor, " N"]) -> str:
 
 
 MAX_SAMPLED = 100_000
-"""Tokens of a text that is generated; more are taken for a slip."""
+"""The largest number of tokens of a generated text; a larger request is taken for a typing error."""
 
 
 @one_thread()
@@ -79,15 +79,14 @@ def sample_text(
     temperature: float = 1.0,
     generator: torch.Generator,
 ) -> str:
-    """A text that a language model writes after a prompt, which is not repeated; it may end before `num_tokens`.
+    """Return a text that a language model writes after a prompt, without the prompt; at most `num_tokens` tokens.
 
-    Tokens are drawn one by one from ``softmax(logits / temperature)``; 0 takes the likeliest. It ends with the
-    document. An empty prompt is the end of another document. A recurrent model keeps one state; others read all text so
-    far again.
+    Tokens are drawn one by one from ``softmax(logits / temperature)``; with temperature 0 the likeliest is taken. The
+    text ends with the document. An empty prompt is the end of another document. A recurrent model keeps its state,
+    other models read the whole text again for each token.
 
     Raises:
-        ValueError: the task is no text, or a number is out of bounds.
-
+        ValueError: the task is not a language task, or a number is out of bounds.
     Example:
         >>> from lengthwise.models import make_model
         >>> from lengthwise.tasks import make_task
@@ -119,7 +118,7 @@ def sample_text(
 
 
 class _Answers:
-    """The logits of a model's next token after all that it has read."""
+    """The logits of a model's next token after everything it has read."""
 
     def __init__(self, model: SequenceModel, tokens: Int64[Tensor, " T"]) -> None:
         self._model, self._device = model, device_of(model)
@@ -133,7 +132,7 @@ class _Answers:
             self.logits = model.last(self._tokens)
 
     def read(self, token: int) -> None:
-        """Go on by one token."""
+        """Read another token."""
         next_token = torch.tensor([token], device=self._device)
         if isinstance(self._model, RecurrentModel):
             self.logits, self._state = self._model.step(next_token, self._state)
@@ -148,5 +147,5 @@ def _draw(logits: Float[Tensor, "1 Y"], temperature: float, generator: torch.Gen
         raise ValueError("text: expected numbers as logits, got others, as the model's states overflow; sample less")
     if temperature == 0:
         return int(exact.argmax())
-    below = exact - exact.max()  # so that none overflows
+    below = exact - exact.max()  # otherwise a small temperature could make the quotients overflow
     return int((below / temperature).softmax(0).multinomial(1, generator=generator))

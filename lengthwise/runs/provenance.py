@@ -1,4 +1,4 @@
-"""What a number depends on besides its specification: versions, the commit, the device, files of a user's own."""
+"""What a number depends on besides its specification: versions, the commit, the device, files of a user."""
 
 import platform
 import subprocess
@@ -13,10 +13,11 @@ from lengthwise.registry import file_of, loaded_extensions
 from lengthwise.version import __version__
 
 EXTENSION = "extension"
+"""The prefix of the keys under which versions list a user's files."""
 
 
 def versions(device: str | None = None) -> dict[str, str]:
-    """What a number depends on besides its specification; `device` is where it was computed, by default on the CPU."""
+    """Return what a number depends on besides its specification; `device` names the device (default: the CPU)."""
     return {
         "lengthwise": __version__,
         "torch": torch.__version__,
@@ -29,7 +30,7 @@ def versions(device: str | None = None) -> dict[str, str]:
 
 
 def changed_extensions(begun: Mapping[str, str]) -> list[str]:
-    """Names of the extension files that say something else now than where these versions are from."""
+    """Return the names of the extension files whose contents have changed since these versions were noted."""
     changed = []
     for path in _extension_files():
         known = {digest for key, digest in begun.items() if _is_of(key, path.name)}
@@ -39,12 +40,12 @@ def changed_extensions(begun: Mapping[str, str]) -> list[str]:
 
 
 def file_digests(begun: Mapping[str, str]) -> set[str]:
-    """The hashes of the user's files that these versions name, whatever the files are called."""
+    """Return the hashes of the user's files in these versions, whatever the names of the files are."""
     return {digest for key, digest in begun.items() if key.startswith(EXTENSION)}
 
 
 def files_of_others(known: Collection[str], *members: type) -> list[str]:
-    """Names of the user's files that classes are written in, where no known hash is that of the contents."""
+    """Return the names of the user's files that define these classes, if their hash is not among the known ones."""
     own = {Path(path) for path in map(file_of, members) if path} & {*loaded_extensions()}
     return sorted(path.name for path in own if path.is_file() and _digest(path) not in known)
 
@@ -58,12 +59,12 @@ def _extension_files() -> list[Path]:
 
 
 def _is_of(key: str, name: str) -> bool:
-    """Whether a version is that of a file of this name; of several they are counted."""
+    """Return whether a key belongs to a file of this name; several files of one name are numbered."""
     return key == f"{EXTENSION} {name}" or key.startswith(f"{EXTENSION} {name} (")
 
 
 def _extensions() -> dict[str, str]:
-    """A hash of each file of the user's that registers members."""
+    """Return a hash of each file of the user that registers members."""
     digests: dict[str, str] = {}
     for path in _extension_files():
         count = sum(_is_of(key, path.name) for key in digests)
@@ -72,7 +73,7 @@ def _extensions() -> dict[str, str]:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout that this package runs from, marked where files have changed since."""
+    """Return the commit of the checkout that this package runs from, with a mark if files have changed since."""
     top = Path(__file__).parent.parent.parent
     if not (top / ".git").exists():
         return None

@@ -1,6 +1,6 @@
-"""The results of an experiment's runs in one file: the numbers behind a page, to be read again and added to.
+"""The results of an experiment's runs in one file: the numbers behind a page, which can be read and extended.
 
-Runs that diverged have no result; the file says that they did, so that a page of records alone can say so, too.
+Diverged runs have no result. The file lists them, so that a page from records alone can also show them.
 """
 
 import gzip
@@ -23,11 +23,11 @@ from lengthwise.runs.spec import RunSpec, spec_from_json
 
 MAX_LINE = 10_000_000
 MAX_SIZE = 500_000_000
-"""The longest line of records and the largest file of them, in bytes after decompression: ten times what there is."""
+"""The longest line of records and the largest file of records, in bytes after decompression: ten times today's."""
 
 
 class DivergedRun(BaseModel):
-    """A run whose training diverged: where, and its settings."""
+    """A run whose training diverged: its status and its settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,21 +50,22 @@ def shipped_docs() -> Path:
 
 
 def has_records(docs: Path) -> bool:
-    """Whether a folder of pages has recorded results below it."""
+    """Return whether a folder of pages contains recorded results."""
     return (docs / "results" / "records").is_dir()
 
 
 def records_file(pages: Path, stem: str) -> Path:
     """Return the file of an experiment's records: the one next to its page if it exists, else the package's own."""
     own = pages / "records" / f"{stem}.jsonl.gz"
-    if own.exists() or stem.endswith("-smoke"):  # smoke runs of whoever works in a checkout are not the package's
+    if own.exists() or stem.endswith("-smoke"):
+        # Smoke runs in a checkout are the user's own: the package's records must not answer for them.
         return own
     shipped = shipped_docs() / "results" / "records" / own.name
     return shipped if shipped.exists() else own
 
 
 def write_records(path: Path, results: Iterable[RunResult], diverged: Iterable[DivergedRun] = ()) -> None:
-    """Write a line of JSON for each result and each run that diverged, compressed; equal ones give equal files."""
+    """Write a line of JSON for each result and each diverged run, compressed; equal contents give equal files."""
     records: Iterable[RunResult | DivergedRun] = (*results, *diverged)
     lines = (json.dumps(record.model_dump(mode="json"), separators=(",", ":")) + "\n" for record in records)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +73,7 @@ def write_records(path: Path, results: Iterable[RunResult], diverged: Iterable[D
 
 
 def read_records(path: Path) -> list[RunResult]:
-    """The results in a file of `write_records`; one that is missing or damaged is a ValueError.
+    """Read the results in a file of `write_records`; a missing or damaged file raises a ValueError.
 
     Example:
         >>> read_records(Path("none.jsonl.gz"))
@@ -83,12 +84,12 @@ def read_records(path: Path) -> list[RunResult]:
 
 
 def read_diverged(path: Path) -> list[DivergedRun]:
-    """The runs in a file of `write_records` that diverged; errors are those of `read_records`."""
+    """Read the diverged runs in a file of `write_records`; the errors are as in `read_records`."""
     return _read(path, DivergedRun)
 
 
 def _is_of_diverged(line: str) -> bool:
-    """Whether a line of such a file is about a run that diverged."""
+    """Return whether a line of such a file is about a diverged run."""
     return line.startswith('{"diverged":')
 
 
@@ -109,7 +110,7 @@ def _read(path: Path, kind: type[_Record]) -> list[_Record]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Decompress a file line by line: a small file can be a large text."""
+    """Decompress a file line by line, within limits, because a small file can expand to a huge text."""
     size = 0
     with open_file(path) as packed, gzip.open(packed) as file:
         while line := file.readline(MAX_LINE + 1):
@@ -125,9 +126,9 @@ def _lines(path: Path) -> Iterator[str]:
 def with_earlier(
     results: Iterable[RunResult], earlier: Iterable[RunResult], specs: Sequence[RunSpec]
 ) -> list[RunResult]:
-    """Results, and earlier ones of those runs of the experiment that have none now, in the order of the experiment.
+    """Return results, and earlier results of runs that have none now, in the order of the experiment.
 
-    Those of models that the package has not, which other users registered, are kept after them.
+    Results of models that other users registered come last: the package does not have these models, but keeps them.
     """
     by_id = {result.run_id: result for result in (*earlier, *results)}
     ids = [spec.id for spec in specs if spec.id in by_id]
@@ -137,10 +138,10 @@ def with_earlier(
 
 
 def restore(results: Iterable[RunResult], root: Path) -> int:
-    """Make a run folder with the result, but no weights, of each run that has none below `root`; return how many.
+    """Make a run folder with the result, but without weights, for each run without one below `root`; count them.
 
-    A result whose settings are none today, or would get another id, is left out: it is no result of what would be run
-    now. So is one of a model or task that is not known here, or is written otherwise in a file of the user's.
+    Results whose settings are invalid today, or would get another id, are skipped: such a run would not be run now.
+    Results whose model or task is unknown here, or has changed in a user's file, are skipped for the same reason.
     """
     count = 0
     for result in results:
@@ -155,7 +156,7 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
 
 
 def _spec_of_new(record: RunResult | DivergedRun, root: Path) -> RunSpec | None:
-    """The settings of a run without a folder; None where it has one, or is no run of today's settings."""
+    """Return the settings of a run without a folder; None if it has one or its settings are invalid today."""
     try:
         spec = spec_from_json(record.spec)
     except ValueError:
@@ -166,7 +167,7 @@ def _spec_of_new(record: RunResult | DivergedRun, root: Path) -> RunSpec | None:
 def diverged_now(
     specs: Iterable[RunSpec], root: Path, earlier: Iterable[DivergedRun], results: Iterable[RunResult]
 ) -> list[DivergedRun]:
-    """The runs among these that diverged: by their folders below `root`, or earlier ones that have no result now."""
+    """Return the runs that diverged, by their folders below `root` or, without a result now, by earlier records."""
     by_id, known = {run.run_id: run for run in earlier}, {result.run_id for result in results}
     runs = []
     for spec in specs:
@@ -174,7 +175,7 @@ def diverged_now(
             continue
         try:
             status = RunFolder(root / spec.id).read_status()
-        except ValueError:  # a damaged file, or one of another version
+        except ValueError:  # a damaged file, or a file of another version
             status = RunStatus()
         if status.status == "diverged":
             runs.append(DivergedRun(diverged=status, run_id=spec.id, spec=spec.to_json()))
@@ -184,7 +185,7 @@ def diverged_now(
 
 
 def restore_diverged(diverged: Iterable[DivergedRun], root: Path) -> None:
-    """Make a run folder that says so of each run that diverged and has none below `root`; see `restore`."""
+    """Make a run folder for each diverged run without one below `root`; see `restore`."""
     for run in diverged:
         if (spec := _spec_of_new(run, root)) is not None:
             folder = RunFolder(root / spec.id)

@@ -1,4 +1,4 @@
-"""The machine that somebody asks for: an expression, a file or a task with settings."""
+"""The machine that a user requests: an expression, a file or a task with settings."""
 
 from collections.abc import Sequence
 
@@ -12,13 +12,13 @@ from lengthwise.tasks.regular.machine import machine_task
 def requested_machine(
     pattern: str | None, alphabet: Sequence[str] | None, task: str | None, assignments: Sequence[str] = ()
 ) -> Machine:
-    """The task of a regular expression or of a machine's file, or that of a name with settings as ``task.key=value``.
+    """Return the task of a regular expression, of a machine's file, or of a name with settings as ``task.key=value``.
 
-    Which texts are expressions: see `lengthwise.runs.machines.given_machines`.
+    `lengthwise.runs.machines.given_machines` explains which texts are expressions.
 
     Raises:
-        ValueError: both or neither are given, or one gets what belongs to the other; the expression has an
-            error or matches nothing; the file holds no machine; there is no such task or setting.
+        ValueError: both or neither of pattern and task are given, or an argument that belongs to the other one; the
+            expression has an error or matches nothing; the file has no machine; the task or setting does not exist.
     """
     if pattern == "":
         raise ValueError("pattern: expected a regular expression or a machine's file, got an empty text; give one")

@@ -1,4 +1,4 @@
-"""What a finished run measured, how far a run has come, and its card in a notebook."""
+"""The result of a finished run, the status of a run, and its card in a notebook."""
 
 from itertools import takewhile
 from typing import Any
@@ -19,11 +19,11 @@ from lengthwise.text.language import LanguageTask
 
 
 class RunStatus(BaseModel):
-    """How far a run has come; times add up over interruptions.
+    """The status of a run; times add up over interruptions.
 
-    `device` is where it was trained, one after another where it went on elsewhere; early versions did not say.
-    `journals` holds the digest of each journal up to `step`, by its name. Where a run trains until a level is reached,
-    `step` and the seconds are those of all attempts, with certificates; `attempts` are those that are over.
+    `device` is the device of training, or several in sequence if the run continued elsewhere; early versions left it
+    empty. `journals` contains the digest of each journal up to `step`, by name. For a run with a goal, `step` and the
+    seconds count all attempts, with certificates, and `attempts` contains the finished ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,14 +39,14 @@ class RunStatus(BaseModel):
 
 
 ENDINGS = ("reached", "out of budget")
-"""The statuses of a run that trained until a level was reached, or until no attempt could begin any more."""
+"""The statuses at the end of a run with a goal: it reached the goal, or no attempt could begin any more."""
 
 
 def takes_probes(spec: RunSpec) -> bool:
-    """Whether strings are answered while a run trains.
+    """Return whether strings are graded while a run trains.
 
-    None are where what is reached decides how it goes on, none by models that need too long for it, and none by
-    language models, whose answers are neither right nor wrong.
+    They are not for runs with a goal, because the outcome of training decides how these continue. They are also not
+    for models that would take too long, and for language models, whose answers are neither right nor wrong.
     """
     has_answers = isinstance(spec.task, SymbolTask) and not isinstance(spec.task, LanguageTask)
     return has_answers and spec.goal is None and spec.model_config.takes_probes
@@ -56,13 +56,13 @@ NOT_MEASURED = LengthCurve(protocol="independent", points=())
 
 
 class RunResult(BaseModel):
-    """What a finished run measured, and everything needed to grade the numbers.
+    """The measurements of a finished run, and everything needed to judge them.
 
-    Accuracies at lengths where answers are classes, `errors` where they are numbers, `perplexity` of language models.
-    `final_loss`: of the final weights on new strings of the training lengths (`lengthwise.training.final_loss`); runs
-    that train until a level is reached have that of their attempts, and early versions recorded none. `on_other_tasks`
-    has the dense range on each of the specification's `other_tasks`. `examples`: accuracies on the fixed training set,
-    where the recipe has one.
+    Curves contain accuracies by length if answers are classes. `errors` is for answers that are numbers, `perplexity`
+    for language models. `final_loss` is the loss of the final weights on new strings of the training lengths
+    (`lengthwise.training.final_loss`); runs with a goal record it in their attempts, and early versions did not.
+    `on_other_tasks` contains the dense range on each of the specification's `other_tasks`. `examples` contains
+    accuracies on the fixed training set, if the recipe has one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,27 +101,27 @@ class RunResult(BaseModel):
 
     @property
     def curves(self) -> tuple[LengthCurve, LengthCurve, LengthCurve]:
-        """All that was measured on the task that was learned; a part that the plan or the task leaves out is empty."""
+        """The curves on the task that was learned; a part that the plan or the task leaves out is empty."""
         return self.dense, self.long, self.structured
 
     def _repr_html_(self) -> str:
-        """A card with a chart, for notebooks."""
+        """Return a card with a chart, for notebooks."""
         return result_card(self)
 
     @property
     def fresh_tests(self) -> list[float]:
-        """The accuracy on fresh strings of every test taken while it trained."""
+        """The accuracies on fresh strings of all tests during training."""
         return [probe.fresh for probe in self.probes if probe.fresh is not None]
 
     @property
     def flawless_from(self) -> Probe | None:
-        """The first probe from which on no probe found an error; None where the last one did."""
+        """The first probe after which all probes were without error; None if the last one had errors."""
         flawless = list(takewhile(lambda probe: probe.accuracy == 1.0, reversed(self.probes)))
         return flawless[-1] if flawless else None
 
 
 def result_card(result: RunResult) -> str:
-    """Task, model, accuracies with a chart, level of the certificate, and cost."""
+    """Return a card with task, model, accuracies and their chart, level of the certificate, and cost."""
     spec, training = result.spec, result.training
     dense, long = result.dense.balanced(), result.long.balanced()
     title = f"{spec['task']['name']}, {spec['model']['name']}, seed {spec['seed']}"

@@ -1,4 +1,4 @@
-"""Requests to stop, as the system makes them, and processes that see none."""
+"""Requests to stop by signals of the system, and processes that do not receive them."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from types import FrameType
 StopRequested = Callable[[], bool]
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, a scheduler that takes its machine back, a connection that is lost."""
+"""Ctrl-C, a scheduler that takes back its machine, a lost connection."""
 
 
 class Interrupted(RuntimeError):
@@ -27,14 +27,15 @@ def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopR
     """Turn the first of `STOP_SIGNALS` into a request that is honored between steps; a second one interrupts at once.
 
     `also` is called with the first one. A signal that the process was started to ignore, as by `nohup`, stays ignored.
-    An `Interrupted` that passes through is given the signal's number.
+    An `Interrupted` that passes through gets the signal's number.
     """
     requested = threading.Event()
     first: int | None = None
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         nonlocal first
-        if requested.is_set() and "WORLD_SIZE" not in os.environ:  # torchrun repeats what all have got already
+        # torchrun forwards a signal that all processes of the terminal have received already.
+        if requested.is_set() and "WORLD_SIZE" not in os.environ:
             raise KeyboardInterrupt
         if not requested.is_set():
             first = number
@@ -55,9 +56,10 @@ def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopR
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Start processes that never see the signals that stop a run, which often go to a whole process group.
+    """Start processes that never receive the signals that stop a run.
 
-    This process alone decides, and tells the others. Signals that arrive meanwhile are handled after it.
+    A terminal sends these signals to the whole process group. This process alone decides and tells the others. Signals
+    that arrive meanwhile are handled afterwards.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:

@@ -1,4 +1,4 @@
-"""What a run is: a task, a model, a recipe and a seed, validated once, with an id that is a hash of them."""
+"""The specification of a run: a task, a model, a recipe and a seed, validated once, with an id that is their hash."""
 
 import json
 import tomllib
@@ -23,10 +23,10 @@ from lengthwise.validation import check_kind, dump_named, quoted, truncate, vali
 
 SECTIONS = ("task", "model", "train")
 MAX_SEED = 10**15
-"""A run's folder is named by its seed, and names of files end somewhere."""
+"""The largest seed: folders of runs contain it, and names of files have a largest length."""
 
 SEEDS_APART = 1 << 32
-"""How far the seeds of a run's attempts are apart: two runs whose seeds are below it share none."""
+"""The distance between the seeds of a run's attempts; runs with different seeds below it never share one."""
 
 Settings = dict[str, Any]
 
@@ -34,7 +34,7 @@ Settings = dict[str, Any]
 class RunSpec(NamedTuple):
     """One cell of an experiment. Equal specifications have equal ids and are trained once.
 
-    `other_tasks` are those that the run is measured on, too, without having learned them. They have the symbols and
+    `other_tasks` are tasks on which the run is also measured, without having learned them. They have the symbols and
     classes of its task, and are part of its id.
     """
 
@@ -47,7 +47,7 @@ class RunSpec(NamedTuple):
     other_tasks: tuple[SymbolTask, ...] = ()
 
     def to_json(self) -> Settings:
-        """The complete specification, defaults included."""
+        """Return the complete specification, defaults included."""
         return {
             "task": dump_named(self.task.name, self.task),
             "model": dump_named(self.model_name, self.model_config),
@@ -60,16 +60,16 @@ class RunSpec(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Readable, and unique by a hash of all that changes a number (how often to save, and a budget, do not)."""
+        """A readable id with a hash of everything that changes a number; saving intervals and budgets do not."""
         specification = json.dumps(identity(self.to_json()), sort_keys=True)
         digest = blake2b(specification.encode(), digest_size=5).hexdigest()
         return f"{self.task.name}-{self.model_name}-seed{self.seed}-{digest}"
 
     def make_model(self) -> SequenceModel:
-        """The untrained model, its parameters drawn from the seed.
+        """Return the untrained model, whose parameters are drawn from the seed.
 
         Raises:
-            ValueError: it is a user's own, and another one each time it is made.
+            ValueError: it is a user's own model, and differs each time it is made.
         """
         model = build_model(self.model_name, self.model_config, self.task, self.seed)
         if not is_of_package(type(model)) and isinstance(self.task, SymbolTask):
@@ -78,11 +78,11 @@ class RunSpec(NamedTuple):
         return model
 
     def outline(self) -> SequenceModel:
-        """The model's shapes without any numbers, in a fraction of the time that drawing them takes."""
+        """Return the model's shapes without numbers, in a fraction of the time that drawing them takes."""
         return outline(self.model_name, self.model_config, self.task)
 
     def attempt(self, number: int) -> "RunSpec":
-        """What attempt 0, 1, ... of a run trains; of a run that is trained once it is the run itself.
+        """Return the specification of attempt 0, 1, ... of a run with a goal; other runs return themselves.
 
         Example:
             >>> spec = make_spec("parity", "block-linear-rnn", {}, goal="proved")
@@ -107,12 +107,12 @@ def make_spec(
     budget: float | int = BUDGET,
     other_tasks: Sequence[Settings] = (),
 ) -> RunSpec:
-    """Validate settings (sections `task`, `model`, `train`) over a preset, by default the task's or else the model's.
+    """Validate settings (sections `task`, `model`, `train`) over a preset (default: the task's, else the model's).
 
-    With `goal`, a level of certificates, the run trains until a certificate reaches it (`Goal`), by default as the
-    first preset says that does so with this model; no attempt begins after `budget` CPU seconds. `other_tasks` has
-    changes of the section `task`, each of which makes a task that the run is measured on, too. All problems come as one
-    ValueError.
+    With `goal`, a level of certificates, the run trains until a certificate reaches it (`Goal`). The default preset is
+    then the first one with a goal for this model, and no attempt begins after `budget` CPU seconds. Each entry of
+    `other_tasks` changes the section `task`, and the run is also measured on the task that results. All problems are
+    raised as one ValueError.
 
     Example:
         >>> spec = make_spec("parity", "regular-gpt", {"train": {"steps": 10}})
@@ -166,7 +166,7 @@ def _misplaced(settings: Mapping[str, Any], seed: int) -> list[str]:
 
 
 def _check_sections(settings: object, other_tasks: object) -> None:
-    """Raise a ValueError unless both are sections of settings, or a list of them."""
+    """Raise a ValueError unless both have the form of sections of settings and of a list of such sections."""
     check_kind("settings", settings, Mapping, "sections of settings")
     check_kind("other_tasks", other_tasks, (list, tuple), "a list of changes of the task")
     for changes in other_tasks:  # type: ignore[attr-defined]  # it is a list
@@ -187,13 +187,13 @@ def _other_task(kind: type[Task], fields: Settings) -> SymbolTask:
 
 
 def check(spec: RunSpec) -> None:
-    """Raise a ValueError where the parts of a specification, each of which is valid, do not fit one another."""
+    """Raise a ValueError if the parts of a specification, each of which is valid, do not fit together."""
     check_task(spec.task, spec.recipe)
     training_lengths(spec.task, spec.recipe)
     if spec.goal is not None and spec.recipe.pace is None:
         raise ValueError(
-            f"train.pace: expected a section with goal={spec.goal.level!r}, which says when one has learned, got "
-            "none; leave it to the preset"
+            f"train.pace: expected a section with goal={spec.goal.level!r}, which sets when an attempt has learned, "
+            "got none; leave it to the preset"
         )
     for task in spec.other_tasks:
         own = (spec.task.symbols, spec.task.classes) if isinstance(spec.task, SymbolTask) else None
@@ -216,7 +216,7 @@ def check(spec: RunSpec) -> None:
 
 
 def _preset(model: type[SequenceModel], name: str | None, *, has_goal: bool) -> type[Preset]:
-    """The preset of that name, or the model's own: until a level is reached, the first that is made for that."""
+    """Return the preset of that name, or the model's own; with a goal, the first preset with a goal for this model."""
     if name is not None:
         return PRESETS[name]
     with_goal = [preset for preset in PRESETS.values() if has_goal and model.name in preset.goals]
@@ -224,9 +224,10 @@ def _preset(model: type[SequenceModel], name: str | None, *, has_goal: bool) -> 
 
 
 def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
-    """The inverse of `RunSpec.to_json`."""
+    """Read what `RunSpec.to_json` wrote."""
     sections = {section: dict(settings[section]) for section in SECTIONS}
-    for name, field in Recipe.model_fields.items():  # what is left out has its default, and not that of a preset
+    # A field that was saved without a value had its default: the model's preset may set another one.
+    for name, field in Recipe.model_fields.items():
         sections["train"].setdefault(name, field.get_default())
     with names_of_files():
         spec = make_spec(sections["task"].pop("name"), sections["model"].pop("name"), sections, seed=settings["seed"])
@@ -243,9 +244,10 @@ def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
 
 
 def identity(specification: Mapping[str, Any]) -> Settings:
-    """The part of a specification that changes a number: all but how often to save, and when to give up.
+    """Return the part of a specification that changes a number.
 
-    Nor does the name of a file of examples, whose digest stands for what it says, nor the title of a task.
+    It excludes how often to save, and the budget. It also excludes the title of a task, and the name of a file of
+    examples, whose digest identifies its contents.
     """
     left_out = {"train": "checkpoint_every", "until": "budget"}
     if specification["task"].get("digest"):
@@ -261,13 +263,13 @@ def identity(specification: Mapping[str, Any]) -> Settings:
 
 
 def is_titled(task: Mapping[str, Any]) -> bool:
-    """Whether the fields of a task, its name among them, have a title that stands for others of them."""
+    """Return whether the fields of a task, including its name, have a title that replaces some of them."""
     name = str(task.get("name"))
     return bool(task.get("title")) and name in TASKS and bool(TASKS[name].titled)
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Settings:
-    """`base` with `changes` laid over it, section by section.
+    """Merge `changes` into `base`, section by section.
 
     Example:
         >>> merge({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
@@ -281,7 +283,7 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Settings:
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> Settings:
-    """Nested settings under dotted keys.
+    """Return nested settings under dotted keys.
 
     Example:
         >>> flat({"train": {"steps": 10, "optimizer": {"name": "adam"}}})
@@ -294,7 +296,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> Settings:
 
 
 def read_settings(path: Path) -> Settings:
-    """Settings from a TOML file; a file that is missing, blank or no TOML is a ValueError that says where."""
+    """Read settings from a TOML file; a missing, blank or invalid file raises a ValueError with the position."""
     try:
         text = read_file(path).decode()
         settings = tomllib.loads(text)
@@ -306,7 +308,7 @@ def read_settings(path: Path) -> Settings:
         if path.is_dir():
             raise ValueError(f"{path}: expected a TOML file with settings, got a folder; name one") from None
         raise
-    except ValueError as error:  # also of a number with more digits than Python converts
+    except ValueError as error:  # also for numbers with more digits than Python converts
         raise ValueError(f"{path}: cannot be read as TOML: {error}") from None
     if not text.strip():
         raise ValueError(f"{path}: expected a TOML file with settings, got a blank one")
@@ -314,7 +316,7 @@ def read_settings(path: Path) -> Settings:
 
 
 def parse_assignments(assignments: Iterable[str]) -> Settings:
-    """Settings from ``section.key=value`` words; values are TOML, or plain text where they are no TOML.
+    """Parse settings from ``section.key=value`` words; values are TOML or, if that fails, plain text.
 
     Example:
         >>> parse_assignments(["train.steps=20", "model.variant=paper"])
@@ -341,7 +343,7 @@ def parse_assignments(assignments: Iterable[str]) -> Settings:
 def _parse_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except ValueError:  # also a number with more digits than Python converts
+    except ValueError:  # also for a number with more digits than Python converts
         return text
 
 

@@ -1,4 +1,4 @@
-"""Models in files, whatever wrote them: a trained run, a compiled or learned machine, a net that TOML describes."""
+"""Models in files, whatever wrote them: a trained run, a compiled or learned machine, a net described in TOML."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +18,9 @@ from lengthwise.validation import dump_named
 
 
 class StoredModel(NamedTuple):
-    """A model, its task, what wrote it and under which name; `run` is that of a trained run.
+    """A model, its task, the kind and the name of its source, and the `run` if it was trained in one.
 
-    `longest` is the longest length of training, where it is known without a run.
+    `longest` is the longest length of training, if it is known without a run.
     """
 
     model: SequenceModel
@@ -32,14 +32,14 @@ class StoredModel(NamedTuple):
 
     @property
     def trained_to(self) -> int | None:
-        """The longest length that it was trained at, where that is known."""
+        """The longest length of training, if it is known."""
         return self.longest if self.run is None else self.run.spec.recipe.max_length
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The specification of a run, or what is known of another model: task, no seed; the model is the one at hand.
+        """The specification of a run, or the known part of it for another model: task and model, without a seed.
 
-        An attempt of a run that goes on until a level is reached may have another size than its specification.
+        The model is the one at hand: an attempt of a run with a goal can have another size than the specification.
         """
         task, model = dump_named(self.task.name, self.task), dump_named(self.model.name, self.model.config)
         known = {"task": task, "model": model, "seed": ""}
@@ -47,10 +47,11 @@ class StoredModel(NamedTuple):
 
 
 def load_stored(path: Path, device: str = "cpu") -> StoredModel:
-    """The model in a folder, or that a TOML file describes, on a device.
+    """Load the model in a folder, or the one that a TOML file describes, to a device.
 
     Raises:
-        ValueError: there is none, it is damaged, or a machine was compiled that is no task's; there is no such device.
+        ValueError: the path has no model or is damaged; its machine was compiled without a task; the device does
+            not exist.
     """
     where = find_device(device)
     stored = _load(path)
@@ -79,7 +80,7 @@ def _load(path: Path) -> StoredModel:
     if (path / DESCRIPTION).exists():
         compiled = load_compiled(path)
         if compiled.task is None:
-            raise ValueError(f"{path}: its machine is no task's, so that there are no strings to try; compile a task")
+            raise ValueError(f"{path}: its machine belongs to no task, so it has no strings to try; compile a task")
         return StoredModel(compiled.model, compiled.task, "compiled", compiled.source)
     if is_hub_folder(path):
         model, task, config = load_hub(path)
@@ -96,7 +97,7 @@ def _load(path: Path) -> StoredModel:
 
 
 def check_about(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
-    """Raise a ValueError where the certificate next to a model is about another one, or, unless `of_any_task`, task."""
+    """Raise a ValueError if a certificate is about another model or, unless `of_any_task`, about another task."""
     what = other_part(certificate, stored.model, stored.task)
     if what is None or (of_any_task and what not in ("weights", "model", "net")):
         return

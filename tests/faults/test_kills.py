@@ -150,7 +150,7 @@ def test_a_signal_to_stop_says_how_to_go_on(number: signal.Signals, arguments: l
     code, output = command.wait()
     assert code == 128 + number, output
     assert "Traceback" not in output
-    assert "goes on" in output or "measures it" in output
+    assert "continues" in output or "measures it" in output
     finish(arguments, tmp_path)
 
 

@@ -42,7 +42,7 @@ def test_training_on_a_full_disk_says_which_file_and_what_is_kept(tmp_path: Path
     assert code == 1
     problem = printed.splitlines()[-1]
     assert problem.startswith(f"lengthwise: {run.name}/metrics.jsonl: cannot be written: File too large; ")
-    assert problem.endswith(f"; nothing is kept in {run.name} yet; the same command begins again")
+    assert problem.endswith(f"; {run.name} has no checkpoint yet; the same command begins again")
 
 
 def test_a_folder_that_is_deleted_during_training_is_not_said_to_be_kept(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_folder_that_is_deleted_during_training_is_not_said_to_be_kept(tmp_pat
         if progress.done == 20:
             shutil.rmtree(tmp_path / spec.id)
 
-    with pytest.raises(OSError, match=f"{spec.id} was deleted, and its checkpoint with it; the same command") as error:
+    with pytest.raises(OSError, match=f"{spec.id} and its checkpoint were deleted; the same command") as error:
         execute(spec, tmp_path, PLAN, delete)
     assert "is kept" not in str(error.value)
     assert str(error.value).startswith(f"{tmp_path / spec.id}/")
@@ -68,7 +68,7 @@ def test_a_failure_after_a_checkpoint_says_which_step_is_kept(tmp_path: Path, mo
         if progress.done == 20:
             monkeypatch.setattr("lengthwise.runs.execute.save_checkpoint", fail)
 
-    expected = f"^some/file: Permission denied; step 20 is kept in {tmp_path / spec.id}; "
+    expected = f"^some/file: Permission denied; step 20 is saved in {tmp_path / spec.id}; "
     with pytest.raises(OSError, match=expected):
         execute(spec, tmp_path, PLAN, break_after_20)
 

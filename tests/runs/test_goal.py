@@ -80,7 +80,7 @@ def test_an_attempt_that_ended_before_lengths_had_grown_says_so(tmp_path: Path) 
     result = execute(spec, tmp_path, PLAN)
     (attempt,) = result.training.attempts
     assert (attempt.solved_at, attempt.longest) == (None, 1)  # 18 steps at least are needed for each length
-    assert attempt.outcome.startswith("lengths had grown to 1 alone when it ended, with a loss of ")
+    assert attempt.outcome.startswith("it reached lengths up to 1 only, with a loss of ")
 
 
 def contents(root: Path, spec: RunSpec) -> tuple[object, ...]:
@@ -230,7 +230,7 @@ def test_a_certificate_below_the_level_begins_another_attempt(tmp_path: Path, mo
         lambda progress: sentences.append(progress.note) if progress.is_decision else None,
     )
     assert [attempt.level for attempt in result.training.attempts] == ["extracted", "proved"]
-    assert any("of attempt 1 its certificate is extracted" in sentence for sentence in sentences)
+    assert any("attempt 1: its certificate is extracted" in sentence for sentence in sentences)
     assert sentences[-1].startswith("reached: its certificate is proved, after ")
 
 

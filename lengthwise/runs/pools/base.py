@@ -1,4 +1,4 @@
-"""What a pool is: an executor on which the runs of a sweep are executed, opened by its name."""
+"""The contract of a pool: an executor for the runs of a sweep, opened by its name."""
 
 import importlib.util
 import socket
@@ -13,21 +13,21 @@ from lengthwise.runs.execute import Listener
 
 DEFAULT_WORKERS = 2
 REACH_SECONDS = 10.0
-"""How long a scheduler is given to answer."""
+"""The number of seconds in which a scheduler has to answer."""
 
 
 class ReportingExecutor(Executor, ABC):
-    """An executor whose workers report their progress; with others, progress is read from the folders of the runs."""
+    """An executor whose workers report progress; for others, progress is read from the folders of the runs."""
 
     @abstractmethod
     def report_to(self, listener: Listener) -> None:
-        """Tell `listener`, which must raise nothing, of the progress of all jobs submitted from now on."""
+        """Report the progress of all jobs submitted from now on to `listener`, which must not raise exceptions."""
 
 
 class Pool(NamedTuple):
-    """An executor, and what a sweep on it does with a run that another process holds.
+    """An executor, and what a sweep does with a run that another process holds.
 
-    `wait`: look at it again until it is finished, or let go, as that of a lost machine is after a while.
+    With `wait`, the run is tried again until it is finished or released, as the runs of a lost machine are in time.
     """
 
     executor: Executor
@@ -35,29 +35,29 @@ class Pool(NamedTuple):
 
 
 class PoolOptions(NamedTuple):
-    """How a pool is opened: how many workers of its own it has, or the address of a scheduler that has them."""
+    """The options of a pool: the number of its own workers, or the address of a scheduler that has workers."""
 
     num_workers: int | None = None
     scheduler: str | None = None
 
     @property
     def workers_or_default(self) -> int:
-        """Their number; a ValueError for one below 1, with which nothing would ever be run."""
+        """The number of workers; below 1 a ValueError is raised, because no run would ever begin."""
         if self.num_workers is not None and self.num_workers < 1:
             raise ValueError(f"workers: expected a number of at least 1, got {self.num_workers}")
         return DEFAULT_WORKERS if self.num_workers is None else self.num_workers
 
     def reject_scheduler(self, pool: str) -> None:
-        """Check that a pool without a scheduler was given none."""
+        """Raise a ValueError if a scheduler is given to a pool that cannot use it."""
         if self.scheduler is not None:
             raise ValueError(f"scheduler: expected none with pool {pool}, got {self.scheduler}; take pool dask or ray")
 
     def address(self, from_environment: str | None, unchecked: Container[str] = ()) -> str | None:
-        """The scheduler's address, if there is one, after it has answered, unless it is a word of its own for one.
+        """Return the scheduler's address, if there is one, after it has answered; words in `unchecked` are not checked.
 
         Raises:
-            ValueError: a number of workers is given too, which such a cluster has already; or the address is none.
-            OSError: it does not answer in `REACH_SECONDS`.
+            ValueError: a number of workers is also given, although the cluster has its own; or the address is invalid.
+            OSError: it does not answer within `REACH_SECONDS`.
         """
         address = self.scheduler or from_environment or None
         if address is not None:
@@ -72,11 +72,11 @@ class PoolOptions(NamedTuple):
 
 
 def check_reachable(address: str) -> None:
-    """Check that something answers at an address such as ``tcp://node1:8786`` or ``node1:6379``.
+    """Check that an address such as ``tcp://node1:8786`` or ``node1:6379`` answers.
 
     Raises:
-        ValueError: it is no such address.
-        OSError: nothing answers in `REACH_SECONDS`.
+        ValueError: it is not such an address.
+        OSError: nothing answers within `REACH_SECONDS`.
     """
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if not (host and colon and port.isdecimal() and len(port) <= 5):
@@ -88,14 +88,14 @@ def check_reachable(address: str) -> None:
 
 
 class MissingPackage(ValueError):
-    """A pool's package that is not installed; the sentence has the command that installs it."""
+    """The package of a pool is not installed; the message contains the command that installs it."""
 
 
 def require(pool: str, package: str) -> None:
-    """Check that the package that a pool needs is installed.
+    """Check that the package of a pool is installed.
 
     Raises:
-        MissingPackage: it is not.
+        MissingPackage: it is not installed.
     """
     if importlib.util.find_spec(package) is None:
         raise MissingPackage(

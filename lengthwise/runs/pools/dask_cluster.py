@@ -1,4 +1,4 @@
-"""A pool of Dask's: the workers of a scheduler, or processes of this machine."""
+"""A pool of Dask: the workers of a scheduler, or processes of this machine."""
 
 import os
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ ADDRESS = "DASK_SCHEDULER_ADDRESS"
 @POOLS.register("dask")
 @contextmanager
 def dask_pool(options: PoolOptions) -> Iterator[Pool]:
-    """Workers of a Dask scheduler, or a cluster of this machine's processes for as long as the sweep takes.
+    """Open a pool on a Dask scheduler, or on a cluster of this machine's processes that ends with the sweep.
 
-    Dask executes the job of a lost worker again on another one, up to three times (`allowed-failures`).
+    If a worker is lost, Dask executes its job again on another one, up to three times (`allowed-failures`).
     """
     require("dask", "distributed")
     from distributed import Client, LocalCluster
@@ -28,7 +28,7 @@ def dask_pool(options: PoolOptions) -> Iterator[Pool]:
                 cluster = LocalCluster(
                     n_workers=options.workers_or_default,
                     threads_per_worker=1,
-                    memory_limit=0,  # else a worker is ended at 95 % of its share
+                    memory_limit=0,  # otherwise Dask ends a worker at 95 % of its share of the memory
                     dashboard_address=None,
                 )
             address = stack.enter_context(cluster).scheduler_address
@@ -36,4 +36,4 @@ def dask_pool(options: PoolOptions) -> Iterator[Pool]:
             client = stack.enter_context(Client(address, timeout=REACH_SECONDS))
         except OSError as error:
             raise OSError(f"scheduler: expected one of Dask at {address}, got none ({error})") from None
-        yield Pool(client.get_executor(pure=False))  # pure: equal jobs would be one
+        yield Pool(client.get_executor(pure=False))  # with pure=True, Dask would execute equal jobs once

@@ -1,4 +1,4 @@
-"""Progress of runs that are executed elsewhere, as their folders tell it."""
+"""Progress of runs that are executed elsewhere, read from their folders."""
 
 import os
 import time
@@ -10,41 +10,41 @@ from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.result import ENDINGS
 from lengthwise.runs.spec import RunSpec
 
-LOOK_EVERY = 2.0
-"""Seconds between two looks into the folders."""
+INSPECTION_SECONDS = 2.0
+"""Seconds between two inspections of the folders."""
 MAX_LINE = 4_000
-"""Bytes read of the end of a journal: more than its last line."""
+"""The number of bytes at the end of a journal that are read: more than its last line has."""
 
 
 class Follower:
-    """Tells a listener how far runs have come: the last whole line of their metrics, and when they are measured.
+    """Reports to a listener how far runs have come: the last whole line of their metrics, and when they are measured.
 
-    Metrics reach the disk some kilobytes at a time, or with a checkpoint, so that this is a little late.
+    Metrics reach the disk some kilobytes at a time, or with a checkpoint, so the report is a little late.
     """
 
     def __init__(self, root: Path, listener: Listener) -> None:
         self._root, self._listener = root, listener
-        self._told: dict[str, Progress] = {}
-        self._next = time.monotonic() + LOOK_EVERY
+        self._reported: dict[str, Progress] = {}
+        self._next = time.monotonic() + INSPECTION_SECONDS
 
-    def look(self, specs: Iterable[RunSpec]) -> None:
-        """Look into the folders of the runs that are not finished, where it is time for that."""
+    def update(self, specs: Iterable[RunSpec]) -> None:
+        """Inspect the folders of the runs that are not finished, unless the last inspection is too recent."""
         if time.monotonic() < self._next:
             return
         for spec in specs:
             progress = progress_of(spec, self._root)
-            if progress is not None and self._told.get(spec.id) != progress:
-                self._told[spec.id] = progress
+            if progress is not None and self._reported.get(spec.id) != progress:
+                self._reported[spec.id] = progress
                 self._listener(progress)
-        self._next = time.monotonic() + LOOK_EVERY
+        self._next = time.monotonic() + INSPECTION_SECONDS
 
     def done(self, spec: RunSpec) -> None:
-        """Tell that a run is finished."""
+        """Report that a run is finished."""
         self._listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps))
 
 
 def progress_of(spec: RunSpec, root: Path) -> Progress | None:
-    """How far a run's folder says that it has come; None where it says nothing yet."""
+    """Return how far a run has come according to its folder; None if the folder has no metrics yet."""
     folder, total = RunFolder(root / spec.id), spec.recipe.steps
     try:
         with folder.metrics.path.open("rb") as file:
@@ -52,7 +52,7 @@ def progress_of(spec: RunSpec, root: Path) -> Progress | None:
             *_, line, _ = file.read().split(b"\n")
         step = folder.metrics.parse(line)
         status = folder.read_status().status
-    except (OSError, ValueError, TypeError):  # not begun, or in the middle of being written
+    except (OSError, ValueError, TypeError):  # the run has not begun, or its files are being written
         return None
     if status in (ENDINGS if spec.goal else ("trained",)):
         return Progress(spec.id, "measuring", total, total)

@@ -1,8 +1,8 @@
 """A pool of processes of this machine.
 
-Processes that the system may kill share no lock: one that dies while it holds a lock would stop all others, and the
-parent with them. Progress goes through a pipe, into which writing at most `select.PIPE_BUF` bytes is atomic; the
-request to end is a pipe that nobody reads: whatever is in it can be seen by all.
+The system may kill any process, so processes share no lock: a process that dies while it holds one would stop all
+others, and the parent. Progress goes through a pipe, into which writing at most `select.PIPE_BUF` bytes is atomic. The
+request to end is a pipe that nobody reads from, so that all processes see its content.
 """
 
 import multiprocessing
@@ -18,25 +18,26 @@ from typing import ParamSpec, TypeVar
 
 from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.pools.base import POOLS, Pool, PoolOptions, ReportingExecutor
-from lengthwise.runs.pools.worker import Habits, set_habits
+from lengthwise.runs.pools.worker import WorkerSettings, configure_worker
 from lengthwise.runs.signals import signals_blocked
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_NOTE = 500
-"""Characters of a note that are passed on, so that a message with all its names stays below `select.PIPE_BUF`."""
+"""The largest number of characters of a note that is passed on. A whole message has to stay below `select.PIPE_BUF`
+bytes, so that messages of several workers do not mix."""
 PRELOADED = ["lengthwise.runs.pools.worker", "torch._dynamo"]
-"""What the process imports that all workers are forked from; an optimizer imports the second, in a second of time."""
-LOOK_EVERY = 0.1
-"""Seconds after which a worker looks again whether its sweep goes on."""
+"""The modules that the parent of all workers imports; optimizers need the second one, which takes a second."""
+STOP_CHECK_SECONDS = 0.1
+"""The number of seconds between two checks by a worker whether its sweep continues."""
 
 
 class LocalPool(ReportingExecutor):
-    """Processes forked from one that has imported torch already, and a thread that passes on their progress.
+    """Processes forked from one that has imported torch, and a thread that passes on their progress.
 
-    A worker that the system kills, for want of memory say, ends the others too, and breaks the pool. Workers end with
-    this process, however it ends, and see no signal that it may be sent to stop.
+    If the system kills a worker, for instance for lack of memory, all workers end and the pool is broken. Workers end
+    with this process, however it ends, and ignore the signals that stop it.
     """
 
     def __init__(self, num_workers: int) -> None:
@@ -50,7 +51,7 @@ class LocalPool(ReportingExecutor):
         self._listener: Listener = lambda progress: None
         try:
             self._executor = ProcessPoolExecutor(num_workers, context, _start_worker, (self._to_parent, self._on_end))
-        except OSError as error:  # of the semaphores of its queues
+        except OSError as error:  # the queues need semaphores in shared memory
             raise OSError(
                 f"workers: processes cannot share memory here ({error.strerror or error}); make /dev/shm writable, "
                 "or train run by run with `lengthwise train`"
@@ -68,7 +69,7 @@ class LocalPool(ReportingExecutor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the workers, after their work is done; with `wait`, close all pipes, too."""
+        """End the workers after their work is done; with `wait`, also close all pipes."""
         self._executor.shutdown(wait, cancel_futures=cancel_futures)
         if wait and not self._to_parent.closed:
             self._to_parent.send(None)
@@ -81,7 +82,7 @@ class LocalPool(ReportingExecutor):
             self._listener(Progress(*progress))
 
     def _end_if_broken(self, future: "Future[T]") -> None:
-        """The executor ends the workers of a broken pool by SIGTERM, which they do not see."""
+        """End the workers of a broken pool; the executor only sends SIGTERM, which they do not receive."""
         is_broken = not future.cancelled() and isinstance(future.exception(), BrokenProcessPool)
         if is_broken and not self._is_ending.is_set():
             self._is_ending.set()
@@ -91,7 +92,7 @@ class LocalPool(ReportingExecutor):
 @POOLS.register("local")
 @contextmanager
 def local_pool(options: PoolOptions) -> Iterator[Pool]:
-    """Processes of this machine; a run that another command works on fails."""
+    """Open a pool of this machine's processes; a run that another command works on fails."""
     options.reject_scheduler("local")
     with LocalPool(options.workers_or_default) as executor:
         yield Pool(executor, held="fail")
@@ -100,7 +101,7 @@ def local_pool(options: PoolOptions) -> Iterator[Pool]:
 @POOLS.register("shared")
 @contextmanager
 def shared_pool(options: PoolOptions) -> Iterator[Pool]:
-    """Processes of this machine that share the runs with all others started on the same folder, by their locks."""
+    """Open a pool of this machine's processes that shares the runs with all pools on the same folder, by locks."""
     options.reject_scheduler("shared")
     with LocalPool(options.workers_or_default) as executor:
         yield Pool(executor)
@@ -110,12 +111,12 @@ def _start_worker(to_parent: "Connection[tuple[object, ...], None]", on_end: "Co
     def report(progress: Progress) -> None:
         to_parent.send(tuple(progress._replace(note=progress.note[:MAX_NOTE])))
 
-    set_habits(Habits(report, LOOK_EVERY))
-    threading.Thread(target=_end_when_told, args=(on_end,), daemon=True).start()
+    configure_worker(WorkerSettings(report, STOP_CHECK_SECONDS))
+    threading.Thread(target=_end_on_request, args=(on_end,), daemon=True).start()
 
 
-def _end_when_told(on_end: "Connection[None, None]") -> None:
-    """End this worker at once when its parent says so, or has ended: otherwise it would hold on to its run."""
+def _end_on_request(on_end: "Connection[None, None]") -> None:
+    """End this worker at once if its parent requests it or has ended: otherwise it would keep the lock of its run."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     connection.wait([parent.sentinel, on_end])

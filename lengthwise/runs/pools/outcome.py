@@ -1,4 +1,4 @@
-"""What became of the runs of a sweep."""
+"""The outcomes of the runs of a sweep."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +12,11 @@ from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec
 
 NOT_RUN = "not run yet"
-"""The reason of a run that nobody has begun, or that is not at its end."""
+"""The reason for a run that has not begun or has not finished."""
 
 
 class Outcome(NamedTuple):
-    """What became of a run: its result, or why there is none."""
+    """The outcome of a run: its result, or the reason why it lacks one."""
 
     spec: RunSpec
     result: RunResult | None
@@ -24,14 +24,14 @@ class Outcome(NamedTuple):
 
 
 def finished(specs: Sequence[RunSpec], root: Path, plans: Sequence[EvaluationPlan]) -> list[Outcome]:
-    """What is there already: the results that were measured by their run's plan, or one that has all of it."""
+    """Return the outcomes that exist already: results that were measured by their run's plan or a larger one."""
     return [_outcome(spec, RunFolder(root / spec.id), plan) for spec, plan in zip(specs, plans, strict=True)]
 
 
 def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
     try:
         result, status = folder.read_result(), folder.read_status()
-    except ValueError as error:  # a damaged file, or one of another version: the run itself sets it aside
+    except ValueError as error:  # the file is damaged or of another version; executing the run sets it aside
         return Outcome(spec, None, str(error))
     if result and has_all_of(result, spec, plan):
         return Outcome(spec, result)
@@ -40,5 +40,5 @@ def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
 
 
 def diverged(outcome: Outcome) -> bool:
-    """Whether the run ended as its loss or its weights were no finite numbers any more."""
+    """Return whether the run ended because its loss or its weights were not finite."""
     return outcome.reason.startswith(f"{Diverged.__name__}: ")

@@ -1,4 +1,4 @@
-"""A pool of Ray's: the nodes of a cluster, or processes of this machine. Plain tasks, a core each."""
+"""A pool of Ray: the nodes of a cluster, or processes of this machine, with one core for each task."""
 
 import logging
 import os
@@ -17,11 +17,11 @@ T = TypeVar("T")
 ADDRESS = "RAY_ADDRESS"
 """The environment variable that names a cluster."""
 MAX_RETRIES = 3
-"""How often a job is begun again whose worker or node is lost."""
+"""The number of times that a job is repeated if its worker or node is lost."""
 
 
 class RayExecutor(Executor):
-    """Tasks of the Ray cluster that this process is connected to; none can be cancelled."""
+    """Tasks on the Ray cluster that this process is connected to; they cannot be cancelled."""
 
     def __init__(self) -> None:
         import ray
@@ -37,12 +37,12 @@ class RayExecutor(Executor):
 
 
 def _call(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """The one task of all: Ray sends each to its workers once, and a class would be an actor."""
+    """Call a function. All jobs share this one task, which Ray sends to each worker once; a class would be an actor."""
     return fn(*args, **kwargs)
 
 
 def _pass_on(done: "Future[Any]", future: "Future[Any]") -> None:
-    """Hand on a result, or what the task raised instead of Ray's text about it."""
+    """Pass on a result, or the task's own exception instead of Ray's text about it."""
     error = done.exception()
     if error is None:
         future.set_result(done.result())
@@ -53,13 +53,13 @@ def _pass_on(done: "Future[Any]", future: "Future[Any]") -> None:
 @POOLS.register("ray")
 @contextmanager
 def ray_pool(options: PoolOptions) -> Iterator[Pool]:
-    """Nodes of a Ray cluster, or one of this machine's processes for as long as the sweep takes."""
+    """Open a pool on the nodes of a Ray cluster, or on this machine's processes until the sweep ends."""
     require("ray", "ray")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
 
     address = options.address(os.environ.get(ADDRESS), unchecked=("auto",))
-    num_cpus, dashboard = (None, None) if address else (options.workers_or_default, False)  # of a cluster of our own
+    num_cpus, dashboard = (None, None) if address else (options.workers_or_default, False)  # set for a local cluster
     with _handlers_kept():
         try:
             ray.init(
@@ -79,7 +79,7 @@ def ray_pool(options: PoolOptions) -> Iterator[Pool]:
 
 @contextmanager
 def _handlers_kept() -> Iterator[None]:
-    """Ray handles signals its own way once it is started; how runs are stopped is not its to say."""
+    """Restore the signal handlers afterwards: Ray replaces them, but signals have to stop runs with a checkpoint."""
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     try:
         yield

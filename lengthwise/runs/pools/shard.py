@@ -1,4 +1,4 @@
-"""A share of a sweep's runs: what one task of a scheduler's array does."""
+"""A share of a sweep's runs, as one task of a scheduler's array executes it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -7,13 +7,13 @@ T = TypeVar("T")
 
 
 class Shard(NamedTuple):
-    """One of `total` shares, numbered from 1; together they have every run once."""
+    """One of `total` shares, numbered from 1; together they contain every run once."""
 
     number: int
     total: int
 
     def select(self, everything: Sequence[T]) -> list[T]:
-        """Every `total`-th one, so that the shares of a list that goes from small to large cost about the same.
+        """Return every `total`-th item, so that the shares of a list from small to large cost about the same.
 
         Example:
             >>> Shard(1, 3).select("abcdefg"), Shard(3, 3).select("abcdefg")
@@ -23,7 +23,7 @@ class Shard(NamedTuple):
 
 
 def parse_shard(text: str) -> Shard:
-    """A share as in ``2/3``, the second of three; anything else is a ValueError.
+    """Parse a share such as ``2/3``, the second of three; any other text raises a ValueError.
 
     Example:
         >>> parse_shard("2/3")

@@ -1,4 +1,4 @@
-"""Many runs on a pool: each is a job, and what becomes of it is read from its folder."""
+"""Sweeps of many runs on a pool: each run is a job, and its outcome is read from its folder."""
 
 import time
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from lengthwise.runs.pools.worker import execute_job, job, sweep_file
 from lengthwise.runs.signals import Interrupted, StopRequested
 from lengthwise.runs.spec import RunSpec
 
-WAIT = 0.2
-"""Seconds between two looks at what is done and whether to stop."""
-HELD_AGAIN = 1.0
-"""Seconds after which runs that other processes hold are tried again."""
+WAIT_SECONDS = 0.2
+"""Seconds between two checks for finished jobs and a request to stop."""
+RETRY_HELD_SECONDS = 1.0
+"""Seconds after which a run that another process holds is tried again."""
 
 
 def execute_all(
@@ -34,19 +34,19 @@ def execute_all(
     held: Literal["wait", "fail"] = "wait",
     stop_requested: StopRequested = lambda: False,
 ) -> list[Outcome]:
-    """Execute all runs on a pool, each measured by its plan; one that fails is reported and stops no other.
+    """Execute all runs on a pool, each measured by its plan; a run that fails is reported and does not stop others.
 
-    Runs of the lowest seed are begun first: a sweep that is stopped has one seed of everything, if not all of it.
+    Runs of the lowest seed begin first: a sweep that is stopped has at least one seed of everything.
 
-    Any executor will do whose workers have this package and see `root` under the same path: a job is a string of JSON,
-    and its value is ignored. A pool that executes the job of a lost worker again goes on from the run's checkpoint.
+    Any executor works if its workers have this package and see `root` under the same path. A job is a string of JSON,
+    and its return value is ignored. A pool that repeats the job of a lost worker continues from the run's checkpoint.
 
     Args:
         held: what to do with a run that another process works on: fail, or try it again until it is finished or free.
 
     Raises:
-        Exception: whatever the listener has raised; runs under way are saved first, finished ones kept.
-        Interrupted: `stop_requested` has said yes; runs under way are saved first, finished ones kept.
+        Exception: the exception of the listener; runs in progress are saved first, and finished ones are kept.
+        Interrupted: `stop_requested` returned True; runs in progress are saved first, and finished ones are kept.
         OSError: files below `root` cannot be locked.
     """
     if not specs:
@@ -55,12 +55,12 @@ def execute_all(
     check_locks(root)
     sweep = _Sweep(specs, root.absolute(), plans, listener, pool, held)
     if not sweep.run(stop_requested):
-        raise Interrupted(f"stopped; finished work is kept in {root}, and the same command goes on with it")
+        raise Interrupted(f"stopped; finished work is kept in {root}, and the same command continues")
     return [sweep.outcome(index) for index in range(len(specs))]
 
 
 class _Sweep:
-    """Jobs that are submitted, those whose runs other processes hold, and what went wrong."""
+    """The submitted jobs, the runs that other processes hold, and the errors so far."""
 
     def __init__(
         self,
@@ -76,44 +76,45 @@ class _Sweep:
         self._plans = plans
         self._pool = pool
         self._waits, self._listener = held == "wait", listener
-        self._follower = None if isinstance(pool, ReportingExecutor) else Follower(root, self._tell)
+        self._follower = None if isinstance(pool, ReportingExecutor) else Follower(root, self._report)
         if isinstance(pool, ReportingExecutor):
-            pool.report_to(self._tell)
+            pool.report_to(self._report)
         self._submitted: dict[Future[None], int] = {}
         self._held: dict[int, float] = {}  # when to try again
         self._announced: set[int] = set()
         self._errors: dict[int, BaseException] = {}
-        self._not_told: Exception | None = None
+        self._listener_error: Exception | None = None
 
-    def _tell(self, progress: Progress) -> None:
-        """Pass progress on. What the listener raises, perhaps in a pool's thread, ends the sweep, which raises it."""
-        if self._not_told is None:
+    def _report(self, progress: Progress) -> None:
+        """Pass progress on. An exception of the listener, maybe in a pool's thread, ends the sweep, which raises it."""
+        if self._listener_error is None:
             try:
                 self._listener(progress)
-            except Exception as error:  # whatever it is: workers wait for what nobody reads
-                self._not_told = error
+            except Exception as error:  # any kind: unread progress would block the workers
+                self._listener_error = error
 
     def run(self, stop_requested: StopRequested) -> bool:
-        """Run all jobs; whether they came to their ends, as they do not after a request to stop."""
+        """Run all jobs; return False if a request to stop or an error of the listener ended the sweep early."""
         with sweep_file(self._root) as sweep:
             jobs = [job(spec, plan, sweep) for spec, plan in zip(self._specs, self._plans, strict=True)]
             for index in sorted(range(len(jobs)), key=lambda index: self._specs[index].seed):
                 self._submit(index, jobs[index])
             while self._submitted or self._held:
                 self._collect()
-                if self._not_told or stop_requested():
+                if self._listener_error or stop_requested():
                     break
                 now = time.monotonic()
                 for index in [index for index, when in self._held.items() if when <= now]:
                     del self._held[index]
                     self._submit(index, jobs[index])
                 if self._follower:
-                    self._follower.look(self._specs[index] for index in [*self._submitted.values(), *self._held])
+                    self._follower.update(self._specs[index] for index in [*self._submitted.values(), *self._held])
             else:
+                # The loop has ended without a break: all jobs are done.
                 return True
-        wait(self._submitted)  # without the sweep's file, workers save what they do, and begin nothing
-        if self._not_told:
-            raise self._not_told
+        wait(self._submitted)  # the sweep's file is gone, so workers save the run in progress and begin no other
+        if self._listener_error:
+            raise self._listener_error
         return False
 
     def _submit(self, index: int, text: str) -> None:
@@ -125,14 +126,14 @@ class _Sweep:
             self._submitted[future] = index
 
     def _collect(self) -> None:
-        """Wait a moment for jobs to be done, and sort those that are."""
+        """Wait a moment for jobs to finish, and sort the finished ones."""
         if not self._submitted:
-            time.sleep(WAIT)
-        for future in wait(self._submitted, timeout=WAIT, return_when=FIRST_COMPLETED).done:
+            time.sleep(WAIT_SECONDS)
+        for future in wait(self._submitted, timeout=WAIT_SECONDS, return_when=FIRST_COMPLETED).done:
             index = self._submitted.pop(future)
             error = CancelledError("the pool gave it up") if future.cancelled() else future.exception()
             if isinstance(error, RunHeld) and self._waits:
-                self._held[index] = time.monotonic() + HELD_AGAIN
+                self._held[index] = time.monotonic() + RETRY_HELD_SECONDS
                 self._announce(index, error)
             elif error is not None:
                 self._errors[index] = error
@@ -140,11 +141,11 @@ class _Sweep:
                 self._follower.done(self._specs[index])
 
     def _announce(self, index: int, error: RunHeld) -> None:
-        """Say once that a run is waited for, and for whom."""
+        """Report once that the sweep waits for a run, and which process holds it."""
         if index not in self._announced:
             self._announced.add(index)
             spec = self._specs[index]
-            self._tell(Progress(spec.id, "waiting", 0, spec.recipe.steps, str(error), is_decision=True))
+            self._report(Progress(spec.id, "waiting", 0, spec.recipe.steps, str(error), is_decision=True))
 
     def outcome(self, index: int) -> Outcome:
         spec = self._specs[index]

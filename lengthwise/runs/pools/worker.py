@@ -1,4 +1,4 @@
-"""What a worker does with a run of a sweep, wherever it is: a job goes out as JSON, and all results stay on disk."""
+"""The work on one run of a sweep, wherever the worker is: a job arrives as JSON, and all results stay on disk."""
 
 import json
 import platform
@@ -24,19 +24,21 @@ from lengthwise.runs.spec import RunSpec, spec_from_json
 from lengthwise.version import __version__
 
 NUM_HEX = 8
-"""Hexadecimal digits that tell the sweeps of a machine apart."""
+"""The number of hexadecimal digits that distinguish the sweeps of a machine."""
 
 
 class SweepFile(NamedTuple):
-    """A file next to the runs that is there while a sweep goes on; its workers stop, with a checkpoint, without it.
+    """A file next to the runs that exists while a sweep goes on; when it is removed, workers save and stop.
 
-    Each sweep has its own, so that what stops one stops no other, now or later.
+    Each sweep has its own file, so that stopping one sweep never stops another, now or later.
     """
 
     path: Path
 
-    def is_there(self) -> bool:
-        """Opened, not only looked up: NFS then asks the server. A file system that fails for once removes nothing."""
+    def exists(self) -> bool:
+        """Return whether the file exists."""
+        # Opening it makes NFS ask the server, where a look-up could be answered from a cache. After any other error
+        # the sweep goes on, because a file system that fails once removes nothing.
         try:
             self.path.open("rb").close()
         except FileNotFoundError:
@@ -48,7 +50,7 @@ class SweepFile(NamedTuple):
 
 @contextmanager
 def sweep_file(root: Path) -> Iterator[SweepFile]:
-    """The file of a new sweep below `root`, removed when it is over, however it ends.
+    """Yield the file of a new sweep below `root`, and remove it at the end, however the sweep ends.
 
     The process holds the file's lock. A file that nobody holds was left by a process that was killed, and is removed.
     """
@@ -57,7 +59,8 @@ def sweep_file(root: Path) -> Iterator[SweepFile]:
             left.unlink()
     token = token_hex(NUM_HEX // 2)
     sweep = SweepFile(root / f".sweep-{HOST}-{token}")
-    draft = root / f".begun-{HOST}-{token}"  # else another sweep could hold the new file before this one does
+    # The file gets its name only when its lock is held: another sweep could remove an unlocked file as left over.
+    draft = root / f".begun-{HOST}-{token}"
     with held(draft):
         try:
             draft.replace(sweep.path)
@@ -67,7 +70,7 @@ def sweep_file(root: Path) -> Iterator[SweepFile]:
 
 
 class StopWatch:
-    """Whether the sweep is over, looked up once in `every` seconds."""
+    """A function that returns whether the sweep is over; it inspects the file at most once in `every` seconds."""
 
     def __init__(self, sweep: SweepFile, every: float) -> None:
         self._sweep, self._every = sweep, every
@@ -78,18 +81,18 @@ class StopWatch:
         now = time.monotonic()
         if not self._is_over and now >= self._next:
             self._next = now + self._every
-            self._is_over = not self._sweep.is_there()
+            self._is_over = not self._sweep.exists()
         return self._is_over
 
 
 def software() -> dict[str, str]:
-    """What must be the same in all processes of a sweep; of Python, the minor version."""
+    """Return what must be the same in all processes of a sweep; for Python, the minor version suffices."""
     major, minor, _ = platform.python_version_tuple()
     return {"lengthwise": __version__, "Python": f"{major}.{minor}", "torch": torch.__version__.partition("+")[0]}
 
 
 def check_software(expected: Mapping[str, str]) -> None:
-    """Check that this process has the versions of the one that sent the job; others are a ValueError."""
+    """Check that this process has the versions of the sender of the job; other versions raise a ValueError."""
     actual = software()
     if actual != expected:
         names = [name for name in expected if actual.get(name) != expected[name]]
@@ -100,7 +103,10 @@ def check_software(expected: Mapping[str, str]) -> None:
 
 
 def job(spec: RunSpec, plan: EvaluationPlan, sweep: SweepFile) -> str:
-    """All that a worker needs to know of a run, as JSON; device and files of users, too: variables do not travel."""
+    """Return all that a worker needs to know about a run, as JSON.
+
+    Device and files of users are included, because environment variables of the sender do not reach a worker.
+    """
     content = {
         "software": software(),
         "sweep": str(sweep.path),
@@ -112,46 +118,44 @@ def job(spec: RunSpec, plan: EvaluationPlan, sweep: SweepFile) -> str:
     return json.dumps(content)
 
 
-class Habits(NamedTuple):
-    """What the runs of this process report to, and in how many seconds they look once whether to stop."""
+class WorkerSettings(NamedTuple):
+    """The listener of the runs of this process, and the seconds between checks for a request to stop."""
 
     listener: Listener = lambda progress: None
-    look_every: float = 1.0
+    check_every: float = 1.0
 
 
-_habits = Habits()
-_one_at_a_time = threading.Lock()  # threads, CPU seconds and peak memory are the process's
+_settings = WorkerSettings()
+_one_at_a_time = threading.Lock()  # torch's thread count, CPU seconds and peak memory belong to the whole process
 
 
-def set_habits(habits: Habits) -> None:
-    """Change what this process does with every job from now on: a pool's own workers can report and look more often."""
-    global _habits
-    _habits = habits
+def configure_worker(settings: WorkerSettings) -> None:
+    """Set the settings of all later jobs of this process; workers of a pool can report, and check more often."""
+    global _settings
+    _settings = settings
 
 
 def execute_job(text: str) -> None:
-    """Execute the run of a job, one at a time in a process; what comes of it is in the run's folder, below the root.
+    """Execute the run of a job, one at a time in a process; its outcome is in the run's folder below the root.
 
     Raises:
-        ValueError: the worker has other versions, no such device, or does not share the folder or a file of the user.
+        ValueError: the worker has other versions, no such device, or does not see the folder or a file of the user.
         RunHeld: another process works on the run.
-        Interrupted: the sweep is over, or was stopped; a run under way is saved.
+        Interrupted: the sweep is over, or was stopped; a run in progress is saved.
     """
     content = json.loads(text)
     check_software(content["software"])
     sweep = SweepFile(Path(content["sweep"]))
     root = sweep.path.parent
     if not root.is_dir():
-        raise ValueError(
-            f"worker on {HOST}: expected the sweep's folder {root}, found none; share it with all machines"
-        )
-    stop_requested = StopWatch(sweep, _habits.look_every)
+        raise ValueError(f"worker on {HOST}: expected the sweep's folder {root}, got none; share it with all machines")
+    stop_requested = StopWatch(sweep, _settings.check_every)
     with _one_at_a_time:
         if stop_requested():
             raise Interrupted(
-                f"worker on {HOST}: found no {sweep.path}: the sweep is over, or its folder is not shared with it"
+                f"worker on {HOST}: {sweep.path} does not exist: the sweep is over, or its folder is not shared"
             )
         load_extensions(content["extensions"])
         plan = EvaluationPlan(**content["plan"])
         device = find_device(content["device"])
-        execute(spec_from_json(content["spec"]), root, plan, _habits.listener, stop_requested, device=device)
+        execute(spec_from_json(content["spec"]), root, plan, _settings.listener, stop_requested, device=device)

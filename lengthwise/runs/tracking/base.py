@@ -1,4 +1,4 @@
-"""What a tracker is told of a run, and the registry of trackers."""
+"""The contract of trackers, the facts about a run that they get, and their registry."""
 
 import importlib
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ class About(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a finished run measured: numbers, words, and accuracies or errors against length."""
+    """The measurements of a finished run: numbers, words, and accuracies or errors against length."""
 
     numbers: Mapping[str, float]
     words: Mapping[str, str]
@@ -27,15 +27,15 @@ class Measured(NamedTuple):
 
 
 Entry = tuple[int, Mapping[str, float]]
-"""A step, and the numbers that belong to it by their names."""
+"""A step, and the numbers of that step by name."""
 
 
 class Tracker(ABC):
-    """A run in a tracker: it is opened when it is made, and takes numbers until it is finished.
+    """A run in a tracker: making it opens the run, and it accepts numbers until it is finished.
 
-    Each is a new run of the tracker, with everything from the first step, so that none is mixed with another.
+    Each one is a new run of the tracker with everything from the first step, so that runs are never mixed.
 
-    `modules` are those that the extra of the tracker's name installs.
+    `modules` are the modules that the extra with the tracker's name installs.
 
     Raises:
         ValueError: they are not installed.
@@ -46,7 +46,7 @@ class Tracker(ABC):
 
     @classmethod
     def load(cls) -> list[Any]:
-        """The modules of its package, imported now; of one that is not installed a ValueError says how to."""
+        """Import the modules of its package; a missing one raises a ValueError with the command that installs it."""
         return [optional_module(module, cls.name) for module in cls.modules]
 
     @abstractmethod
@@ -54,31 +54,30 @@ class Tracker(ABC):
 
     @abstractmethod
     def log(self, entries: Sequence[Entry]) -> None:
-        """Take numbers of training steps, in order of the steps."""
+        """Log numbers of training steps, in order of the steps."""
 
     @abstractmethod
     def summarize(self, measured: Measured, step: int) -> None:
-        """Take what was measured after the last step."""
+        """Log the measurements after the last step."""
 
     @abstractmethod
     def finish(self) -> None:
-        """Close it: all numbers are written."""
+        """Close the run after all numbers are written."""
 
     @property
     @abstractmethod
     def location(self) -> str:
-        """Where its curves are, in a few words."""
+        """The location of the curves, in a few words."""
 
 
 TRACKERS: Registry[type[Tracker]] = Registry("tracker", "lengthwise.runs.tracking")
 
 
 def optional_module(module: str, tracker: str) -> Any:
-    """A module of a tracker's extra, imported now.
+    """Import a module of a tracker's extra.
 
     Raises:
-        ValueError: it is not installed; the sentence says how to install it.
-
+        ValueError: it is not installed; the message contains the command that installs it.
     Example:
         >>> optional_module("no_such_module", "tensorboard")
         Traceback (most recent call last):

@@ -8,14 +8,14 @@ from typing import Any
 from lengthwise.runs.tracking.base import TRACKERS, About, Entry, Measured, Tracker
 
 MAX_METRICS, MAX_PARAMETERS = 1_000, 100
-"""Limits of MLflow for what is sent at once."""
+"""The largest numbers of metrics and of parameters that MLflow accepts in one call."""
 
 
 @TRACKERS.register("mlflow")
 class MLflow(Tracker):
-    """A run of MLflow: at the server that ``MLFLOW_TRACKING_URI`` names or, without one, in a database in the folder.
+    """A run of MLflow: on the server in ``MLFLOW_TRACKING_URI`` or, without one, in a database in the folder.
 
-    Curves against length have the length where MLflow says step.
+    Curves against length have the length as MLflow's step.
     """
 
     modules = ("mlflow", "sqlalchemy")

@@ -1,4 +1,4 @@
-"""Trackers that are modules with `init`, whose run has `log` and `finish`, as Weights & Biases began it."""
+"""Trackers that are modules with an `init` that returns a run with `log` and `finish`, as in Weights & Biases."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from lengthwise.runs.tracking.base import About, Entry, Measured, Tracker
 
 
 class ModuleTracker(Tracker):
-    """A run of the module that bears the tracker's name; what else its `init` takes is the subclass's."""
+    """A run of the module with the tracker's name; subclasses give the other arguments of its `init`."""
 
     def __init__(self, about: About) -> None:
         self._folder = about.folder
@@ -19,14 +19,14 @@ class ModuleTracker(Tracker):
 
     @abstractmethod
     def options(self, about: About) -> Mapping[str, Any]:
-        """Arguments of `init` besides project, name and config."""
+        """Return the arguments of `init` besides project, name and config."""
 
     def log(self, entries: Sequence[Entry]) -> None:
         for step, numbers in entries:
             self._run.log(dict(numbers), step=step)
 
     def summarize(self, measured: Measured, step: int) -> None:
-        """Numbers and words are those of the last step; a point of a curve has its length as a number of its own."""
+        """Log numbers and words at the last step, and each point of a curve with its length as a separate number."""
         self._run.log({**measured.numbers, **measured.words}, step=step)
         for name, points in measured.by_length.items():
             for length, number in points:
@@ -37,4 +37,4 @@ class ModuleTracker(Tracker):
 
 
 LENGTH = "by_length/length"
-"""The number that belongs on the axis of curves against length."""
+"""The number that is the axis of curves against length."""

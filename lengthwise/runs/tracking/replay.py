@@ -1,4 +1,4 @@
-"""Runs sent to a tracker: afterwards from their folders, or while they train."""
+"""Runs sent to a tracker: from their folders afterwards, or during training."""
 
 import time
 import warnings
@@ -19,14 +19,14 @@ from lengthwise.training.loop import StepRecord
 PROJECT = "lengthwise"
 FOLDER = Path("tracked")
 
-SECONDS_APART = 2.0
-"""How often a run that trains is looked at."""
+UPDATE_SECONDS = 2.0
+"""The smallest number of seconds between two updates of a run in training."""
 
 
 class Replay:
-    """Sends what a run's journals hold, each entry once, and in the end what was measured.
+    """Sends the entries of a run's journals, each once, and at the end the result.
 
-    It reads files and nothing else: the process that trains is not slowed down, and may be another one.
+    It only reads files, so it does not slow down the process that trains, which can be another one.
     """
 
     def __init__(self, folder: RunFolder, tracker: Tracker) -> None:
@@ -36,11 +36,11 @@ class Replay:
         self.num_steps = 0
 
     def catch_up(self) -> None:
-        """Send the entries written since the last time, in order of their steps."""
+        """Send the entries written since the last call, in order of their steps."""
         steps, self._offsets[0] = self._folder.metrics.read_after(self._offsets[0])
         probes, self._offsets[1] = self._folder.probes.read_after(self._offsets[1])
         self.num_steps = steps[-1].step if steps else self.num_steps
-        # A probe may reach the disk before its step; it waits for it, as trackers take no step that is over.
+        # A probe can reach the disk before its step. It waits for the step, because trackers reject earlier steps.
         waiting = [*self._later, *map(_probe_entry, probes)]
         due = [entry for entry in waiting if entry[0] <= self.num_steps]
         self._later = [entry for entry in waiting if entry[0] > self.num_steps]
@@ -49,7 +49,7 @@ class Replay:
             self._tracker.log(entries)
 
     def finish(self) -> None:
-        """Send the rest and, of a finished run, its result, and close the tracker."""
+        """Send the rest and, if the run is finished, its result, and close the tracker."""
         self.catch_up()
         result = self._folder.read_result()
         if result is not None:
@@ -58,12 +58,12 @@ class Replay:
 
 
 def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOLDER) -> tuple[int, str]:
-    """Send a run, finished or not, to a tracker; the number of its steps, and where it is now.
+    """Send a run, finished or not, to a tracker; return the number of its steps, and where its curves are.
 
     Raises:
-        ValueError: there is no such tracker, its package is not installed, the folder is no run's or damaged, or
-            nothing was recorded in it.
-        RuntimeError: the tracker failed, as one does that has no account.
+        ValueError: the tracker is unknown, its package is not installed, the folder has no run or is damaged, or
+            the run has no metrics.
+        RuntimeError: the tracker failed, for instance without an account.
     """
     run_folder, kind = RunFolder(run), TRACKERS[tracker]
     spec, metrics = run_folder.read_spec(), run_folder.read_metrics()
@@ -77,21 +77,21 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
         replay.finish()
     except (ValueError, OSError):
         raise
-    except Exception as error:  # each tracker has its own
+    except Exception as error:  # each tracker has its own exceptions
         sentence = " ".join(str(error).split())
         raise RuntimeError(f"{run}: {tracker} takes no runs ({type(error).__name__}: {sentence}); set it up") from error
     return replay.num_steps, opened.location
 
 
 def about(spec: RunSpec, project: str, folder: Path) -> About:
-    """What a tracker is told of a run before its numbers."""
+    """Return the facts about a run that a tracker gets before its numbers."""
     return About(spec.id, _plain(spec.to_json()), project, folder)
 
 
 class LiveTracking:
-    """A `Listener` that sends runs to a tracker while they train, one tracker's run each.
+    """A `Listener` that sends runs to a tracker during training, each as one run of the tracker.
 
-    What fails in a tracker never stops a run: that run is warned about, once, and no longer tracked.
+    A failing tracker never stops a run: it warns once about this run, and no longer tracks it.
     """
 
     def __init__(self, tracker: str, root: Path, project: str, folder: Path) -> None:
@@ -104,23 +104,23 @@ class LiveTracking:
         self.location = ""
 
     def __call__(self, progress: Progress) -> None:
-        if progress.is_decision:  # journals may be cut back to a checkpoint after it
+        if progress.is_decision:  # the journals may still be cut back to a checkpoint after this report
             return
         is_done = progress.phase == "done"
-        if not is_done and time.monotonic() < self._looked_at.get(progress.run_id, 0.0) + SECONDS_APART:
+        if not is_done and time.monotonic() < self._looked_at.get(progress.run_id, 0.0) + UPDATE_SECONDS:
             return
         self._looked_at[progress.run_id] = time.monotonic()
         self._send(progress.run_id, is_last=is_done)
 
     def close(self) -> None:
-        """Finish what is left of runs that were interrupted or failed."""
+        """Finish the runs that were interrupted or failed."""
         for run_id in [run_id for run_id, replay in self._replays.items() if replay is not None]:
             self._send(run_id, is_last=True)
 
     def _send(self, run_id: str, *, is_last: bool) -> None:
         try:
             if run_id not in self._replays:
-                self._replays[run_id] = None  # unless it can be opened
+                self._replays[run_id] = None  # a run that cannot be opened is not tried again
                 self._replays[run_id] = self._open(run_id)
             replay = self._replays[run_id]
             if replay is None:
@@ -129,7 +129,7 @@ class LiveTracking:
             if is_last:
                 self._replays[run_id] = None
                 replay.finish()
-        except Exception as error:  # of a network, a full disk, another version of the tracker: never the run's
+        except Exception as error:  # network, full disk, version of the tracker: no failure may stop the run
             self._replays[run_id] = None
             warnings.warn(
                 f"tracker: {run_id} is no longer tracked ({type(error).__name__}: {error}); it goes on, and "
@@ -146,12 +146,12 @@ class LiveTracking:
 
 @contextmanager
 def live_tracking(tracker: str, root: Path, *, project: str = PROJECT, folder: Path = FOLDER) -> Iterator[LiveTracking]:
-    """A listener for `lengthwise.runs.execute.execute` that sends runs below `root` to a tracker while they train.
+    """Yield a listener for `lengthwise.runs.execute.execute` that sends runs below `root` during training.
 
-    An interrupted run that goes on is a new run of the tracker, with all steps.
+    An interrupted run that continues is a new run of the tracker, with all steps.
 
     Raises:
-        ValueError: there is no such tracker, or its package is not installed.
+        ValueError: the tracker is unknown, or its package is not installed.
     """
     TRACKERS[tracker].load()
     tracking = LiveTracking(tracker, root, project, folder)
@@ -162,7 +162,7 @@ def live_tracking(tracker: str, root: Path, *, project: str = PROJECT, folder: P
 
 
 def measured(result: RunResult) -> Measured:
-    """What trackers are told of a result: numbers, levels in words, and curves against length."""
+    """Return the measurements of a result for trackers: numbers, levels in words, and curves against length."""
     numbers: dict[str, float] = {
         "result/num_parameters": float(result.num_parameters),
         "result/cpu_seconds": result.training.cpu_seconds,
@@ -201,7 +201,7 @@ def _probe_entry(probe: Probe) -> Entry:
 
 
 def _merged(entries: Sequence[Entry]) -> list[Entry]:
-    """Entries in order of their steps, one for each step.
+    """Merge entries into one for each step, in order of their steps.
 
     Example:
         >>> _merged([(1, {"a": 0.5}), (2, {"a": 0.25}), (1, {"b": 1.0})])
@@ -214,7 +214,7 @@ def _merged(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _plain(settings: dict[str, Any]) -> dict[str, str | int | float | bool]:
-    """Nested settings under dotted keys; lists and what is not set as text.
+    """Return nested settings under dotted keys; lists and missing values become text.
 
     Example:
         >>> _plain({"train": {"steps": 10, "optimizer": {"name": "adam", "betas": [0.9]}}})

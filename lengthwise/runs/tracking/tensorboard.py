@@ -9,14 +9,14 @@ from lengthwise.runs.tracking.base import TRACKERS, About, Entry, Measured, Trac
 
 @TRACKERS.register("tensorboard")
 class TensorBoard(Tracker):
-    """A folder of event files for each run. Curves against length have the length where TensorBoard says step."""
+    """A folder of event files for each run; curves against length have the length as TensorBoard's step."""
 
     modules = ("tensorboardX",)
 
     def __init__(self, about: About) -> None:
         self._folder = about.folder
         (tensorboard,) = self.load()
-        # TensorBoard hides the events that earlier files of the folder have of step 0 and later.
+        # With `purge_step` TensorBoard hides the events from step 0 on that earlier files of the folder contain.
         self._writer: Any = tensorboard.SummaryWriter(logdir=str(about.folder / about.run_id), purge_step=0)
         settings = json.dumps(dict(about.settings), indent=1)
         self._writer.add_text("settings", f"```\n{settings}\n```")

@@ -11,7 +11,7 @@ from lengthwise.runs.tracking.module import ModuleTracker
 class Trackio(ModuleTracker):
     """A run of trackio, in trackio's own folder.
 
-    It is sent nowhere: a Space is the user's own choice, by trackio's variables, and is private unless it exists.
+    Nothing is sent. A Space is the user's own choice, by trackio's variables, and is private unless it already exists.
     """
 
     modules = ("trackio",)
@@ -21,7 +21,7 @@ class Trackio(ModuleTracker):
         self._project = about.project
 
     def options(self, about: About) -> Mapping[str, Any]:
-        # The machine that replays a run is not the one that trained it: its load would say nothing.
+        # The machine that replays a run may not be the one that trained it, so its load would be misleading.
         return {"private": True, "embed": False, "auto_log_cpu": False, "auto_log_gpu": False}
 
     @property

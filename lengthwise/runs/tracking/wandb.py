@@ -9,18 +9,18 @@ from lengthwise.runs.tracking.module import LENGTH, ModuleTracker
 
 @TRACKERS.register("wandb")
 class WeightsAndBiases(ModuleTracker):
-    """A run of Weights & Biases. Whether it is sent, and as whom, is what its own settings and variables say."""
+    """A run of Weights & Biases; its own settings and variables decide whether it is sent, and as which user."""
 
     modules = ("wandb",)
 
     def __init__(self, about: About) -> None:
-        self.load()  # a package that is not installed leaves no folder
-        about.folder.mkdir(parents=True, exist_ok=True)  # else it writes into a temporary one
+        self.load()  # first, so that a package that is not installed leaves no folder
+        about.folder.mkdir(parents=True, exist_ok=True)  # W&B would write into a temporary folder otherwise
         super().__init__(about)
         self._run.define_metric("by_length/*", step_metric=LENGTH)
 
     def options(self, about: About) -> Mapping[str, Any]:
-        return {"dir": str(about.folder), "reinit": "create_new"}  # runs of one process do not end one another
+        return {"dir": str(about.folder), "reinit": "create_new"}  # otherwise a second run would end the first one
 
     @property
     def location(self) -> str:

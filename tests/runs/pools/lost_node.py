@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 from lengthwise.runs.execute import Progress
-from lengthwise.runs.pools.worker import Habits, execute_job, set_habits
+from lengthwise.runs.pools.worker import WorkerSettings, configure_worker, execute_job
 
 LOST_AT = 20
 
@@ -26,10 +26,10 @@ def lose_node(progress: Progress) -> None:
 
 def dask_setup(worker: object) -> None:
     """Called by Dask's workers, which preload this file."""
-    set_habits(Habits(lose_node))
+    configure_worker(WorkerSettings(lose_node))
 
 
 def execute_job_and_lose_node(text: str) -> None:
     """Submitted instead of a job itself, where workers preload nothing."""
-    set_habits(Habits(lose_node))
+    configure_worker(WorkerSettings(lose_node))
     execute_job(text)

@@ -33,18 +33,18 @@ def small_spec(seed: int = 0, steps: int = 8) -> RunSpec:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Everybody looks far more often."""
-    monkeypatch.setattr(folder_progress, "LOOK_EVERY", 0.02)
-    monkeypatch.setattr(sweep, "WAIT", 0.02)
-    monkeypatch.setattr(sweep, "HELD_AGAIN", 0.05)
-    worker.set_habits(worker.Habits(look_every=0.02))
+    monkeypatch.setattr(folder_progress, "INSPECTION_SECONDS", 0.02)
+    monkeypatch.setattr(sweep, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(sweep, "RETRY_HELD_SECONDS", 0.05)
+    worker.configure_worker(worker.WorkerSettings(check_every=0.02))
     yield
-    worker.set_habits(worker.Habits())
+    worker.configure_worker(worker.WorkerSettings())
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_sweep_is_watched_and_stopped_through_files_and_stops_no_later_one(tmp_path: Path) -> None:
     specs, told = [small_spec(0, steps=100_000), small_spec(1)], list[Progress]()
-    with ThreadPoolExecutor(1) as pool, pytest.raises(Interrupted, match="the same command goes on"):
+    with ThreadPoolExecutor(1) as pool, pytest.raises(Interrupted, match="the same command continues"):
         execute_all(specs, tmp_path, [PLAN] * 2, told.append, pool=pool, stop_requested=lambda: len(told) > 1)
     assert {progress.phase for progress in told} == {"training"}
     assert 0 < told[0].done < told[-1].done
@@ -120,7 +120,7 @@ def test_a_worker_of_another_kind_or_folder_says_so(tmp_path: Path) -> None:
         ValueError, match=r"expected lengthwise 0\.0\.1, Python 3\.99 as where the sweep was started, got"
     ):
         execute_job(json.dumps(other))
-    with pytest.raises(ValueError, match=r"expected the sweep's folder .*, found none; share it with all machines"):
+    with pytest.raises(ValueError, match=r"expected the sweep's folder .*, got none; share it with all machines"):
         execute_job(json.dumps(content | {"sweep": str(tmp_path / "elsewhere" / ".sweep-1")}))
     with pytest.raises(Interrupted, match="the sweep is over, or its folder is not shared with it"):
         execute_job(json.dumps(content))
@@ -129,15 +129,15 @@ def test_a_worker_of_another_kind_or_folder_says_so(tmp_path: Path) -> None:
 
 def test_a_file_system_that_fails_for_once_ends_no_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with sweep_file(tmp_path) as sweep:
-        assert sweep.is_there()
+        assert sweep.exists()
         with monkeypatch.context() as patch:
 
             def fail(*_: object) -> None:
                 raise OSError(errno.EIO, "Input/output error")
 
             patch.setattr(Path, "open", fail)
-            assert sweep.is_there()
-    assert not SweepFile(sweep.path).is_there()
+            assert sweep.exists()
+    assert not SweepFile(sweep.path).exists()
 
 
 def test_what_diverged_is_not_called_not_run(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_the_file_of_a_killed_sweep_is_removed_by_the_next(tmp_path: Path) -> No
     elsewhere.touch()
     with sweep_file(tmp_path) as first, sweep_file(tmp_path) as second:
         assert not left.exists()
-        assert first.is_there()
-        assert second.is_there()
+        assert first.exists()
+        assert second.exists()
         assert {*tmp_path.iterdir()} == {first.path, second.path, elsewhere}
     assert [*tmp_path.iterdir()] == [elsewhere]

@@ -218,7 +218,7 @@ def test_a_tracker_without_an_account_fails_in_a_sentence(finished: RunFolder, m
 
 def test_a_run_is_tracked_while_it_trains(tmp_path: Path, monkeypatch) -> None:
     """What it left when it was stopped is a run of the tracker; what it did afterwards, with all steps, another."""
-    monkeypatch.setattr("lengthwise.runs.tracking.replay.SECONDS_APART", 0.0)
+    monkeypatch.setattr("lengthwise.runs.tracking.replay.UPDATE_SECONDS", 0.0)
     sent_before_the_end = []
     with live_tracking("tensorboard", tmp_path, folder=tmp_path / "events") as tracking:
 
@@ -247,7 +247,7 @@ def test_a_tracker_that_fails_stops_no_run(tmp_path: Path, monkeypatch) -> None:
     module = ModuleType("trackio")
     module.init = Failing
     monkeypatch.setitem(sys.modules, "trackio", module)
-    monkeypatch.setattr("lengthwise.runs.tracking.replay.SECONDS_APART", 0.0)
+    monkeypatch.setattr("lengthwise.runs.tracking.replay.UPDATE_SECONDS", 0.0)
     with (
         pytest.warns(UserWarning, match="no longer tracked .ConnectionError: no route") as warned,
         live_tracking("trackio", tmp_path) as tracking,
