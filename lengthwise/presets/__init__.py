@@ -1,4 +1,4 @@
-"""Presets: recipes by name, each a file with its source, its training settings and its settings of models."""
+"""Presets: recipes by name, one file each, with their source, training settings and model settings."""
 
 from typing import TYPE_CHECKING
 

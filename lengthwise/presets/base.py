@@ -1,4 +1,4 @@
-"""What a preset is, and the settings that several presets share."""
+"""The contract of a preset, and the settings that several presets share."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -7,12 +7,13 @@ from typing import Any, ClassVar, NamedTuple
 from lengthwise.registry import Registry
 
 Settings = Mapping[str, Any]
+"""Nested settings under their names."""
 
 
 class GoalPreset(NamedTuple):
-    """How a model is trained until a certificate reaches a level: changes of `train`, and what is tried in turn.
+    """The training of a model until a certificate reaches a level: changes of `train`, and changes of the model.
 
-    `models` has the settings of the model that each attempt changes; after the last one the first is tried again.
+    `models` contains the changes of each attempt to the model's settings; after the last, the first is tried again.
     """
 
     train: Settings
@@ -20,10 +21,10 @@ class GoalPreset(NamedTuple):
 
 
 class Preset:
-    """A named recipe: what it changes in the defaults of `Recipe`, and in those of the models that it names.
+    """A named recipe: its changes to the defaults of `Recipe`, and to the defaults of the models that it names.
 
-    It is a description, which is never instantiated; a run's specification merges it with the settings given and
-    validates the whole. `source`: where its numbers come from. `goals`: how it trains a model until a level is
+    It is a description and never instantiated: a run's specification merges it with the given settings and validates
+    the result. `source` names the origin of its numbers. `goals` contains its training of a model until a level is
     reached.
     """
 
@@ -49,7 +50,7 @@ UNAUGMENTED: Settings = MappingProxyType(
         },
     }
 )
-"""Strings and states as they are: neither pads nor noise."""
+"""Strings and states without pads and without noise."""
 
 EVERY_PREFIX: Settings = MappingProxyType(
     {
@@ -60,7 +61,7 @@ EVERY_PREFIX: Settings = MappingProxyType(
         "supervision": "prefix",
     }
 )
-"""Every prefix of strings of 39 and 40 symbols is supervised, so that these show all shorter strings, too."""
+"""Settings that supervise every prefix of strings of 39 and 40 symbols, which therefore show all shorter strings."""
 
 TORCH_ADAM: Settings = MappingProxyType(
     {
@@ -74,4 +75,4 @@ TORCH_ADAM: Settings = MappingProxyType(
         "clip_ratio": 0.0,
     }
 )
-"""Adam with torch's defaults at a constant rate, gradients not clipped."""
+"""Adam with torch's defaults at a constant rate, without clipping."""

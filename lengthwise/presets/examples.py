@@ -1,4 +1,4 @@
-"""Preset machine for labeled strings that are given."""
+"""The preset for labeled strings of a user."""
 
 from types import MappingProxyType
 
@@ -9,7 +9,7 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 class ExamplesPreset(Preset):
     """Preset `machine` for examples: 1,000 steps at lengths from 1 on, short ones first, and one block of 32 states.
 
-    Strings are answered as wholes (`supervision="last"`); traces that are labeled symbol by symbol take `"prefix"`.
+    Each string has one answer (`supervision="last"`). Traces with a label for each symbol use `"prefix"`.
 
     Source: ours.
     """

@@ -1,4 +1,4 @@
-"""Our recipe for models that accept pads inside strings and noise on their states."""
+"""Our preset for models that accept pads inside strings and noise on their states."""
 
 from types import MappingProxyType
 
@@ -24,8 +24,8 @@ _LOW_LOSS = GoalPreset(
 class Fast(Preset):
     """Pads, noise on states and Muon: 6,000 steps on final answers at lengths up to 40, the defaults of `Recipe`.
 
-    Until a level is reached: 4,000 steps at most, and 3,000 more, of more noise and with states compared, once the loss
-    is below 0.05; and a loss below 1e-4 without noise at the end.
+    With a goal: at most 4,000 steps until the loss is below 0.05, then 3,000 steps with more noise and with a penalty
+    on inconsistent states. An attempt succeeds if its loss without noise is then below 1e-4.
 
     Source: ours; LOG.md has what was tried.
     """

@@ -1,4 +1,4 @@
-"""The recipe of grid recurrences: lengths grow, each once the one before is learned."""
+"""The preset of grid recurrences: lengths grow, each after the previous one is learned."""
 
 from types import MappingProxyType
 
@@ -7,11 +7,11 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, GoalPreset, Preset
 
 @PRESETS.register("growing-grid")
 class GrowingGrid(Preset):
-    """Lengths from the shortest to 12 letters, each once the one before is learned: 2,000 steps.
+    """Lengths from the shortest to 12 letters, each after the previous one is learned: 2,000 steps.
 
-    The rate of Adam is a hundred times as high as is usual, as parameters are logits of a table. Training ends with a
-    finite rule, whose loss on a training string is 0, or more than 1. Until a goal is reached: the temperature falls,
-    in 1,000 steps, once the loss is below 0.1, and an attempt fails where it errs on a training string then.
+    The rate of Adam is a hundred times the usual one, because parameters are logits of a table. Training ends with a
+    finite rule, whose loss on a training string is either 0 or more than 1. With a goal, the temperature falls in 1,000
+    steps after the loss is below 0.1, and an attempt fails if the rule then errs on a training string.
 
     Source: ours.
     """

@@ -1,4 +1,4 @@
-"""The recipe of small language models."""
+"""The preset of small language models."""
 
 from types import MappingProxyType
 
@@ -7,11 +7,11 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 
 @PRESETS.register("language")
 class Language(Preset):
-    """Language models of a few million parameters: every token of windows of 128 is predicted, by AdamW.
+    """Language models of a few million parameters: AdamW, and windows of 128 tokens of which all are predicted.
 
-    Source: nanoGPT's optimizer, which the language models of Chi et al. (2023) are trained with: betas 0.9 and 0.95,
+    Source: nanoGPT's optimizer, with which the language models of Chi et al. (2023) are trained: betas 0.9 and 0.95,
         decay 0.1, gradients clipped at 1, a linear warm-up, and a cosine. Sizes, steps and rate are ours.
-    Differs from the source: the cosine is over all steps, the warm-up's too, and falls to 0.
+    Differs from the source: the cosine covers all steps, including the warm-up, and falls to 0.
     """
 
     source = "nanoGPT's optimizer, as in Chi et al. (2023), section 6; sizes ours"

@@ -1,4 +1,4 @@
-"""The recipe of looped transformers whose loops follow the length."""
+"""The preset of looped transformers with one loop for each symbol."""
 
 from types import MappingProxyType
 
@@ -7,13 +7,13 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 
 @PRESETS.register("looped-lengths")
 class LoopedLengths(Preset):
-    """Loops as many as symbols, no positions, inputs injected into every loop; strings of at most 12 symbols.
+    """One loop for each symbol, no positions, inputs injected into every loop; strings of at most 12 symbols.
 
-    Lengths grow from 1, each once the one before is learned, and every prefix is supervised after its own number of
-    loops. Gates begin open: with closed ones the same steps learn parity of about four symbols.
+    Lengths grow from 1, each after the previous one is learned. Every prefix is supervised after its own number of
+    loops. Gates begin open: with closed gates the same steps learn parity of about four symbols.
 
     Source: Fan et al., "Looped transformers for length generalization" (ICLR 2025): loops, positions, injection and
-        growing lengths; sizes, rates, steps and the supervision of prefixes are ours.
+        growing lengths. Sizes, rates, steps and the supervision of prefixes are ours.
     """
 
     source = "Fan et al. (ICLR 2025), and ours"

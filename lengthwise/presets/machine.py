@@ -1,4 +1,4 @@
-"""Preset recurrent for nets that become finite machines."""
+"""The preset for recurrent nets that become finite machines."""
 
 from types import MappingProxyType
 
@@ -9,9 +9,9 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, GoalPreset, Preset
 class Machine(Preset):
     """Preset `recurrent` for a `block-linear-rnn` that ends as a finite machine: 2,000 steps at a rate of 0.1.
 
-    The rate is for logits that are learned directly: those of one block of 128 states, a mixture of which answers.
-    Until a level is reached, nets of 16, 64, again 64, and 128 states are trained in turn, on strings of 1 to 40
-    symbols: for at most 2,000 steps, and 800 more in which states contract once the loss is below 0.002.
+    The rate is for parameters that are logits: the net is one block of 128 states, and a mixture over them answers.
+    With a goal, nets of 16, 64, again 64, and 128 states are trained in turn on strings of 1 to 40 symbols: at most
+    2,000 steps until the loss is below 0.002, then 800 steps in which states contract.
 
     Source: ours.
     """

@@ -1,4 +1,4 @@
-"""Preset fast without pads and noise."""
+"""The preset `fast` without pads and noise."""
 
 from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 

@@ -1,4 +1,4 @@
-"""Our recipe for recurrent models."""
+"""Our preset for recurrent models."""
 
 from types import MappingProxyType
 
@@ -9,9 +9,9 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 class Recurrent(Preset):
     """AdamW on all prefixes of strings of 39 and 40 symbols, for any model that reads symbols.
 
-    Decays of `mamba` are signed: positive ones forget, and find no parity.
+    Decays of `mamba` are signed: nets with positive decays forget, and do not learn parity.
 
-    Source: ours; the supervision of prefixes is that of the code of Fan et al. (2024).
+    Source: ours; prefixes are supervised as in the code of Fan et al. (2024).
     """
 
     source = "ours"

@@ -1,4 +1,4 @@
-"""Recipe of nets whose steps end as reflections."""
+"""The preset for nets whose steps end as reflections."""
 
 from types import MappingProxyType
 
@@ -9,7 +9,7 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 class Reflecting(Preset):
     """Preset `recurrent` for a `block-linear-rnn` of one block of 4 x 4 reflections: 2,000 steps at a rate of 0.03.
 
-    Distances between states are preserved, so that a certificate can say up to which length the net is right.
+    Reflections preserve distances between states, so a certificate can bound the length up to which the net is right.
 
     Source: ours.
     """
