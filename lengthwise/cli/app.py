@@ -1,4 +1,4 @@
-"""The command ``lengthwise``: which commands there are, what they return, and what is said when one fails.
+"""The command ``lengthwise``: its commands, their exit codes, and the messages when one fails.
 
 Commands import what they need when they run, so that ``--help`` is quick.
 """
@@ -43,7 +43,7 @@ app = App(
 
 
 def flowing(text: str) -> str:
-    """Paragraphs without line breaks, which a terminal sets as wide as it is."""
+    """Return paragraphs without line breaks, which a terminal wraps at its own width."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
@@ -98,10 +98,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
-    """What a command returns, or the exit code of its failure, which is said in one sentence."""
+    """Call a command and return its exit code; after a failure, write one sentence and return its code."""
     try:
         code = call()
-    except BrokenPipeError:  # whoever reads our output has seen enough
+    except BrokenPipeError:  # the reader of the output, as `head`, has ended: that is not a failure
         return 0
     except ValueError as error:
         return say(line_in_extension(error) + with_flag(str(error), command), 2)

@@ -1,4 +1,4 @@
-"""Commands that say what there is to choose from: list, show."""
+"""Commands about the registered members: list, show."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +23,7 @@ def list_members(
     console = Output()
     for line in list_lines(read_index(), family, console.width if console.is_terminal else None):
         console.print_line(line)
-    console.print_line("`lengthwise show NAME` says more; `lengthwise show train` lists the settings of training")
+    console.print_line("`lengthwise show NAME` describes one; `lengthwise show train` lists the settings of training")
     return 0
 
 
@@ -31,7 +31,7 @@ def show(
     name: Annotated[str, Parameter(help="Name of a task, model, preset, construction or experiment; or train.")],
     /,
 ) -> int:
-    """Show what bears a name: definition, source, settings with their defaults, presets and result pages."""
+    """Show all about a name: definition, source, settings with their defaults, presets and result pages."""
     from lengthwise.cli.index import description
 
     console = Output()
@@ -43,7 +43,7 @@ def show(
 def read_index(name: str = "") -> "FamilyIndex":
     """Return descriptions of all members.
 
-    If the user has files with further members, return what the registries hold, with paragraphs for this name alone.
+    If the user has files with further members, the registries are read. Only `name` then gets paragraphs.
     """
     if extensions():
         from lengthwise.cli.members import FAMILIES, describe_members

@@ -25,35 +25,35 @@ def certify(
     *,
     machine: Annotated[
         Source | None,
-        Parameter(help="Certify by this machine instead of its task: a file, a folder or a regular expression."),
+        Parameter(help="Certify on this machine instead of its task: a file, a folder or a regular expression."),
     ] = None,
     out: Annotated[
         Path | None, Parameter(help="File for the certificate; by default in that folder, with --machine none.")
     ] = None,
     check: Annotated[
-        Path | None, Parameter(help="A certificate, or its folder, to verify; with a run, also that it is that one's.")
+        Path | None, Parameter(help="A certificate, or its folder, to verify; with a run, also that it is about it.")
     ] = None,
     proof: Annotated[
-        bool, Parameter(help="Write the proof too, next to the certificate; with --check, check the one there.")
+        bool, Parameter(help="Also write the proof, next to the certificate; with --check, check it.")
     ] = False,
     draw: Annotated[
-        Path | None, Parameter(help="Draw the machine read off it, or the task's if it has none, as this SVG file.")
+        Path | None, Parameter(help="SVG file for a drawing of the machine read off it, or else of the task's.")
     ] = None,
     min_level: Annotated[
         str | None,
         Parameter(help="Exit with code 1 below this level: tested if not given, with --check refuted, the lowest."),
     ] = None,
 ) -> int:
-    """Say what is proved of a model for every length, or verify what a certificate says.
+    """Certify what is proved about a model at every length, or verify a certificate.
 
     Levels: refuted (it answers a string wrongly), tested (no such string was found), extracted (its machine is right at
-    every length, and its states stay in the machine's classes on all strings followed), bounded (they cannot leave up
-    to a length that is named), proved (they cannot leave). A refuted net exits with code 1; with --min-level refuted
-    every level exits with code 0.
+    every length, and its states stay in the machine's classes on all strings followed), bounded (they cannot leave them
+    up to a length that is named), proved (they cannot leave them). A refuted net exits with code 1; with --min-level
+    refuted every level exits with code 0.
     """
     from lengthwise.certification.certificate import certificate_file, parse_level
 
-    # A check asks whether a file is right, and a file that says "refuted" may be.
+    # A check asks whether a file is correct, and a file of level "refuted" can be correct.
     minimum = parse_level(min_level or ("tested" if check is None else "refuted"))
     _check_options(machine, out, check, proof, draw)
     if check is not None:
@@ -76,10 +76,10 @@ def certify(
 
 
 def _check_options(machine: str | None, out: Path | None, check: Path | None, proof: bool, draw: Path | None) -> None:
-    """Raise a ValueError where two options exclude one another, or a file cannot be written."""
+    """Raise a ValueError if two options exclude each other, or if a file cannot be written."""
     if machine is not None and (check is not None or proof):
         raise ValueError(
-            f"--machine: expected neither --check nor --proof next to it, got {'--check' if check else '--proof'}; "
+            f"--machine: expected neither --check nor --proof with it, got {'--check' if check else '--proof'}; "
             "leave one out"
         )
     if draw is not None and draw.suffix != ".svg":
@@ -92,7 +92,10 @@ def _check_options(machine: str | None, out: Path | None, check: Path | None, pr
 
 
 def _verified(path: Path, run: Path | None, proof: bool) -> "Certificate":
-    """The certificate in a file; that it is not so, where there is one, is no wrong request, but the answer."""
+    """Return the certificate in a file after verifying it; a false certificate raises a RuntimeError.
+
+    The request was right in that case, and the exit code 1 is its answer.
+    """
     from lengthwise.certification.certificate import Certificate
     from lengthwise.certification.verify import proof_path
 
@@ -105,7 +108,7 @@ def _verified(path: Path, run: Path | None, proof: bool) -> "Certificate":
         if run is not None:
             from lengthwise.runs.stored import load_stored
 
-            load_stored(run)  # where there is no model, the request was wrong
+            load_stored(run)  # raises a ValueError without a model: then the request was wrong
         raise RuntimeError(str(error)) from None
     return certificate
 
@@ -132,7 +135,7 @@ def _certify(run: Path, out: Path | None, proof: bool) -> "Certificate":
     if proof:
         try:
             summary = write_proof_of(certificate, run, proof_path(path))
-        except ValueError as error:  # the request was right, the net is not
+        except ValueError as error:  # the request was right, but the net cannot be proved
             raise RuntimeError(str(error)) from None
         _print([("wrote", f"{proof_path(path)}: {summary}")])
     return certificate
@@ -168,12 +171,12 @@ def extract(
     model: StoredPath,
     /,
     *,
-    out: Annotated[Path, Parameter(help="File for the machine; its suffix, .dot for one, says in which format.")],
+    out: Annotated[Path, Parameter(help="File for the machine; its suffix, such as .dot, selects the format.")],
     seed: StringSeed = 0,
 ) -> int:
-    """Read the machine off a recurrent net, whatever its task says, and prove, if it can be, that the net is it.
+    """Read the machine off a recurrent net, whatever its task, and prove if possible that the net is this machine.
 
-    Of its task only the names of symbols and answers are taken.
+    Only the names of symbols and answers are taken from the task.
     """
     from lengthwise.certification.unknown import extract as extract_machine
     from lengthwise.extraction.prototypes import NotFinite
@@ -189,7 +192,7 @@ def extract(
         raise ValueError(f"{model}: expected a recurrent model that reads symbols, got another; name another")
     try:
         extracted = extract_machine(stored.model, stored.task.symbols, stored.task.classes, seed=seed)
-    except NotFinite as problem:  # the request was right, the net is not
+    except NotFinite as problem:  # the request was right, but the net overflows
         raise RuntimeError(f"{model}: {problem}") from None
     write_machine(extracted.machine, out)
     machine, certificate = extracted.machine.machine, extracted.certificate
@@ -201,7 +204,7 @@ def extract(
     answers = ", ".join(extracted.machine.classes)
     size = f"{counted(machine.num_states, 'state')}, {counted(len(machine.symbols), 'symbol')}"
     _print([("machine", f"{size}, answers {answers}")])
-    _print([(certificate.level, sentence), ("not said", "the answer to the empty string, which no net reads")])
+    _print([(certificate.level, sentence), ("not covered", "the answer to the empty string, which no net reads")])
     _print([("wrote", str(out))])
     return 0
 

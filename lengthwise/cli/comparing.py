@@ -24,10 +24,10 @@ def compare(
         str | None, Parameter(help="With a task: how many seeds, as in 3 for 0-2, or which, as in 0,1 or 5-9.")
     ] = None,
     preset: Annotated[
-        str | None, Parameter(help="With a task: recipe of all models; by default each model's own; `show` names it.")
+        str | None, Parameter(help="With a task: preset of all models; by default each model's own; `show` names it.")
     ] = None,
     given: Given = NOTHING_GIVEN,
-    certificates: Annotated[bool, Parameter(help="With a task: certify each net, where that is possible.")] = True,
+    certificates: Annotated[bool, Parameter(help="With a task: certify each net, if possible.")] = True,
     workers: Workers = 1,
     runs: Root = Path("runs"),
     longest: Longest = 100_000,
@@ -35,8 +35,8 @@ def compare(
 ) -> int:
     """Compare models on a task, paired by seed: accuracies, differences with intervals, certificates, cost.
 
-    Either runs in folders, which need the same task, plan and seeds, or models by name, which are trained where that is
-    not done yet. Two machines are compared by `diff`, a net with a machine by `certify --machine`.
+    Give folders of runs, which need the same task, plan and seeds, or models by name, which are trained unless they are
+    trained already. `diff` compares two machines, and `certify --machine` a net with a machine.
     """
     from lengthwise.report.pages.compared import print_comparison
     from lengthwise.report.pages.terminal import print_failures
@@ -73,7 +73,7 @@ def compare(
 
 
 def _is_task(compared: Sequence[str]) -> bool:
-    """Whether the first is a task's name; a word that is neither task nor path is a ValueError."""
+    """Return whether the first word is a task's name; a word that is neither task nor path raises a ValueError."""
     from lengthwise.registry import nearest
     from lengthwise.tasks.base import TASKS
 
@@ -91,14 +91,14 @@ def _is_task(compared: Sequence[str]) -> bool:
 
 
 def _check_trained(options: Mapping[str, object], given: Given) -> None:
-    """Raise a ValueError where something says how to train or measure what is trained and measured."""
+    """Raise a ValueError if options about training or measuring are given for runs that are finished."""
     options = {**options, "--config": given.config, "--set": given.set_, "--text": given.text}
     if superfluous := [name for name, option in options.items() if option]:
-        raise ValueError(f"{superfluous[0]}: expected none next to folders of runs, which are trained; leave it out")
+        raise ValueError(f"{superfluous[0]}: expected none with folders of runs, which are trained; leave it out")
 
 
 def _seeds(text: str) -> list[int]:
-    """Seeds from how many there are, or from which ones they are.
+    """Parse the number of seeds, or a list of seeds.
 
     Example:
         >>> _seeds("3"), _seeds("3,4")
@@ -114,7 +114,7 @@ def _seeds(text: str) -> list[int]:
 def _execute(
     specs: "Sequence[RunSpec]", certificates: bool, workers: int, root: Path, longest: int, console: Output
 ) -> "list[Outcome]":
-    """Train and measure what is missing, all by one plan."""
+    """Train and measure the missing runs, all by one plan."""
     from lengthwise.cli.progress import run_all
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.runs.pools.base import PoolOptions
@@ -126,14 +126,14 @@ def _execute(
 
 
 def _read(folders: Sequence[str]) -> "list[RunResult]":
-    """The results of finished runs, with the certificates in their folders."""
+    """Return the results of finished runs, with the certificates in their folders."""
     from lengthwise.report.pages.run import read_measured
 
     results = []
     for folder in folders:
         result = read_measured(Path(folder)).result
         if result is None:
-            raise ValueError(f"{folder}: expected a finished run, got one that is not; `lengthwise resume` goes on")
+            raise ValueError(f"{folder}: expected a finished run, got another; `lengthwise resume` continues it")
         results.append(result)
     return results
 

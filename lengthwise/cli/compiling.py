@@ -1,4 +1,4 @@
-"""Commands that write weights down instead of training them: compile, memorize."""
+"""Commands that compute weights instead of training them: compile, memorize."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ def compile_machine(
     /,
     *,
     to: Annotated[str, Parameter(help="Construction; see `lengthwise list constructions`.")],
-    alphabet: Annotated[str | None, Parameter(help="The symbols, if not just those the expression names.")] = None,
+    alphabet: Annotated[str | None, Parameter(help="All symbols, if the expression does not name them all.")] = None,
     task: Annotated[str | None, Parameter(help="Name of a task that a finite machine solves.")] = None,
     set_: Annotated[
         tuple[str, ...],
@@ -29,7 +29,7 @@ def compile_machine(
     ] = None,
     out: Annotated[Path, Parameter(converter=folder, help="Folder for the model.")] = Path("compiled"),
 ) -> int:
-    """Write down weights that are right at every length, for a regular expression, a machine's file or a task."""
+    """Compute weights that are right at every length, for a regular expression, a machine's file or a task."""
     from lengthwise.certification.certificate import certificate_file
     from lengthwise.constructions import construct
     from lengthwise.runs.compiled import DESCRIPTION, save_compiled
@@ -45,29 +45,29 @@ def compile_machine(
         console.print_line(f"{out}: had this net before, and keeps its certificate")
     elif had_net:
         its = " and its certificate" if had_certificate else ""
-        console.print_line(f"{out}: replaces the net that was there before{its}")
+        console.print_line(f"{out}: replaces the earlier net{its}")
     for line in (*compiled.about, f"wrote {out}"):
         console.print_line(line)
     return 0
 
 
 def memorize(
-    word: Annotated[str, Parameter(allow_leading_hyphen=True, help="What is to be repeated indefinitely.")],
+    word: Annotated[str, Parameter(allow_leading_hyphen=True, help="The word to repeat indefinitely.")],
     /,
     *,
-    rational: Annotated[bool, Parameter(negative=(), help="W_h of rational numbers (integers, in fact).")] = False,
+    rational: Annotated[bool, Parameter(negative=(), help="A W_h of rational numbers; they are integers.")] = False,
     robust: Annotated[bool, Parameter(negative=(), help="The widest margin of all nets of that dimension.")] = False,
-    prove: Annotated[bool, Parameter(negative=(), help="Prove that none without feedback is smaller.")] = False,
+    prove: Annotated[bool, Parameter(negative=(), help="Prove that no net without feedback is smaller.")] = False,
     max_dimension: Annotated[
-        int | None, Parameter(converter=count, help="No more dimensions than these; more than needed widen margins.")
+        int | None, Parameter(converter=count, help="Largest dimension; more than needed widens margins.")
     ] = None,
-    budget: Annotated[int, Parameter(converter=count, help="Linear programs, after which bounds are given.")] = 3_000,
+    budget: Annotated[int, Parameter(converter=count, help="Linear programs until only bounds are given.")] = 3_000,
     out: Annotated[Path, Parameter(help="The picture, PNG or SVG.")] = Path("memorize.png"),
 ) -> int:
-    """Write down the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
+    """Compute the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 
-    Of nets with W_x = 0 none is smaller, not even with a W_h of another order than the word's period; --prove verifies
-    that without trust in the linear programs. With W_x a net may be smaller.
+    No net with W_x = 0 is smaller, whatever the order of its W_h. --prove verifies that without trust in the linear
+    programs. A net with W_x may be smaller.
     """
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word
@@ -78,7 +78,7 @@ def memorize(
 
     check_picture(out)
     if rational and robust:
-        raise ValueError("--robust: expected none next to --rational, whose integers are never rounded; leave one out")
+        raise ValueError("--robust: expected none with --rational, whose integers are never rounded; leave one out")
     if rational:
         net: Any = memorize_rationally(word, max_dimension=max_dimension, budget=budget)
     else:

@@ -1,4 +1,4 @@
-"""Where the work of commands is done: on which device, by one process or by several."""
+"""The device of a command's work, and the processes that share it."""
 
 import os
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ VARIABLE = "LENGTHWISE_DEVICE"
 
 
 def quiet_processes() -> None:
-    """Keep torch's remarks on how gradients are shared from the output of each of several processes; errors are said.
+    """Silence torch's remarks about shared gradients if several processes run, each with its own output.
 
-    torch reads this when it is imported.
+    torch reads the variable when it is imported. Errors are still written.
     """
     if "WORLD_SIZE" in os.environ:
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
@@ -18,7 +18,7 @@ def quiet_processes() -> None:
 
 @contextmanager
 def workers_on(device: str) -> Iterator[None]:
-    """Let this process and the workers that it starts train and measure on a device, which is there."""
+    """Let this process and the workers that it starts train and measure on a device, after checking that it exists."""
     from lengthwise.devices import find_device
 
     before = os.environ.get(VARIABLE)
@@ -33,7 +33,7 @@ def workers_on(device: str) -> Iterator[None]:
 
 
 def check_alone(argument: str, instead: str) -> None:
-    """Raise a ValueError where torchrun started several processes for what one does."""
+    """Raise a ValueError if torchrun started several processes for the work of one."""
     from lengthwise.training.parallel import is_started_by_torchrun
 
     if is_started_by_torchrun():

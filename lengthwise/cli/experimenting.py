@@ -21,7 +21,7 @@ def demo(
     *,
     out: Annotated[Path, Parameter(help="Folder for the runs and the report.")] = Path("demo"),
     workers: Workers = 3,
-    scale: Annotated[str, Parameter(help="small (the real thing) or smoke (seconds).")] = "small",
+    scale: Annotated[str, Parameter(help="small (the real experiment) or smoke (seconds).")] = "small",
 ) -> int:
     """Train nets on six tasks at lengths up to 40 until they are proved, and measure them up to length 100,000."""
     from lengthwise.cli.progress import run_all
@@ -52,24 +52,22 @@ def reproduce(
     /,
     *,
     scale: Annotated[
-        str, Parameter(help="smoke (seconds), small (a laptop) or paper (where an experiment has it).")
+        str, Parameter(help="smoke (seconds), small (a laptop) or paper (if the experiment has it).")
     ] = "small",
-    workers: Annotated[Workers | None, Parameter(help="Runs run at a time, one core each; 2 if not given.")] = None,
+    workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None,
     runs: Root = Path("runs"),
     pages: Annotated[Path, Parameter(converter=folder, help="Folder for the page with the results.")] = Path(
         "docs/results"
     ),
     recorded: Annotated[
-        bool, Parameter(negative=(), help="Count recorded runs as finished: the page's, or else the package's.")
+        bool, Parameter(negative=(), help="Count recorded runs as finished: the page's own, else the package's.")
     ] = False,
-    page_only: Annotated[
-        bool, Parameter(negative=(), help="Run no run: write the page of those that are finished.")
-    ] = False,
+    page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
     row: Annotated[str | None, Parameter(help="Run only this row's cells, and write no page.")] = None,
     column: Annotated[str | None, Parameter(help="Run only this column's cells, and write no page.")] = None,
-    pool: Annotated[str, Parameter(help="Where runs are run: local, shared (by a folder), dask or ray.")] = "local",
+    pool: Annotated[str, Parameter(help="Where runs execute: local, shared (by a folder), dask or ray.")] = "local",
     scheduler: Annotated[
-        str | None, Parameter(help="Address of the pool's cluster; by default a cluster of this machine is started.")
+        str | None, Parameter(help="Address of the pool's cluster; by default, one is started on this machine.")
     ] = None,
     shard: Annotated[
         str | None, Parameter(help="Run only a share of the runs, such as 2/3, and write neither table nor page.")
@@ -78,10 +76,10 @@ def reproduce(
 ) -> int:
     """Run an experiment and write its page: our numbers next to the paper's.
 
-    Finished runs are not repeated; after an interruption the same command goes on. The page is written again, every
-    quarter of an hour also while runs run. Results are kept next to it, in records/, with those that stood there.
+    Finished runs are not repeated; after an interruption the same command continues. While runs execute, the page is
+    also written every quarter of an hour. Results are kept next to it in records/, with the earlier ones.
     """
-    from lengthwise.cli.progress import now_and_then, run_all
+    from lengthwise.cli.progress import page_updates, run_all
     from lengthwise.experiment import EXPERIMENTS, parse_scale
     from lengthwise.report.pages.results import file_stem
     from lengthwise.runs.pools.base import PoolOptions
@@ -100,7 +98,7 @@ def reproduce(
         with workers_on(device):
             if shard is not None:
                 return _run_shard(shard, experiment, runs, console, options, pool)
-            also = page and now_and_then(page.write)
+            also = page and page_updates(page.write)
             outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, pool, also)
     code = print_outcomes(experiment, outcomes, console)
     for path in page.write(outcomes) if page else []:
@@ -109,10 +107,10 @@ def reproduce(
 
 
 def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool, takes_records: bool) -> None:
-    """Say what the experiment's runs take; a ValueError where something has to be given first, or records cannot do."""
+    """Print what the experiment's runs require; raise a ValueError if something is missing or needs weights."""
     if takes_records and experiment.needs_weights:
         raise ValueError(
-            "recorded: this experiment looks into its nets, of which records have no weights; leave it out"
+            "recorded: this experiment reads the weights of its nets, which records do not contain; leave it out"
         )
     needs = experiment.needs and f"{experiment.needs} See --device, and --column and --shard for a part of them."
     if experiment.lacks:
@@ -122,7 +120,7 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
 
 
 def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: bool) -> "list[RunResult]":
-    """The results recorded next to a page, or else in the package if they count, as their runs are then finished."""
+    """Return the results recorded next to a page, or else, if they count as finished, in the package."""
     from lengthwise.runs.records import read_diverged, read_records, records_file, restore, restore_diverged
 
     records = records_file(pages, stem) if counts else pages / "records" / f"{stem}.jsonl.gz"
@@ -134,7 +132,7 @@ def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: b
 
 
 def _check_page_only(page_only: bool, **given: object) -> None:
-    """Check that nothing says how runs are run where none are, but for the device of the environment."""
+    """Raise a ValueError if options about execution are given although nothing runs; the environment may set one."""
     defaults = (None, "local", "cpu", os.environ.get(VARIABLE))
     for option, value in given.items():
         if page_only and value not in defaults:
@@ -146,7 +144,7 @@ def _check_page_only(page_only: bool, **given: object) -> None:
 def _run_shard(
     text: str, experiment: "Experiment", runs: Path, console: Output, options: "PoolOptions", pool: str
 ) -> int:
-    """Run a share of the runs; what is made of all of them is left to a command that comes after all shares."""
+    """Run a share of the runs; the page is left to a command that comes after all shares."""
     from lengthwise.cli.progress import run_all
     from lengthwise.report.pages.terminal import print_failures
     from lengthwise.runs.pools.shard import parse_shard
@@ -164,7 +162,7 @@ def _run_shard(
 
 
 def print_outcomes(experiment: "Experiment", outcomes: "list[Outcome]", console: Output) -> int:
-    """Show the table and the runs that failed; the exit code."""
+    """Print the table and the failed runs, and return the exit code."""
     from lengthwise.report.pages.terminal import print_failures, print_table
     from lengthwise.report.tables.experiment import main_table
     from lengthwise.report.tables.matrix import column_tables, entries_of
@@ -178,9 +176,9 @@ def print_outcomes(experiment: "Experiment", outcomes: "list[Outcome]", console:
 
 
 class Page(NamedTuple):
-    """The page of an experiment and the records of its runs; `before` are those that stood there.
+    """The page of an experiment and the records of its runs; `before` are the earlier records.
 
-    `command` makes it, where that is not `lengthwise reproduce`.
+    `command` is the command that makes it, if that is not `lengthwise reproduce`.
     """
 
     name: str
@@ -192,7 +190,7 @@ class Page(NamedTuple):
     command: str = ""
 
     def write(self, outcomes: "list[Outcome] | None" = None) -> list[Path]:
-        """Write both, of all runs that are finished if no outcomes are given; the files of the page."""
+        """Write both, from all finished runs if no outcomes are given; return the files of the page."""
         from lengthwise.report.pages.results import file_stem, write_page
         from lengthwise.runs.pools.outcome import finished
         from lengthwise.runs.records import diverged_now, read_diverged, with_earlier, write_records

@@ -21,17 +21,17 @@ def export(
     out: Annotated[Path, Parameter(help="File to write, or folder (hub-folder, vnnlib).")],
     form: Annotated[
         Literal["step", "strings", "parts"] | None,
-        Parameter(help="Of graphs: one step of a recurrent model, its default; whole strings; in ONNX, parts of them."),
+        Parameter(help="Graph: one step of a recurrent model, its default; whole strings; in ONNX, parts of them."),
     ] = None,
     max_length: Annotated[
-        int | None, Parameter(converter=count, help="Longest strings, where a graph grows with the length.")
+        int | None, Parameter(converter=count, help="Longest strings, if the graph grows with the length.")
     ] = None,
-    answer: Annotated[str | None, Parameter(help="The answer whose strings a regular expression is to match.")] = None,
+    answer: Annotated[str | None, Parameter(help="The answer whose strings the regular expression matches.")] = None,
 ) -> int:
     """Write a model for other runtimes, or its machine as source code or text.
 
-    Graphs are compared with the model on 1,000 strings before they are written; machines carry their certificate's
-    level and digest, and twenty strings to test them by.
+    Graphs are compared with the model on 1,000 strings before they are written. Machines contain their certificate's
+    level and digest, and twenty test strings.
     """
     from lengthwise.export.base import EXPORTS, Options
     from lengthwise.export.base import export as export_model

@@ -21,7 +21,7 @@ SETTINGS = "settings"
 
 
 class Line(NamedTuple):
-    """A line of text; one that is too wide continues behind `hang` blanks, or stays as it is if that is None."""
+    """A line of text; if it is too wide, it continues after `hang` blanks, or stays as it is if that is None."""
 
     text: str
     hang: int | None = None
@@ -38,7 +38,7 @@ Paragraph = list[Line]
 
 
 class Member(NamedTuple):
-    """A member's first sentence, for lists, and the paragraphs that describe it."""
+    """A member's first sentence, for lists, and the paragraphs of its description."""
 
     summary: str
     paragraphs: list[Paragraph]
@@ -49,7 +49,7 @@ FamilyIndex = Mapping[str, Mapping[str, Member]]
 
 
 def index_text(index: FamilyIndex) -> str:
-    """Return the content of the index's file, which has a line for each member."""
+    """Return the content of the index's file, with one line for each member."""
     families = []
     for family, members in index.items():
         lines = [f"{json.dumps(name)}: {json.dumps(member, ensure_ascii=False)}" for name, member in members.items()]
@@ -73,7 +73,7 @@ def list_lines(index: FamilyIndex, family: str | None, width: int | None) -> lis
     """Return the lines of one family, or of all families with their headings.
 
     Raises:
-        ValueError: there is no such family.
+        ValueError: the family is unknown.
     """
     families = [name for name in index if name != SETTINGS]
     if family is None:
@@ -84,17 +84,17 @@ def list_lines(index: FamilyIndex, family: str | None, width: int | None) -> lis
 
 
 def family_lines(members: Mapping[str, Member], width: int | None) -> list[str]:
-    """A line for each member of a family: its name and what it is, cut at `width` unless that is None."""
+    """Return a line for each member of a family: its name and its summary, cut at `width` unless that is None."""
     indent = max(map(len, members)) + 2
     lines = [f"{name:{indent}}{member.summary}" for name, member in members.items()]
     return [line if width is None else textwrap.shorten(line, width, placeholder=" ...") for line in lines]
 
 
 def description(index: FamilyIndex, name: str, width: int) -> list[str]:
-    """All that bears a name, family by family, in lines of at most `width` characters.
+    """Return the descriptions of all members with a name, family by family, in lines of at most `width` characters.
 
     Raises:
-        ValueError: nothing bears the name.
+        ValueError: no member has the name.
     """
     paragraphs = [part for members in index.values() if name in members for part in members[name].paragraphs]
     if not paragraphs:

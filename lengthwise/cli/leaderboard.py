@@ -1,4 +1,4 @@
-"""The command that puts models of one's own on the leaderboard."""
+"""The command that adds a user's own models to the leaderboard."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -24,24 +24,24 @@ def leaderboard(
     *,
     model: Annotated[
         str | None,
-        Parameter(help="A model's name, or a Python file that registers models: run their cells alone."),
+        Parameter(help="A model's name, or a Python file that registers models: run only their cells."),
     ] = None,
     row: Annotated[str | None, Parameter(help="Run only the cells of this task.")] = None,
     scale: Annotated[
-        str, Parameter(help="small, which the others are on record at, or smoke (seconds), to try a model.")
+        str, Parameter(help="small, as in the records of the others, or smoke (seconds), to try a model.")
     ] = "small",
-    workers: Annotated[Workers | None, Parameter(help="Runs run at a time, one core each; 2 if not given.")] = None,
+    workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None,
     runs: Root = Path("runs"),
     pages: Annotated[
-        Path, Parameter(converter=folder, help="Folder for the page; without records there, the package's count.")
+        Path, Parameter(converter=folder, help="Folder for the page; if it has no records, the package's are used.")
     ] = Path("docs/results"),
     device: Device = "cpu",
 ) -> int:
-    """Measure all models on all regular tasks by one protocol, or add your own to those on record.
+    """Measure all models on all regular tasks by one protocol, or add your own to the recorded ones.
 
-    A model of yours gets its learning rate as all others got theirs: by the lowest training loss on the task that
-    `leaderboard/rates` has. Its file is loaded for this command; for others, name it in the environment variable
-    LENGTHWISE_EXTENSIONS. The page is written again, with your column last, also when you stop the command.
+    Your model gets its learning rate as all others did: by the lowest training loss on the task of `leaderboard/rates`.
+    Its file is loaded for this command; for other commands, name it in the environment variable LENGTHWISE_EXTENSIONS.
+    The page is written again, with your column last, also when you stop the command.
     """
     from lengthwise.experiment import parse_scale
     from lengthwise.report.pages.results import file_stem
@@ -80,7 +80,7 @@ def leaderboard(
 
 
 def _announce(names: Sequence[str], row: str | None, size: "Scale", console: Output) -> None:
-    """Print how many runs each model takes. Making them here finds a wrong setting before the first run trains."""
+    """Print how many runs each model takes. Making them here reveals a wrong setting before the first run trains."""
     from lengthwise.studies.leaderboard.experiments.leaderboard import RATES, Entrant, leaderboard_of
 
     planned = leaderboard_of([Entrant(name, name, {}, RATES[0]) for name in names], size).select(row)
@@ -90,7 +90,7 @@ def _announce(names: Sequence[str], row: str | None, size: "Scale", console: Out
 
 
 def _restore(records: Path, before: "list[RunResult]", runs: Path) -> None:
-    """Write the recorded runs, finished and diverged ones, into the folder of runs."""
+    """Restore the recorded runs, finished and diverged ones, in the folder of runs."""
     from lengthwise.runs.records import read_diverged, restore, restore_diverged
 
     restore(before, runs)
@@ -98,15 +98,15 @@ def _restore(records: Path, before: "list[RunResult]", runs: Path) -> None:
 
 
 def _run(own: "Experiment", page: Page, console: Output, options: "PoolOptions") -> int:
-    """Run these cells and write the page of all, also where they are interrupted; the exit code."""
-    from lengthwise.cli.progress import now_and_then, run_all
+    """Run these cells and write the page of all, also after an interruption; return the exit code."""
+    from lengthwise.cli.progress import page_updates, run_all
     from lengthwise.runs.signals import Interrupted
 
     try:
-        outcomes = run_all(own.specs, own.plans, page.runs, console, options, also=now_and_then(page.write))
+        outcomes = run_all(own.specs, own.plans, page.runs, console, options, also=page_updates(page.write))
         code = print_outcomes(own, outcomes, console)
     except Interrupted:
-        console.print_line("stopped; the page of what is finished takes half a minute")
+        console.print_line("stopped; writing the page of the finished runs takes half a minute")
         _write(page, console)
         raise
     _write(page, console)
@@ -126,11 +126,11 @@ def _check_given(scale: str, pages: Path) -> None:
 
 
 def _check_not_there(names: Sequence[str], columns: Mapping[str, str]) -> None:
-    """Raise a ValueError where a model has a column."""
+    """Raise a ValueError if a model already has a column."""
     for name in names:
         if name in columns:
             raise ValueError(
-                f"model: expected one that is not on the leaderboard, got {name}, which is there as {columns[name]!r}; "
+                f"model: expected one that is not on the leaderboard, got {name}, the column {columns[name]!r}; "
                 f"`lengthwise reproduce leaderboard --column {columns[name]!r}` runs its cells"
             )
 
@@ -138,22 +138,22 @@ def _check_not_there(names: Sequence[str], columns: Mapping[str, str]) -> None:
 def _say_what_is_there(
     records: Path, before: "Sequence[RunResult]", on_page: Sequence[str], scale: str, console: Output
 ) -> None:
-    """Say where no others are on record, and which of those that are the page will not show."""
+    """Print if no others are recorded, and which recorded models the page will not show."""
     others = sorted({str(result.spec["model"]["name"]) for result in before} - {*on_page})
     if not before:
         way_out = "name its folder, --pages" if scale != "smoke" else "at --scale small they are in docs/results"
-        console.print_line(f"no other model is on record in {records}: the page has yours alone; {way_out}")
+        console.print_line(f"{records} has no records of other models, so the page shows only yours; {way_out}")
     else:
-        console.print_line(f"the other models' results are those in {records}")
+        console.print_line(f"the other models' results come from {records}")
     if others:
         console.print_line(
-            f"on record in {records}, but not on this page, which has the models of one file: {', '.join(others)}; put "
+            f"recorded in {records}, but not on this page, which has the models of one file: {', '.join(others)}; put "
             "all into one file"
         )
 
 
 def _models_of(text: str) -> list[str]:
-    """The name of a model, or those that a file registers."""
+    """Return a model's name, or the names of the models that a file registers."""
     from lengthwise.models.base import MODELS
 
     if not text.endswith(".py"):
@@ -161,18 +161,18 @@ def _models_of(text: str) -> list[str]:
             raise ValueError(f"model: expected a model's name or a file that registers one, got {text}; give {text}.py")
         return [MODELS[text].name]
     if not Path(text).is_file():
-        raise ValueError(f"model: expected a model's name or a file that registers one, got {text}, which is no file")
+        raise ValueError(f"model: expected a model's name or a file that registers one, got {text}, not found")
     path = str(Path(text).resolve())
     os.environ[EXTENSIONS] = os.pathsep.join(filter(None, [os.environ.get(EXTENSIONS), path]))
     load_extensions()
     names = [name for name, registered in MODELS.items() if file_of(registered) == path]
     if not names:
-        raise ValueError(f"model: expected a file that registers a model, got {text}, which registers none")
+        raise ValueError(f"model: expected a file that registers a model, got {text} without one")
     return names
 
 
 def _with_rate(name: str, scale: "Scale", runs: Path, console: Output, options: "PoolOptions") -> "Entrant":
-    """The model with the learning rate whose net has the lowest training loss on the task that is held out."""
+    """Return the model with the learning rate that has the lowest training loss on the held-out task."""
     from lengthwise.cli.progress import run_all
     from lengthwise.report.tables.cells import best_by_loss
     from lengthwise.studies.leaderboard.experiments.leaderboard import RATES, Entrant, rates_of

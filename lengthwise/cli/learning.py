@@ -19,7 +19,7 @@ from lengthwise.files import exists
 from lengthwise.printing import write_lines
 
 UNFINISHED = "unfinished"
-"""Subfolder of the results with the best net so far, which a search that is cut off leaves."""
+"""The subfolder of the results that contains the best net so far if a search is interrupted."""
 
 if TYPE_CHECKING:
     from lengthwise.learning.search import Attempt
@@ -32,24 +32,24 @@ def learn(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for machine, picture, net, certificate and numbers.")],
-    separator: Annotated[str, Parameter(help="What stands between symbols; without it each character is one.")] = "",
-    string: Annotated[str | None, Parameter(help="Column of the strings; by default one with a usual name.")] = None,
-    label: Annotated[str | None, Parameter(help="Column of the labels; by default one with a usual name.")] = None,
+    separator: Annotated[str, Parameter(help="The text between symbols; without it each character is a symbol.")] = "",
+    string: Annotated[str | None, Parameter(help="Column of the strings; by default one with a common name.")] = None,
+    label: Annotated[str | None, Parameter(help="Column of the labels; by default one with a common name.")] = None,
     supervision: Annotated[
-        Literal["last", "prefix"], Parameter(help="last: one label a string; prefix: one for each symbol.")
+        Literal["last", "prefix"], Parameter(help="last: one label a string; prefix: one label a symbol.")
     ] = "last",
-    budget: Annotated[float, Parameter(help="CPU seconds of training after which no further model is begun.")] = 60.0,
+    budget: Annotated[float, Parameter(help="CPU seconds of training after which no further model begins.")] = 60.0,
     seed: Annotated[
-        int, Parameter(converter=whole_number, help="Seed of models, and of which strings are held out.")
+        int, Parameter(converter=whole_number, help="Seed of the models and of the choice of held-out strings.")
     ] = 0,
     exact: Annotated[
-        bool, Parameter(negative=(), help="The labels are right: a machine that contradicts none comes before others.")
+        bool, Parameter(negative=(), help="The labels are right: prefer machines that contradict none.")
     ] = False,
 ) -> int:
     """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
 
-    The longest, up to a fifth, and a tenth of the others are held out. What is proved is that the net answers as the
-    machine does; whether the machine is right about the world, strings that were held out can only suggest.
+    The longest strings, up to a fifth, and a tenth of the others are held out. The proof shows that the net answers
+    like the machine. Whether the machine is right about the world, only the held-out strings can suggest.
     """
     unfinished = out / UNFINISHED
     check_folder(out, "learn", exists(out / "learned.json") or exists(unfinished / "compiled.json"))
@@ -61,7 +61,7 @@ def learn(
     if file.is_file() and budget > 0:
         say(f"{file}: reading, then training small nets for up to {budget:g} CPU s", 0)
 
-    with named_by_file(file), _saying_what_is_left(unfinished):
+    with named_by_file(file), _naming_unfinished(unfinished):
         learned = learn_machine(
             file,
             separator=separator,
@@ -75,7 +75,7 @@ def learn(
             keep=partial(save_compiled, folder=unfinished),
         )
     if (out / "learned.json").exists():
-        say(f"{out}: replaces the machine that was learned there before", 0)
+        say(f"{out}: replaces the machine that was learned before", 0)
     (out / "report.html").unlink(missing_ok=True)
     learned.save(out)
     write_learned_page(learned, out / "report.html")
@@ -86,13 +86,13 @@ def learn(
 
 
 @contextmanager
-def _saying_what_is_left(unfinished: Path) -> Iterator[None]:
-    """Name the folder of the best net so far when somebody stops the search."""
+def _naming_unfinished(unfinished: Path) -> Iterator[None]:
+    """Name the folder of the best net so far if the user stops the search."""
     try:
         yield
     except KeyboardInterrupt:
         if unfinished.exists():
-            say(f"{unfinished}: the best net so far; commands take it as a compiled one", 0)
+            say(f"{unfinished}: the best net so far, which commands accept like a compiled one", 0)
         raise
 
 

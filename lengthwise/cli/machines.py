@@ -55,14 +55,14 @@ AsJSON = Annotated[bool, Parameter(name="--json", negative=(), help="Print a JSO
 
 
 def describe(machine: Source, /, *, alphabet: Alphabet = "", as_json: AsJSON = False) -> int:
-    """Say what a machine is: states, symbols, answers, its transition monoid, and whether its language is star-free."""
+    """Describe a machine: states, symbols, answers, its transition monoid, and whether its language is star-free."""
     from lengthwise.automata.description import Description
 
     (given,) = _machines([machine], alphabet)
     description = Description(given.labeled, answers_empty=given.answers_empty)
     lines = [json.dumps(description.facts())] if as_json else description.lines()
     if not given.answers_empty and not as_json:
-        lines.append(f"not answered: {_empty_string(machine)}")
+        lines.append(f"not covered: {_empty_string(machine)}")
     write_lines(lines)
     return 0
 
@@ -77,11 +77,11 @@ def diff(
     rename: Rename = (),
     as_json: AsJSON = False,
 ) -> int:
-    """Say whether two machines answer every string alike, or give the shortest string on which they differ.
+    """Compare two machines on all strings, and print the shortest string on which they differ, if there is one.
 
-    Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name, accept and reject by
-    what they mean, and so are common labels such as OK and FAIL if the other machine has other names. Strings that one
-    of them leaves without an answer are not compared.
+    Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name. Accept and reject
+    are matched by meaning, and so are common labels such as OK and FAIL if the other machine has other names. Strings
+    that one of them does not answer are not compared.
     """
     from lengthwise.automata.labeled import difference
 
@@ -108,7 +108,7 @@ def diff(
 
 
 def _taken(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
-    """Return which labels are taken for accept and reject, if the answers of the machines have different names."""
+    """Return which labels are matched with accept and reject, if the answers of the machines have different names."""
     from lengthwise.automata.answers import acceptor_index
 
     if len({frozenset(one.labeled.classes) for one in given}) == 1:
@@ -120,7 +120,7 @@ def _taken(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
 
 
 def _taken_of(labeled: "LabeledMachine") -> str | None:
-    """Return which labels are taken for accept and reject; None if none are, or if the answers are of an automaton."""
+    """Return which labels are matched with accept and reject; None for automata, and without such labels."""
     from lengthwise.automata.answers import acceptor_index
 
     index = acceptor_index(labeled.classes)
@@ -130,7 +130,7 @@ def _taken_of(labeled: "LabeledMachine") -> str | None:
 
 
 def _not_compared(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
-    """The strings that are left out as a machine does not answer them, in words."""
+    """Describe the strings that are not compared because a machine does not answer them."""
     strings = []
     for source, one in zip(sources, given, strict=True):
         if not one.answers_empty:
@@ -141,19 +141,19 @@ def _not_compared(sources: Sequence[str], given: "Sequence[Given]") -> list[str]
 
 
 def _empty_string(source: str) -> str:
-    return f"the empty string, of which {source} says nothing"
+    return f"the empty string, which {source} does not answer"
 
 
 def convert(
     machine: Source,
-    file: Annotated[Path, Parameter(help="File to write; its suffix, .dot for one, says in which format.")],
+    file: Annotated[Path, Parameter(help="File to write; its suffix, such as .dot, selects the format.")],
     /,
     *,
     alphabet: Alphabet = "",
     accept: Accept = None,
     rename: Rename = (),
     mealy: Annotated[
-        bool, Parameter(negative=(), help="In DOT, as a Mealy machine: outputs on edges, none for the empty string.")
+        bool, Parameter(negative=(), help="In DOT, as a Mealy machine: outputs on edges, without the empty string.")
     ] = False,
 ) -> int:
     """Write a machine in another format."""
@@ -173,7 +173,7 @@ def convert(
     size = f"{counted(num_states, 'state')}, {counted(len(labeled.symbols), 'symbol')}"
     lines = [f"{kind}: {size}, answers {', '.join(labeled.classes)}"]
     if labeled.num_unanswered and not mealy:
-        lines.append(f"no answer: in {labeled.num_unanswered} states, which reject where a format has no other way")
+        lines.append(f"no answer: in {labeled.num_unanswered} states, which reject if the format cannot express that")
     if kind_of_file.holds_automata_alone and (taken := _taken_of(labeled)):
         lines.append(f"taken: {taken}")
     write_lines([*lines, f"{wrote}: {file}"])
@@ -183,7 +183,7 @@ def convert(
 def _machines(
     sources: Sequence[str], alphabet: str, accept: str | None = None, rename: Sequence[str] = ()
 ) -> "list[Given]":
-    """The machine of each source, with these symbols among its own; a net has none but those that it reads.
+    """Return the machine of each source, with these symbols added; the symbols of a net cannot be extended.
 
     In each machine that has them, answers are renamed first; then the one that accepts is chosen.
     """
@@ -202,7 +202,7 @@ def _machines(
 
 @contextmanager
 def _naming_options() -> Iterator[None]:
-    """Name the options in errors about answers, which name the arguments."""
+    """Name options instead of arguments in errors about answers."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Commands that look at a trained model: evaluate, predict, analyze."""
+"""Commands about a trained model: evaluate, predict, analyze."""
 
 import io
 import sys
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lengthwise.text.language import LanguageTask, Split
 
 MAX_QUOTED = 60
-"""Of a longer string a terminal has the first 40 symbols; files and pipes have all."""
+"""The longest string that a terminal shows whole; of longer ones it shows 40 symbols, files and pipes get all."""
 
 
 def evaluate(
@@ -28,24 +28,24 @@ def evaluate(
     *,
     lengths: Annotated[
         str | None,
-        Parameter(help="Lengths and ranges, as in 41-500,1000; by default 41-500, of a text 128,256,512,1024,2048."),
+        Parameter(help="Lengths and ranges, as in 41-500,1000; by default 41-500, for a text 128,256,512,1024,2048."),
     ] = None,
     strings: Annotated[int, Parameter(converter=whole_number, help="Strings at each length.")] = 256,
     protocol: Annotated[str, Parameter(help="independent, one-pass or structured.")] = "independent",
     seed: StringSeed = 1,
     split: Annotated[str, Parameter(help="Of a language model's text: test, valid or train.")] = "test",
-    labeled: Annotated[Path | None, Parameter(help="Strings with labels to measure it by, as `learn` reads.")] = None,
-    separator: Annotated[str, Parameter(help="With --labeled: what stands between symbols.")] = "",
+    labeled: Annotated[Path | None, Parameter(help="File of strings with labels, as for `learn`.")] = None,
+    separator: Annotated[str, Parameter(help="With --labeled: the text between symbols.")] = "",
     string: Annotated[str | None, Parameter(help="With --labeled: the name of the column with strings.")] = None,
     label: Annotated[str | None, Parameter(help="With --labeled: the name of the column with labels.")] = None,
     csv: Annotated[Path | None, Parameter(help="File for all points.")] = None,
     device: Device = "cpu",
 ) -> int:
-    """Measure a model at lengths of your choice, on strings drawn again; a language model by its perplexity.
+    """Measure a model at lengths of your choice, on new strings; a language model by its perplexity.
 
-    With --labeled the strings and the right answers are those of a file, whatever the task says.
+    With --labeled, strings and right answers come from a file, whatever the task.
 
-    Of a text the lengths are those of chunks, in tokens, and --strings counts chunks.
+    For a language model the lengths are chunks of the text, in tokens, and --strings counts chunks.
     """
     from lengthwise.runs.stored import load_stored
     from lengthwise.text.language import LanguageTask, parse_split
@@ -57,7 +57,7 @@ def evaluate(
     if labeled is not None and (
         given := [name for name, value in {**drawing, "split": split != "test"}.items() if value]
     ):
-        raise ValueError(f"{given[0]}: expected none next to --labeled, whose file has the strings; leave it out")
+        raise ValueError(f"{given[0]}: expected none with --labeled, whose file has the strings; leave it out")
     stored = load_stored(model, device)
     if csv is not None:
         check_writable(csv)
@@ -67,14 +67,14 @@ def evaluate(
     if isinstance(stored.task, LanguageTask):
         return _evaluate_text(stored, stored.task, lengths, parse_split(split), strings, protocol, seed, csv)
     if split != "test":
-        raise ValueError(f"split: expected test for {stored.task.name}, which is no text, got {split}; leave it out")
+        raise ValueError(f"split: expected test for {stored.task.name}, which has no text, got {split}; leave it out")
     return _evaluate_drawn(stored, name, lengths, strings, protocol, seed, csv)
 
 
 def _evaluate_drawn(
     stored: "StoredModel", name: str, lengths: str | None, strings: int, protocol: str, seed: int, csv: Path | None
 ) -> int:
-    """The accuracy on strings that the task draws."""
+    """Measure the accuracy on strings that the task draws."""
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
     from lengthwise.evaluation.plan import parse_lengths
     from lengthwise.files import write_by_rename
@@ -113,7 +113,7 @@ def _evaluate_drawn(
 def _evaluate_labeled(
     stored: "StoredModel", name: str, file: Path, columns: dict[str, str | None], csv: Path | None
 ) -> int:
-    """The accuracy on labeled strings of a file."""
+    """Measure the accuracy on labeled strings of a file."""
     from lengthwise.display import percent
     from lengthwise.evaluation.labeled import labeled_curve
     from lengthwise.files import write_by_rename
@@ -152,7 +152,7 @@ def _evaluate_text(
     seed: int,
     csv: Path | None,
 ) -> int:
-    """The perplexity of chunks of a text."""
+    """Measure the perplexity of chunks of a text."""
     if protocol != "independent":
         raise ValueError(f"protocol: expected none with a text, whose chunks are one, got {protocol}; leave it out")
     from lengthwise.evaluation.perplexity import perplexity_curve
@@ -172,7 +172,7 @@ def _evaluate_text(
     print_table(console, f"Perplexity by length of the chunk{trained}", curve_table(curve))
     steps = "" if stored.run is None else f", weights {stored.run.steps_text}"
     console.print_line(f"{stored.name}{steps}, {curve.num_chunks} chunks of the {split} split, of seed {seed}")
-    console.print_line(f"by the frequencies of tokens: {curve.baseline:,.2f}")
+    console.print_line(f"from the frequencies of tokens alone: {curve.baseline:,.2f}")
     if csv is not None:
         write_by_rename(csv, perplexity_csv([(stored.name, stored.settings, curve)]).encode())
         console.print_line(f"wrote {csv}")
@@ -193,23 +193,23 @@ def predict(
     /,
     *,
     sample: Annotated[
-        int, Parameter(converter=whole_number, help="Of a language model: write a text of up to that many tokens.")
+        int, Parameter(converter=whole_number, help="For a language model: write a text of at most this many tokens.")
     ] = 0,
     prompt: Annotated[
-        str | None, Parameter(help="With --sample: what the text goes on from; it is not repeated.")
+        str | None, Parameter(help="With --sample: the beginning that the text continues; it is not printed.")
     ] = None,
     temperature: Annotated[
-        float | None, Parameter(help="With --sample: below 1 likelier tokens; 0 the likeliest; 1 if not given.")
+        float | None, Parameter(help="With --sample: below 1 for likelier tokens, 0 for the likeliest; 1 if not given.")
     ] = None,
     seed: Annotated[
         int | None, Parameter(converter=whole_number, help="With --sample: seed of the tokens; 0 if not given.")
     ] = None,
     device: Device = "cpu",
 ) -> int:
-    """Answer strings, a line each: the model's answer, the probability it gives, and what the task says is right.
+    """Answer strings, one a line: the model's answer, its probability, and the verdict by the task.
 
-    Blank lines of the input are left out; a string that is refused is named, and the others are answered. A language
-    model answers with the likeliest next token, or writes a text.
+    Blank lines of the input are skipped. A rejected string is named, and the others are answered. A language model
+    answers with the likeliest next token, or writes a text.
     """
     from lengthwise.randomness import generator_for
     from lengthwise.runs.predict import predict_text, sample_text
@@ -231,7 +231,7 @@ def predict(
             stored.model, stored.task, prompt or "", num_tokens=sample, temperature=heat, generator=draws
         )
         for line in text.split("\n"):
-            write_row(line.split("\t"))  # a text is made of lines, and source code has tabs
+            write_row(line.split("\t"))  # tabs of source code stay tabs
         return 0
     code = 0
     number = 0
@@ -249,11 +249,12 @@ def predict(
 
 
 def _input_lines() -> Iterable[tuple[int, str]]:
-    """The lines of standard input that are not blank, with their numbers."""
+    """Return the lines of standard input that are not blank, with their numbers."""
     if sys.stdin is None:
         raise ValueError("standard input: expected an open stream, got a closed one; give strings instead of -")
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text are no symbols, of one line
+        # Bytes that are not text become symbols outside the alphabet, so that only their own line is rejected.
+        sys.stdin.reconfigure(errors="surrogateescape")
     lines = enumerate((line.rstrip("\r\n") for line in sys.stdin), start=1)
     return ((number, line) for number, line in lines if line.strip())
 
@@ -266,7 +267,7 @@ def analyze(
     length: Annotated[int, Parameter(converter=whole_number, help="Symbols of each string.")] = 500,
     seed: StringSeed = 0,
 ) -> int:
-    """Write one HTML page about the inside of a trained RegularGPT: its states in clusters, how far back it looks."""
+    """Write one HTML page about the states of a trained RegularGPT: their clusters, and how far back they look."""
     from lengthwise.report.pages.analysis import write_analysis
     from lengthwise.runs.folder import load_run
 

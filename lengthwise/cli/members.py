@@ -39,13 +39,13 @@ FAMILIES: Mapping[str, Registry[Any]] = {
 }
 
 MAX_SYMBOLS = 16
-"""Tasks with more symbols are described by their number."""
+"""The largest number of symbols that the description of a task lists; larger alphabets are described by their size."""
 
 SHALLOW_AT = 40
-"""The length at which the description of a task says what shallow baselines score, or the next one below."""
+"""The length, or the next legal one below, at which a task's description gives the scores of shallow baselines."""
 
 SECTIONS = ("Raises:", "Returns:")
-"""Headings of docstrings whose lines are below them."""
+"""Headings of docstrings that stay on a line of their own."""
 
 KINDS = {
     int: "integer",
@@ -55,10 +55,11 @@ KINDS = {
     Path: "file",
     types.NoneType: "none",
 }
+"""The names of types in descriptions."""
 
 
 class Setting(NamedTuple):
-    """A setting by its dotted name: which values it takes, and its default."""
+    """A setting: its dotted name, its possible values, and its default."""
 
     name: str
     values: str
@@ -70,7 +71,7 @@ Families = Mapping[str, Mapping[str, Any]]
 
 
 def own_families() -> Families:
-    """Return the package's own members, without what files of users have registered."""
+    """Return the package's own members, without those from files of users."""
     return {
         family: {name: member for name, member in members.items() if is_of_package(member)}
         for family, members in FAMILIES.items()
@@ -78,7 +79,7 @@ def own_families() -> Families:
 
 
 def describe_members(families: Families, names: Container[str]) -> FamilyIndex:
-    """Return the summary of every member, of `names` also the paragraphs, which take CPU seconds for all members."""
+    """Return the summary of every member, and for `names` also the paragraphs, which take seconds for all members."""
     index = {
         family: {
             name: Member(_first_line(member), _paragraphs(family, name, member) if name in names else [])
@@ -120,7 +121,7 @@ def _first_line(member: object) -> str:
 
 
 def _docstring(member: object) -> list[Paragraph]:
-    """The paragraphs of a docstring, to be broken again; indented lines hang, and examples stay as they are."""
+    """Return the paragraphs of a docstring, to be wrapped again; indented lines hang, and examples stay as they are."""
     paragraphs = []
     for text in (inspect.getdoc(member) or "").split("\n\n"):
         lines = text.splitlines()
@@ -142,7 +143,7 @@ def _docstring(member: object) -> list[Paragraph]:
 
 
 def _hanging(text: str) -> Line:
-    """A line whose continuation has the indentation of its text; items of a list hang."""
+    """Return a line whose continuation has the indentation of its text, as items of a list have."""
     return Line(text, len(text) - len(text.lstrip(" -")))
 
 
@@ -152,16 +153,16 @@ def _task_details(name: str, task: type[Task]) -> Iterator[Paragraph]:
     if isinstance(made, SymbolTask):
         yield [Line(f"symbols: {_names(made.symbols)}"), Line(f"classes: {_names(made.classes)}")]
     if isinstance(made, ShallowTask):
-        yield _answers_that_solve_nothing(made)
+        yield _baseline_scores(made)
     yield _uses(task=name)
 
 
-def _answers_that_solve_nothing(task: ShallowTask) -> Paragraph:
-    """Their accuracies at a length of training strings, at which all answers occur if there is one."""
+def _baseline_scores(task: ShallowTask) -> Paragraph:
+    """Return the accuracies of shallow baselines at a training length, at which all answers occur if possible."""
     legal = [length for length in range(SHALLOW_AT, 0, -1) if task.is_legal_length(length)]
     length = next((length for length in legal if task.is_balanced_length(length)), legal[0])
     return [
-        Line(f"what answers that solve nothing score, at length {length}", 0),
+        Line(f"accuracy of shallow baselines at length {length}", 0),
         *(Line(f"  {percent(rate):>8}  {what}", 12) for what, rate in task.base_rates(length).items()),
     ]
 
@@ -171,7 +172,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _model_details(name: str, model: Any) -> Iterator[Paragraph]:
-    if model.Config.__doc__:  # else inspect has that of its base
+    if model.Config.__doc__:  # without one, `inspect` would return the docstring of its base class
         yield from _docstring(model.Config)
     yield _settings("model", model.Config)
     presets = [preset for preset, recipe in PRESETS.items() if name in recipe.models]
@@ -185,13 +186,13 @@ def _preset_details(name: str, preset: type[Preset]) -> Iterator[Paragraph]:
     changes = [("train", flat(preset.train)), *((f"model {m}", flat(s)) for m, s in preset.models.items())]
     for section, settings in changes:
         rows = [Setting(key, "", _value(value)) for key, value in settings.items()]
-        yield [Line(f"{section}: what it changes" if rows else f"{section}: the defaults"), *_rows(rows)]
+        yield [Line(f"{section}: changes" if rows else f"{section}: the defaults"), *_rows(rows)]
     for model, attempts in preset.goals.items():
         rows = [Setting(key, "", _value(value)) for key, value in flat(attempts.train).items()]
         tried = "; then ".join(
             ", ".join(f"{key}={value}" for key, value in changes.items()) for changes in attempts.models if changes
         )
-        heading = f"train {model} until a level is reached: what it changes"
+        heading = f"train {model} until a level is reached: changes"
         yield [Line(heading), *_rows(rows), *([Line(f"models tried: {tried}", 0)] if tried else [])]
     default_of = [model for model, kind in MODELS.items() if kind.default_preset == name]
     if default_of:
@@ -219,18 +220,18 @@ def _experiment_details(name: str, make: Any) -> Iterator[Paragraph]:
 
 
 def _without_links(text: str) -> str:
-    """What a page says, without where its links lead."""
+    """Return a page's text without the targets of its links."""
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
 
 
 @cache
 def _tasks_and_models(experiment: str) -> frozenset[tuple[str, str]]:
-    """Task and model of each run of an experiment; making them takes a while."""
+    """Return task and model of each run of an experiment; making them takes a while."""
     return frozenset((spec.task.name, spec.model_name) for spec in EXPERIMENTS[experiment]("smoke").specs)
 
 
 def _uses(*, task: str | None = None, model: str | None = None) -> Paragraph:
-    """The experiments with runs of the task or of the model, and their pages."""
+    """Return the experiments with runs of the task or of the model, and their pages."""
     users = [name for name in EXPERIMENTS if any(task == t or model == m for t, m in _tasks_and_models(name))]
     heading = "experiments that use it, and the pages that `lengthwise reproduce` writes"
     return [Line(text) for text in (heading, *(f"  {name}: {_page(name)}" for name in users))] if users else []
@@ -262,7 +263,7 @@ def _all_settings(kind: type[BaseModel], prefix: str) -> Iterator[Setting]:
 
 
 def _rows(settings: Iterable[Setting]) -> Paragraph:
-    """A line for each setting, whose values hang."""
+    """Return a line for each setting, whose values hang."""
     rows = list(settings)
     indent = max((len(row.name) for row in rows), default=0) + 4
     texts = [f"{row.values}; default {row.default}" if row.values else row.default for row in rows]
@@ -270,14 +271,14 @@ def _rows(settings: Iterable[Setting]) -> Paragraph:
 
 
 def _value(value: Any) -> str:
-    """A default as it would be given."""
+    """Return a default as a user would write it."""
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _values_of(annotation: Any, metadata: Sequence[Any] = ()) -> str:
-    """Which values a setting takes, in words."""
+    """Return the possible values of a setting, in words."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         inner, *notes = arguments

@@ -1,4 +1,4 @@
-"""Sentences on standard error: library arguments under the names of their flags, warnings, and unknown options."""
+"""Messages on standard error: library arguments under the names of their flags, warnings, and unknown options."""
 
 import inspect
 import re
@@ -26,17 +26,17 @@ OTHER_NAMES = {
     "page": "out",
     "level": "min_level",
 }
-"""What arguments of the library are called on the command line, where a command has such an option."""
+"""The names of library arguments on the command line, if the command has an option of that name."""
 
 SETTINGS = {"task.files": "text", "task.alphabet": "alphabet"}
-"""Settings that some commands have an option for."""
+"""Settings for which some commands have an option."""
 
 
 _MISSING = r'^Command "(.+)" parameter (\S+) requires an argument\.$'
 
 
 def with_flag(message: str, command: Callable[..., Any]) -> str:
-    """A message of the library, which names its argument first, with the flag that sets that argument.
+    """Replace the argument at the beginning of a library's message by the flag that sets this argument.
 
     Example:
         >>> def evaluate(*, strings): ...
@@ -61,30 +61,30 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
 
 
 def line_in_extension(error: BaseException) -> str:
-    """Where in a file of the user's own an error was raised, or passed on: its innermost line there; else nothing."""
+    """Return the innermost line of a user's own file through which an error passed; empty without one."""
     frame = innermost_frame(error, loaded_extensions())
     return f"{frame.filename}, line {frame.lineno}, in {frame.name}: " if frame else ""
 
 
 def _option_names(parameter: Parameter) -> list[str]:
-    """The options of a parameter: its own name or, where it groups several, theirs."""
+    """Return the options of a parameter: its own name or, if it groups several, their names."""
     if is_dataclass(parameter.default):
         return [field.name for field in fields(parameter.default)]
     return [parameter.name]
 
 
 def refusal(error: CycloptsError) -> str:
-    """What is wrong with the words of a command, and the way out where some are too many or an option is a setting."""
+    """Return what is wrong with the words of a command, and the way out for superfluous words and misused settings."""
     if isinstance(error, UnusedCliTokensError):
         command = " ".join(error.command_chain or ())
         extra = " ".join(error.unused_tokens or ())
-        way_out = f"`lengthwise {command} --help` says what it takes, and a text with blanks needs quotes"
+        way_out = f"`lengthwise {command} --help` lists what it takes, and a text with blanks needs quotes"
         return f"{command}: expected no further words, got {extra}; {way_out}"
     if isinstance(error, MissingArgumentError):
         missing = re.match(_MISSING, str(error))
         if missing is not None and missing[2] in (error.root_input_tokens or ()):
-            return f"{missing[2]}: expected a value behind it, got none; give one"
-        return re.sub(_MISSING, r"\1: expected \2, got none; `lengthwise \1 --help` says what it is", str(error))
+            return f"{missing[2]}: expected a value after it, got none; give one"
+        return re.sub(_MISSING, r"\1: expected \2, got none; `lengthwise \1 --help` explains it", str(error))
     if not isinstance(error, UnknownOptionError):
         return re.sub(r"^Invalid value for [^ ]+: (?=--)", "", str(error))  # our converters name the option themselves
     words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]
@@ -98,7 +98,7 @@ def refusal(error: CycloptsError) -> str:
 
 
 def _section_of(name: str) -> str:
-    """The section of settings, of training, of a model or of a task, that has one of this name; empty if none has."""
+    """Return the section of settings (training, model or task) that has one of this name; empty without one."""
     from lengthwise.training.recipe import Recipe
 
     if name in Recipe.model_fields:
@@ -115,13 +115,13 @@ def _section_of(name: str) -> str:
 
 @contextmanager
 def named_by_file(file: Path) -> Iterator[None]:
-    """Errors about examples begin with the file that these come from."""
+    """Begin errors about examples with the file of the examples."""
     try:
         yield
     except ValueError as error:
         about, examples = str(error), "examples: "
-        told = f"{file}: {about.removeprefix(examples)}" if about.startswith(examples) else about
-        raise ValueError(told) from None
+        renamed = f"{file}: {about.removeprefix(examples)}" if about.startswith(examples) else about
+        raise ValueError(renamed) from None
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from lengthwise.files import UnreadableFile, exists
 
 
 def whole_number(kind: Any, tokens: Sequence[Any]) -> int:
-    """A whole number of at least 0; cyclopts would round 1.5."""
+    """Parse a whole number of at least 0, because cyclopts would round 1.5."""
     text = tokens[0].value
     if not text.isdecimal() or len(text) > MAX_DIGITS:
         raise ValueError(f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 0, got {text}")
@@ -20,7 +20,7 @@ def whole_number(kind: Any, tokens: Sequence[Any]) -> int:
 
 
 def count(kind: Any, tokens: Sequence[Any]) -> int:
-    """A whole number of at least 1."""
+    """Parse a whole number of at least 1."""
     text = tokens[0].value
     if not text.isdecimal() or len(text) > MAX_DIGITS or int(text) < 1:
         raise ValueError(f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 1, got {text}")
@@ -28,7 +28,7 @@ def count(kind: Any, tokens: Sequence[Any]) -> int:
 
 
 def folder(kind: Any, tokens: Sequence[Any]) -> Path:
-    """A folder; an empty name, as of a variable that is not set, would be the one that the command runs in."""
+    """Parse a folder; an empty name, as from an unset shell variable, would mean the working folder."""
     if not (text := tokens[0].value):
         raise ValueError(
             f"{tokens[0].keyword or 'argument'}: expected a folder, got an empty name; write . for this one"
@@ -44,26 +44,26 @@ def folder(kind: Any, tokens: Sequence[Any]) -> Path:
 
 
 MAX_DIGITS = 1_000
-"""Python converts no number of more than 4,300 digits."""
+"""The largest number of digits of a number; Python converts at most 4,300."""
 
-Root = Annotated[Path, Parameter(converter=folder, help="Folder in which runs are kept.")]
+Root = Annotated[Path, Parameter(converter=folder, help="Folder of the runs.")]
 Seed = Annotated[
     int | None, Parameter(converter=whole_number, help="Seed of parameters, data and noise; 0 if not given.")
 ]
 StringSeed = Annotated[int, Parameter(converter=whole_number, help="Seed of the strings.")]
 Longest = Annotated[int, Parameter(converter=whole_number, help="Measure up to this length.")]
-Workers = Annotated[int, Parameter(converter=count, help="Runs run at a time, one core each.")]
+Workers = Annotated[int, Parameter(converter=count, help="Number of runs at a time, one core each.")]
 Device = Annotated[
     str,
     Parameter(
-        help="Where nets compute: cpu, cuda, mps, or auto, the fastest that there is.",
+        help="Device of nets: cpu, cuda, mps, or auto, the fastest available.",
         negative=(),
         env_var=VARIABLE,
     ),
 ]
 ParallelKind = Annotated[
     str | None,
-    Parameter(help="How processes that torchrun started share a run: ddp (all have all weights) or fsdp (parts)."),
+    Parameter(help="How processes of torchrun share a run: ddp (each has all weights) or fsdp (each has a part)."),
 ]
 TrainedRun = Annotated[Path, Parameter(help="Folder of a trained run.")]
 StoredPath = Annotated[
@@ -74,7 +74,7 @@ StoredPath = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Given:
-    """Settings over those of a preset: of a file, then one by one."""
+    """Settings that override a preset's: from a file, then one by one."""
 
     config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None
     set_: Annotated[
@@ -94,7 +94,7 @@ class Given:
     ] = ()
 
     def read(self) -> dict[str, Any]:
-        """The settings of the file, with those given one by one laid over them, and text files over these."""
+        """Return the settings of the file, overridden by the single settings, and these by text files."""
         from lengthwise.runs.spec import merge, parse_assignments, read_settings
 
         settings = merge(read_settings(self.config) if self.config else {}, parse_assignments(self.set_))

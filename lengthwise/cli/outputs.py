@@ -1,4 +1,4 @@
-"""What is looked at before the work: where results are to be written, and whether a run is finished."""
+"""Checks before the work: whether results can be written, and whether a run is finished."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_writable(file: Path) -> None:
-    """Raise a ValueError where a file cannot be written, before the work whose result it is to hold."""
+    """Raise a ValueError if a file cannot be written, before the work for it begins."""
     is_there = exists(file)
     if file.is_dir():
         raise ValueError(f"{file}: expected a file to write, got a folder; name a file in it")
@@ -30,13 +30,13 @@ def check_writable(file: Path) -> None:
 
 
 def note_unfinished(path: object, run: "Run") -> None:
-    """Say on standard error where a run's weights are those of an unfinished training."""
+    """Write to standard error if a run's weights are unfinished."""
     if not run.is_trained:
-        say(f"{path}: weights {run.steps_text}; `lengthwise resume {path}` goes on", 0)
+        say(f"{path}: weights {run.steps_text}; `lengthwise resume {path}` continues it", 0)
 
 
 def check_folder(folder: Path, command: str, is_own: bool) -> None:
-    """Raise a ValueError where a command cannot write into a folder, or would mix with what others wrote there."""
+    """Raise a ValueError if a command cannot write into a folder, or would mix its files with other files."""
     existing = next(path for path in (folder, *folder.absolute().parents) if exists(path))
     if not existing.is_dir():
         raise ValueError(f"{existing}: expected a folder, got a file; name another")

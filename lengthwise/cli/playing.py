@@ -13,10 +13,10 @@ def play(
     runs: Annotated[tuple[Path, ...], Parameter(help="Folders of runs or compiled models, TOML files about nets.")],
     /,
     *,
-    out: Annotated[Path, Parameter(help="The page, one file.")] = Path("play.html"),
+    out: Annotated[Path, Parameter(help="The page, a single file.")] = Path("play.html"),
     title: Annotated[str, Parameter(help="Its heading.")] = "Playground",
 ) -> int:
-    """Write a page on which to type strings: what a net answers and why, next to its machine and its task.
+    """Write a page for typing strings: a net's answers with their reasons, next to its machine and its task.
 
     The page runs the net in the browser and loads nothing. A model without a certificate is certified first.
     """

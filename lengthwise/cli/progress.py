@@ -1,4 +1,4 @@
-"""Runs that are watched: their progress is shown, and they stop, with a checkpoint, on request."""
+"""Runs with shown progress, which stop with a checkpoint on request."""
 
 import os
 import sys
@@ -19,11 +19,11 @@ from lengthwise.runs.signals import StopRequested, stop_on_interrupt
 from lengthwise.runs.spec import RunSpec
 
 PAGE_EVERY = 900.0
-"""Seconds from one page that is written while runs run to the next."""
+"""The smallest number of seconds between two pages that are written while runs execute."""
 
 
-def now_and_then(write: Callable[[], object]) -> Listener:
-    """A listener that writes when a run has ended, unless it began or wrote less than `PAGE_EVERY` before."""
+def page_updates(write: Callable[[], object]) -> Listener:
+    """Return a listener that calls `write` when a run ends, at most once in `PAGE_EVERY` seconds."""
     latest = time.monotonic()
 
     def listener(progress: Progress) -> None:
@@ -39,12 +39,12 @@ def now_and_then(write: Callable[[], object]) -> Listener:
 def watched(
     console: Output, specs: Iterable[RunSpec], also: Listener | None = None
 ) -> Iterator[tuple[Listener, StopRequested]]:
-    """Show the progress of runs, and say when to stop: after Ctrl-C, or when nobody reads the output any more.
+    """Show the progress of runs, and yield a listener and a function that tells when to stop.
 
-    `also` is told of the progress, too.
+    The reasons to stop are Ctrl-C, and an output that nobody reads any more. `also` gets the progress as well.
     """
     hung_up = threading.Event()
-    with progress_display(console, specs) as listener, stop_on_interrupt(_say_so) as interrupted:
+    with progress_display(console, specs) as listener, stop_on_interrupt(_confirm_stop) as interrupted:
 
         def show(progress: Progress) -> None:
             try:
@@ -57,8 +57,8 @@ def watched(
         yield show, lambda: interrupted() or hung_up.is_set()
 
 
-def _say_so() -> None:
-    """Steps may take long: tell who watches a terminal that the request has been heard."""
+def _confirm_stop() -> None:
+    """Confirm on a terminal that the request was received, because a step may take long."""
     with suppress(OSError):  # the terminal may be what is gone
         if sys.stderr is not None and sys.stderr.isatty():
             os.write(sys.stderr.fileno(), b"\nlengthwise: stops after this step; Ctrl-C again stops at once\n")
@@ -73,7 +73,7 @@ def run_all(
     pool: str = "local",
     also: Listener | None = None,
 ) -> list[Outcome]:
-    """Run all runs on a pool; returns what became of each. `also` is told of the progress, too."""
+    """Execute all runs on a pool, and return their outcomes. `also` gets the progress as well."""
     opener = POOLS[pool]
     if not specs:
         return []

@@ -1,4 +1,4 @@
-"""Commands that write what is known: report, claims."""
+"""Commands that write pages from finished work: report, claims."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,13 +30,13 @@ def claims(
     ] = None,
     docs: Annotated[
         Path | None,
-        Parameter(help="The folder docs of a checkout; by default ./docs if it has records, else the package's own."),
+        Parameter(help="The folder docs of a checkout; by default ./docs if it has records, else the package's."),
     ] = None,
-    write: Annotated[Path | None, Parameter(help="Write them, all, as a page instead.")] = None,
+    write: Annotated[Path | None, Parameter(help="Write all claims as a page instead.")] = None,
 ) -> int:
-    """List the claims of the papers: which are reproduced, contradicted, not decided or not run, and by which number.
+    """List the claims of the papers: which are reproduced, contradicted, undecided or not run, and by which number.
 
-    Numbers are looked up in the recorded results, which the package comes with.
+    Numbers come from the recorded results, which are part of the package.
     """
     from lengthwise.files import write_by_rename
     from lengthwise.report.pages.terminal import print_table
@@ -47,7 +47,7 @@ def claims(
 
     if write is not None and paper is not None:
         raise ValueError(
-            f"--write: expected no --paper next to it, as a page has all papers, got {paper}; leave it out"
+            f"--write: expected no --paper with it, because the page has all papers, got {paper}; leave it out"
         )
     console = Output()
     if docs is None:
@@ -65,6 +65,6 @@ def claims(
 
 
 REPRODUCE, WRITE_CLAIMS = "lengthwise reproduce {name} --scale {scale}", "lengthwise claims --write docs/claims.md"
-"""What the page of claims says repeats an experiment, and makes the page."""
+"""The commands that the page of claims names for repeating an experiment, and for making the page."""
 
 COMMANDS = {"report": report, "claims": claims}

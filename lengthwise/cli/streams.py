@@ -1,4 +1,4 @@
-"""Standard streams as a shell may hand them over: closed, full, ASCII only, or read by a process that hung up."""
+"""Standard streams in all states that a shell may pass on: closed, full, ASCII only, or with a reader that hung up."""
 
 import io
 import os
@@ -10,14 +10,14 @@ from rich.console import Console
 from lengthwise import printing
 
 UNLIMITED = 10_000
-"""Columns of what is no terminal: no table is as wide."""
+"""The width of an output that is not a terminal: wider than any table."""
 
 
 class Output(Console):
-    """Standard output. Where its reader hung up, printing raises BrokenPipeError; a plain Console ends the process.
+    """Standard output; if its reader hung up, printing raises BrokenPipeError, while a plain Console ends the process.
 
-    Lines for files and other programs are as long as they are, unless COLUMNS says how wide they may be, or the output
-    `is_help`, whose frames fill all columns.
+    Lines for files and other programs are not wrapped, unless COLUMNS sets their width, or the output `is_help`, whose
+    frames fill all columns.
     """
 
     def __init__(self, *, is_help: bool = False) -> None:
@@ -34,11 +34,11 @@ class Output(Console):
 
 
 def open_streams() -> bool:
-    """Prepare standard output and error; whether there is an output to write to.
+    """Prepare standard output and error, and return whether there is an output to write to.
 
-    A closed descriptor is given to the null device: else the next file that is opened would get its number, and what is
-    printed. Characters that the encoding of a stream lacks are written as backslash escapes.
+    Characters that the encoding of a stream lacks are written as backslash escapes.
     """
+    # Without the null device, the next file that is opened would get the number of a closed stream, and its output.
     closed = [descriptor for descriptor in range(3) if not _is_open(descriptor)]
     for _ in closed:
         os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
@@ -49,13 +49,13 @@ def open_streams() -> bool:
             stream.reconfigure(errors="backslashreplace")
     if sys.stdout is None:
         sys.stdout = os.fdopen(1, "w", encoding="utf-8")
-        say("standard output: expected an open stream, got a closed one; redirect it, to /dev/null for one", 2)
+        say("standard output: expected an open stream, got a closed one; redirect it, for example to /dev/null", 2)
         return False
     return True
 
 
 def has_folder() -> bool:
-    """Return whether the working folder exists, without which torch ends the process; say so if it does not."""
+    """Return whether the working folder exists, and write a message if not, because torch would end the process."""
     try:
         os.getcwd()
     except OSError:
@@ -73,8 +73,8 @@ def _is_open(descriptor: int) -> bool:
 
 
 def say(message: str, code: int) -> int:
-    """Write each line of a message to standard error, and return the exit code that goes with it."""
-    with suppress(OSError):  # if nobody can hear it, the exit code still tells
+    """Write each line of a message to standard error, and return the exit code."""
+    with suppress(OSError):  # without a reader, the exit code still tells what happened
         # The indentation tells a further line, which a line break in a name may begin, from a sentence of our own.
         lines = message.rstrip("\n").replace("\n", "\n  ").split("\n")
         printing.write_lines((f"lengthwise: {line}" for line in lines), is_error=True)
@@ -82,11 +82,11 @@ def say(message: str, code: int) -> int:
 
 
 def flush(code: int) -> int:
-    """Write out what standard output still holds; returns the exit code, 1 where a command's output was lost."""
+    """Flush standard output; return the exit code, which becomes 1 if a command's output was lost."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python's own flush would fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python's own flush fails again
         if code == 0 and not isinstance(error, BrokenPipeError):
             return say(f"standard output: {error.strerror}; free some space or redirect it", 1)
     return code

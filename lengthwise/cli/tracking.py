@@ -1,4 +1,4 @@
-"""The command track, and runs that are tracked while they train."""
+"""The command track, and tracking during training."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,12 +22,12 @@ def track(
     project: Annotated[str, Parameter(help="The tracker's project or experiment.")] = "lengthwise",
     out: Annotated[
         Path,
-        Parameter(converter=folder, help="Folder of local files; trackio, and an MLflow server, have their own."),
+        Parameter(converter=folder, help="Folder of local files; trackio and an MLflow server have their own."),
     ] = Path("tracked"),
 ) -> int:
     """Send runs to a tracker: loss and probes by step, settings, results, accuracy against length.
 
-    Each time is a new run of the tracker. `train --track NAME` does it while a run trains.
+    Each call makes new runs in the tracker. `train --track NAME` sends a run during training.
     """
     from lengthwise.cli.streams import Output
     from lengthwise.runs.tracking.replay import track as track_run
@@ -41,7 +41,7 @@ def track(
 
 @contextmanager
 def tracked(tracker: str | None, root: Path) -> "Iterator[Listener | None]":
-    """A listener that sends runs below a folder to a tracker while they train; None where there is no tracker."""
+    """Yield a listener that sends runs below a folder to a tracker during training; None without a tracker."""
     if tracker is None:
         yield None
         return

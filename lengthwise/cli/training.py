@@ -40,33 +40,33 @@ def train(
     /,
     *,
     preset: Annotated[
-        str | None, Parameter(help="Recipe to start from; by default the model's own; `show` names it.")
+        str | None, Parameter(help="Preset to start from; by default the model's own; `show` names it.")
     ] = None,
     given: Given = NOTHING_GIVEN,
     seed: Seed = None,
     seeds: Annotated[
-        str | None, Parameter(help="Several runs instead of one: seeds as in 0,1,2 or 0-4 (3 is seed 3 alone).")
+        str | None, Parameter(help="Several runs instead of one: seeds as in 0,1,2 or 0-4 (3 means seed 3 only).")
     ] = None,
     workers: Workers = 1,
     runs: Root = Path("runs"),
     longest: Longest = 100_000,
     until: Annotated[
         str | None,
-        Parameter(help="Train until this is reached: solved (a low training loss), or extracted, bounded or proved."),
+        Parameter(help="Train until this is reached: solved (a low training loss), extracted, bounded or proved."),
     ] = None,
     budget: Annotated[
         float | None, Parameter(help="With --until: CPU seconds after which no attempt begins; 600 if not given.")
     ] = None,
     track: Annotated[
-        str | None, Parameter(help="Send curves while it trains: tensorboard, wandb, trackio or mlflow; see `track`.")
+        str | None, Parameter(help="Send curves during training: tensorboard, wandb, trackio or mlflow; see `track`.")
     ] = None,
     device: Device = "cpu",
     parallel: ParallelKind = None,
 ) -> int:
     """Train and measure a run, or one for each of several seeds; settings come from the preset, the file, then --set.
 
-    A run that was interrupted goes on where it stopped; a finished one is only shown, or measured again where what is
-    to be measured has changed. With --until it makes attempts, with other seeds and sizes, until one succeeds.
+    An interrupted run continues from its checkpoint. A finished run is shown, or measured again if other measurements
+    are requested. With --until it makes attempts, with other seeds and sizes, until one succeeds.
     """
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.models.base import MODELS
@@ -105,20 +105,20 @@ def _flag_for_goal() -> Iterator[None]:
 
 
 def _check_seeds(seeds: str | None, seed: int | None, workers: int, parallel: str | None) -> None:
-    """Raise a ValueError where something about one run stands next to several seeds, or the other way round."""
+    """Raise a ValueError if options about one run and about several seeds are combined."""
     if seeds is None and workers > 1:
         raise ValueError(f"workers: expected 1 for one run, got {workers}; give --seeds for several")
     if seeds is not None and seed is not None:
-        raise ValueError(f"seed: expected none next to --seeds, got {seed}; leave one of the two out")
+        raise ValueError(f"seed: expected none with --seeds, got {seed}; leave one of the two out")
     if seeds is not None and parallel is not None:
-        raise ValueError(f"parallel: expected none next to --seeds, got {parallel!r}; train one run, with --seed")
+        raise ValueError(f"parallel: expected none with --seeds, got {parallel!r}; train one run, with --seed")
 
 
 MAX_SEEDS = 1_000
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Seeds from words like ``0,1,2`` or ``0-4``, each once; anything else is a ValueError.
+    """Parse seeds from words like ``0,1,2`` or ``0-4``, each once; any other text raises a ValueError.
 
     Example:
         >>> parse_seeds("0-2,7")
@@ -144,22 +144,22 @@ def resume(
         int | None,
         Parameter(
             converter=whole_number,
-            help="Measure at the lengths of `train` up to this one; by default at those of before.",
+            help="Measure at the lengths of `train` up to this one; by default as before.",
         ),
     ] = None,
     device: Device = "cpu",
     parallel: ParallelKind = None,
 ) -> int:
-    """Go on with an interrupted run; its settings, and what is to be measured, are in its folder."""
+    """Continue an interrupted run; its settings and its plan of measurements are in its folder."""
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.runs.folder import RunFolder, load_run
 
     folder = RunFolder(run)
     spec = folder.read_spec()
     if (folder.path / "result.json").exists() and folder.checkpoint.exists():
-        load_run(run)  # a finished run is only read: damaged weights would go unnoticed
+        load_run(run)  # a finished run is not trained again, so damaged weights would go unnoticed
     if run.resolve().name != spec.id:
-        raise ValueError(f"{run}: expected a folder named {spec.id}, as its run.json says; rename it")
+        raise ValueError(f"{run}: expected a folder named {spec.id}, as in its run.json; rename it")
     plan = folder.read_plan()
     if longest is not None:
         lengths = EvaluationPlan().up_to(longest, spec.task)
@@ -176,7 +176,7 @@ def _train(
     parallel: str | None,
     also: "Listener | None" = None,
 ) -> int:
-    """Run one run, alone or with other processes, and show its result, which the first of them does."""
+    """Execute one run, alone or with other processes; the first process shows its result."""
     from lengthwise.cli.progress import watched
     from lengthwise.report.pages.terminal import print_results
     from lengthwise.runs.execute import execute
@@ -220,7 +220,7 @@ def _train_all(
 
 
 def comparison(results: "Sequence[RunResult]") -> list[str]:
-    """The mean and the range over runs of what each is scored by: accuracy at balanced lengths, or the last error."""
+    """Return sentences with the mean and the range over runs of their score: accuracy, or the last error."""
     from lengthwise.report.tables.numbers import percent
     from lengthwise.report.tables.perplexities import seeds_sentence
 

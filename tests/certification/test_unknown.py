@@ -106,7 +106,7 @@ def test_the_command_writes_the_machine(tmp_path: Path, monkeypatch, capsys) -> 
     assert out.splitlines() == [
         "machine: 4 states, 2 symbols, answers out, in",
         "proved: the net is this machine at every length",
-        "not said: the answer to the empty string, which no net reads",
+        "not covered: the answer to the empty string, which no net reads",
         "wrote: machine.dot",
     ]
     assert difference(read_machine("machine.dot"), labeled_dfa(dfa_from_regex("(a|b)*abb"))) is None

@@ -55,7 +55,7 @@ def test_a_certificate_speaks_for_no_other_net_than_its_own(capsys) -> None:
     assert exit_code("certify", "net") == 0
     old = Path("net/certificate.json").read_bytes()
     _, out, _ = printed(capsys, "compile", "ab", "--to", "rnn", "--out", "net")
-    assert "net: replaces the net that was there before and its certificate" in out
+    assert "net: replaces the earlier net and its certificate" in out
     assert printed(capsys, "diff", "net", "ab")[0] == 0
     Path("net/certificate.json").write_bytes(old)
     for arguments in (("diff", "net", "(a|b)*abb"), ("convert", "net", "net.regex"), ("describe", "net")):
@@ -70,7 +70,7 @@ def test_describe_leaves_the_empty_string_out_where_it_has_no_answer(capsys) -> 
     printed(capsys, "compile", "a*", "--alphabet", "ab", "--to", "rnn", "--out", "net")
     out = printed(capsys, "describe", "net")[1]
     assert "\nshortest strings: out b, in a\n" in out
-    assert out.endswith("\nnot answered: the empty string, of which net says nothing\n")
+    assert out.endswith("\nnot covered: the empty string, which net does not answer\n")
     assert "accept (the empty one)\n" in printed(capsys, "describe", "a*", "--alphabet", "b")[1]
     facts = json.loads(printed(capsys, "describe", "net", "--json")[1])
     assert (facts["shortest_strings"]["in"], facts["answers_empty"]) == (["a"], False)
@@ -212,7 +212,7 @@ def test_compile_keeps_a_proof_of_the_same_net_and_no_other(capsys) -> None:
     assert not Path("net/certificate.json").exists()
     Path("net/certificate.json").write_text(certificate)
     other = printed(capsys, "compile", "a*b", "--to", "rnn", "--out", "net")[1]
-    assert "net: replaces the net that was there before and its certificate\n" in other
+    assert "net: replaces the earlier net and its certificate\n" in other
     assert sorted(path.name for path in Path("net").iterdir()) == ["compiled.json", "model.safetensors"]
     Path("hidden").mkdir()
     Path("hidden/.DS_Store").write_text("")
@@ -264,7 +264,7 @@ def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
         (("certify", "none", "--machine", "a*"), "none: "),
         (("certify", "none", "--out", "bad.dot/c.json"), "bad.dot/c.json: expected a file in a folder, but bad.dot is"),
         (("certify", "none", "--machine", "a*", "--min-level", "prove"), "--min-level: unknown level 'prove'; did you"),
-        (("certify", "none", "--machine", "a*", "--proof"), "--machine: expected neither --check nor --proof next to"),
+        (("certify", "none", "--machine", "a*", "--proof"), "--machine: expected neither --check nor --proof with"),
     ],
 )
 def test_wrong_requests_are_one_sentence(arguments: tuple[str, ...], message: str, capsys) -> None:
@@ -295,7 +295,7 @@ def test_convert_says_where_there_is_no_answer(capsys) -> None:
     )
     code, out, _ = printed(capsys, "convert", "m.json", "m.regex")
     assert code == 0
-    assert "no answer: in 1 states, which reject where a format has no other way\n" in out
+    assert "no answer: in 1 states, which reject if the format cannot express that\n" in out
     assert Path("m.regex").read_text() == "a(aa)*\n"
 
 
@@ -308,7 +308,7 @@ def test_a_net_is_certified_by_a_machine(capsys) -> None:
     assert (code, out.split(":")[0], out.splitlines()[-1]) == (0, "proved", "wrote: right.json")
     assert printed(capsys, "diff", "right.json", "right.dot")[:2] == (
         0,
-        "equal\nnot compared: the empty string, of which right.json says nothing\n",
+        "equal\nnot compared: the empty string, which right.json does not answer\n",
     )
     assert not Path("net", "certificate.json").exists(), "by another machine than its own, only where it is told"
     code, out, error = printed(capsys, "certify", "net", "--machine", "(a|b)*bb", "--min-level", "tested")

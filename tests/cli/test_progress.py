@@ -16,7 +16,7 @@ ENDED = Progress("run", "done", 10, 10)
 def test_a_page_is_written_when_a_run_has_ended_and_not_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, times = [0.0], list[float]()
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
-    listener = progress.now_and_then(lambda: times.append(clock[0]))
+    listener = progress.page_updates(lambda: times.append(clock[0]))
     for clock[0], event in (
         (progress.PAGE_EVERY - 1, ENDED),
         (progress.PAGE_EVERY + 1, ENDED._replace(phase="training")),

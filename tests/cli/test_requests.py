@@ -97,7 +97,7 @@ def test_a_machine_over_words_has_no_expression_next_to_it(tmp_path: Path, capsy
 def test_a_net_that_was_there_is_not_replaced_without_a_word(tmp_path: Path, capsys) -> None:
     for is_there in (False, True):
         assert exit_code("compile", "(ab)*", "--to", "rnn", "--out", str(tmp_path / "net")) == 0
-        assert ("replaces the net that was there before" in capsys.readouterr().out) == is_there
+        assert ("replaces the earlier net" in capsys.readouterr().out) == is_there
 
 
 @pytest.mark.unchecked

@@ -159,7 +159,7 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
         (["evaluate", run, "--split", "x"], "--split: expected one of train, valid, test, got 'x'"),
         (["evaluate", run, "--protocol", "structured"], "--protocol: expected none with a text"),
         (["compare", run, run], "results: expected accuracies to compare, got text-gru-seed0-"),
-        (["compare", run, run, "--text", "novel.txt"], "--text: expected none next to folders of runs"),
+        (["compare", run, run, "--text", "novel.txt"], "--text: expected none with folders of runs"),
         (["certify", run], "task: text has no transducer to compare a machine with"),
         (["analyze", run], "model: expected a regular-gpt and a regular task"),
         (["report", run], "its answers are the next tokens of a text, for which this page has no chart"),
