@@ -117,7 +117,7 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path: Path) -> None:
     folder.create(spec)
     folder.write_status(RunStatus(status="interrupted", step=120))
     unfinished = MeasuredRun(folder, [], None)
-    with pytest.raises(ValueError, match=r"interrupted, step 120 of 2,000.*`lengthwise resume .*` goes on"):
+    with pytest.raises(ValueError, match=r"interrupted, step 120 of 2,000.*`lengthwise resume .*` continues it"):
         write_report([synthetic_run(), unfinished], tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 

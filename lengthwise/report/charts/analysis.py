@@ -1,4 +1,4 @@
-"""Charts of what goes on inside a model: its states, its receptive field, and the routing of its tree."""
+"""Charts about the inside of a model: its states, its receptive field, and the routing of its tree."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -18,18 +18,18 @@ from lengthwise.report.charts.curves import HEIGHT, WIDTH, log_ticks
 from lengthwise.report.tables.numbers import percent
 
 GRID = 80
-"""Distances at which the numbers of clusters are drawn."""
+"""The number of distances at which the numbers of clusters are drawn."""
 
 NEAR, FAR = 1e-4, 100.0
-"""From where to where these reach, in units of the distance that is marked."""
+"""The smallest and the largest of these distances, in units of the marked distance."""
 
 POSITIONS = 500
-"""The maximal number of positions at which the cumulative gradient is drawn."""
+"""The largest number of positions at which the cumulative gradient is drawn."""
 
 
 def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
-    """States on the plane of the first two components, one color for each element, named by its shortest string."""
-    # One scale on both axes: what has hardly any variance shall look like it.
+    """Draw states on the plane of the first two components, with a color for each element and its shortest string."""
+    # Both axes have one scale, so that a component with hardly any variance looks like that.
     reach = 1.1 * max(float(components.points.abs().max()), 1e-9)
     scale, axis = alt.Scale(domain=[-reach, reach], nice=False), alt.Axis(tickCount=5)
     x, y = (
@@ -42,10 +42,10 @@ def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.C
 
 
 def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
-    """The first component of the states at every level, so that equal states of different levels stand side by side."""
+    """Draw the first component of the states at every level, so that equal states of different levels are visible."""
     values = _state_values(blocks, components)
     for index, value in enumerate(values):
-        # Spread over half a level by the golden ratio, which is even for any number of states.
+        # The golden ratio spreads points evenly over half a level for any number of states.
         value["spread"] = round(value["level"] + 0.5 * ((index * 0.618034) % 1 - 0.5), 3)
     levels = list(range(1, blocks.num_levels + 1))
     x = alt.X(
@@ -61,7 +61,7 @@ def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Cha
 
 
 def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_size: int) -> alt.LayerChart:
-    """Number of clusters against the distance that joins states, a line for each level; both axes logarithmic."""
+    """Draw the number of clusters against the distance that joins states, a line for each level; both axes are log."""
     exponents = torch.linspace(0, 1, GRID, dtype=torch.float64)
     grid = (distance * NEAR * (FAR / NEAR) ** exponents).tolist()
     values = [
@@ -100,7 +100,7 @@ def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_si
 
 
 def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
-    """The cumulative gradient from the newest symbol back: mean over strings, the middle 80 %, and a uniform one."""
+    """Draw the cumulative gradient from the newest symbol back: mean over strings, middle 80 %, and a uniform one."""
     length = cumulative.shape[1]
     drawn = torch.linspace(0, length - 1, min(length, POSITIONS)).round().long()
     shares = cumulative[:, drawn]
@@ -125,7 +125,7 @@ def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
 
 
 def flip_chart(points: Sequence[FlipPoint], *, length: int) -> alt.LayerChart:
-    """How often the answer changed when the symbol at a position was replaced: the model's, and the right one."""
+    """Draw how often the model's answer and the right one change if the symbol at a position is replaced."""
     right, given = "right answer", "model's answer"
     expected = [
         {"position": length - point.distance, "answer": right, "changed": round(point.expected, 4)} for point in points
@@ -156,7 +156,7 @@ def flip_chart(points: Sequence[FlipPoint], *, length: int) -> alt.LayerChart:
         alt.Tooltip("expected:N", title=right),
     ]
     layers = [
-        # Broad, so that it shows where the model's points lie on it.
+        # A broad line stays visible below the model's points.
         _chart(expected).mark_line(strokeWidth=9, opacity=0.5).encode(x=x, y=y, color=color),
         base.mark_rule(opacity=0.35).encode(x=x, y=alt.Y("low:Q", title=""), y2="high:Q", color=color),
         base.mark_point(filled=True, size=16, opacity=1).encode(x=x, y=y, color=color, tooltip=tooltip),
@@ -165,7 +165,7 @@ def flip_chart(points: Sequence[FlipPoint], *, length: int) -> alt.LayerChart:
 
 
 def routing_chart(routings: Mapping[str, Sequence[Merge]], length: int) -> alt.ConcatChart:
-    """Routings under their titles, side by side: symbols below, steps upwards; what the last position needs is dark."""
+    """Draw routings side by side under their titles; steps go upwards, and what the last position needs is dark."""
     panels = [_routing_panel(merges, length).properties(title=title) for title, merges in routings.items()]
     config = alt.Config(background="white", view=alt.ViewConfig(stroke=None))
     return alt.ConcatChart(concat=panels, columns=3, config=config)
@@ -183,12 +183,12 @@ def _routing_panel(merges: Sequence[Merge], length: int) -> alt.LayerChart:
             dark = merge in needed
             nodes.append({"position": merge.position + 1, "step": step, "needed": dark})
             for part in (part + 1 for part in merge.parts if part >= 0):
-                # What waits for a later step goes straight up first, so that no line crosses another's circle.
+                # A state that waits for a later step goes straight up first, so that no line crosses another circle.
                 if held_since[part - 1] < step - 1:
                     edges.append(_edge((part, held_since[part - 1]), (part, step - 1), dark))
                 edges.append(_edge((part, step - 1), (merge.position + 1, step), dark))
         held_since |= {merge.position: step for merge in merges_of_step}
-    edges.sort(key=lambda edge: edge["needed"])  # dark over light
+    edges.sort(key=lambda edge: edge["needed"])  # dark edges are drawn last, above light ones
     x = alt.X("position:Q", title="symbol", axis=alt.Axis(values=list(range(1, length + 1)), grid=False, format="d"))
     y = alt.Y("step:Q", title="step", axis=alt.Axis(tickMinStep=1, grid=False, format="d"))
     color = alt.Color("needed:N", scale=alt.Scale(domain=[False, True], range=["#c9d6e8", PALETTE[0]]), legend=None)
@@ -205,7 +205,7 @@ def _edge(start: tuple[int, int], end: tuple[int, int], needed: bool) -> dict[st
 
 
 def _state_values(blocks: BlockStates, components: PrincipalComponents) -> list[dict[str, Any]]:
-    """A value for each state: its position on the plane, its level and the name of its element."""
+    """Return a value for each state: its position on the plane, its level and the name of its element."""
     names = blocks.names
     rows = zip(components.points.tolist(), blocks.levels.tolist(), blocks.elements.tolist(), strict=True)
     return [
@@ -215,7 +215,7 @@ def _state_values(blocks: BlockStates, components: PrincipalComponents) -> list[
 
 
 def _element_color(blocks: BlockStates) -> alt.Color:
-    """A color for each element that occurs; of more than the palette has, without a legend."""
+    """Return a color for each element; more elements than the palette has colors get no legend."""
     names = [blocks.names[element] for element in blocks.elements.unique().tolist()]
     few = len(names) <= len(PALETTE)
     legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolOpacity=1, columns=8)

@@ -16,13 +16,13 @@ from lengthwise.report.tables.training import Change
 from lengthwise.training.loop import StepRecord
 
 LOSS_WINDOWS = 200
-"""The maximal number of points of a loss curve, each the median of the steps since the one before."""
+"""The largest number of points of a loss curve, each the median of the steps since the previous point."""
 
 LOSS_FLOOR = 1e-8
-"""Smaller losses, which a logarithmic axis may not hold, are drawn here."""
+"""The smallest loss that is drawn; smaller ones, which a logarithmic axis may not contain, are drawn here."""
 
 FEW = 4
-"""The maximal number of seeds that are distinguished where they coincide: by widths of lines, by offsets of points."""
+"""The largest number of seeds that are told apart where they coincide, by line widths and by offsets of points."""
 
 Value = dict[str, Any]
 
@@ -30,7 +30,7 @@ WIDTH, HEIGHT = 300, 230
 
 
 def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = True) -> alt.LayerChart:
-    """Accuracy of the final answer against length, one color for each seed of one configuration.
+    """Draw the accuracy of the final answer against length, with a color for each seed of one configuration.
 
     Lines: the dense range. Diamonds: the long lengths with Wilson's 95 % interval, side by side where seeds share a
     length. Dashed: the best constant answer. Vertical rule: the longest training length. Balanced lengths only.
@@ -55,7 +55,7 @@ def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = Tru
 def comparison_chart(
     models: Mapping[str, Sequence[RunRow]], *, trained_to: Sequence[int], hover: bool = True
 ) -> alt.LayerChart:
-    """Accuracy of the final answer against length, one color for each model: the mean over its seeds.
+    """Draw the accuracy of the final answer against length, with a color for the mean of each model over its seeds.
 
     Bands, and rules at the long lengths, go from the lowest seed to the highest. Dashed: the best constant answer.
     Vertical rules: the longest training lengths.
@@ -84,7 +84,7 @@ def comparison_chart(
 
 
 def _means(models: Mapping[str, Sequence[RunRow]], *, is_long: bool) -> list[Value]:
-    """Mean, lowest and highest accuracy over the seeds of each model at each length."""
+    """Return mean, lowest and highest accuracy over the seeds of each model at each length."""
     values = []
     for name, rows in models.items():
         accuracies: dict[int, list[float]] = {}
@@ -99,9 +99,9 @@ def _means(models: Mapping[str, Sequence[RunRow]], *, is_long: bool) -> list[Val
 
 
 def loss_chart(losses: Mapping[int, Sequence[StepRecord]], change: Change | None = None) -> alt.LayerChart:
-    """Training loss against step by seed, on a logarithmic axis: medians over windows of steps.
+    """Draw the training loss against step by seed, on a logarithmic axis: medians over windows of steps.
 
-    A vertical rule says what training adds, and after which step.
+    A vertical rule shows what training adds, and after which step.
     """
     steps = max((len(records) for records in losses.values()), default=1)
     window = math.ceil(max(1, steps) / LOSS_WINDOWS)
@@ -135,7 +135,7 @@ def _change_rule(change: Change, x: alt.X) -> list[alt.Chart]:
 
 
 def window_medians(records: Sequence[StepRecord], window: int) -> list[tuple[int, float]]:
-    """(last step, median loss) of each `window` consecutive records; the last window may be shorter.
+    """Return the last step and the median loss of each `window` consecutive records; the last window may be shorter.
 
     Example:
         >>> losses = [4.0, 1.0, 2.0, 8.0]
@@ -147,7 +147,7 @@ def window_medians(records: Sequence[StepRecord], window: int) -> list[tuple[int
 
 
 def side_by_side(panels: Mapping[str, alt.Chart | alt.LayerChart]) -> alt.ConcatChart:
-    """Panels under their titles in one picture, for PNG and SVG files."""
+    """Join panels under their titles in one picture, for PNG and SVG files."""
     titled = [panel.properties(title=title) for title, panel in panels.items()]
     config = alt.Config(background="white", view=alt.ViewConfig(stroke=None))
     return alt.ConcatChart(concat=titled, columns=3, config=config)
@@ -172,7 +172,7 @@ def _training_length(trained_to: int, x: alt.X) -> list[alt.Chart]:
 
 
 def _baseline(rows: Sequence[RunRow], x: alt.X) -> list[alt.Chart]:
-    # A constant answer does not depend on the seed. Where its score stays the same, the ends say it all.
+    # A constant answer does not depend on the seed. A range of equal scores needs only its two ends.
     scores = sorted({p.length: p.baseline for row in rows for p in (*row.dense.points, *row.long.values())}.items())
     values = []
     for _, same in groupby(scores, key=lambda score: score[1]):
@@ -193,7 +193,7 @@ def _baseline(rows: Sequence[RunRow], x: alt.X) -> list[alt.Chart]:
 
 
 def _dense_lines(values: list[Value], x: alt.X, seeds: Sequence[int], *, hover: bool) -> list[alt.Chart]:
-    # Seeds often lie on one another, all right everywhere: from broad to narrow, each shows below the next.
+    # Seeds often coincide, for instance at 100 %: broad lines are drawn first, so that each stays visible.
     lines, points = [], []
     for index, seed in enumerate(seeds):
         width = 1.5 + 2.5 * (len(seeds) - 1 - index if len(seeds) <= FEW else 0)
@@ -201,7 +201,7 @@ def _dense_lines(values: list[Value], x: alt.X, seeds: Sequence[int], *, hover: 
         base = alt.Chart(alt.InlineData(values=of_seed))
         mark = base.mark_line(strokeWidth=width) if len(of_seed) != 1 else base.mark_point(filled=True, size=60)
         lines.append(mark.encode(x=x, y=_accuracy(), color=_seed_color(seeds)))
-        # A line tells its tooltip only its first point; invisible points on it tell all of them.
+        # The tooltip of a line belongs to its first point only, so invisible points carry the others.
         points.append(base.mark_point(opacity=0, size=60, filled=True).encode(x=x, y=_accuracy(), tooltip=_TOOLTIP))
     return lines + points if hover else lines
 
@@ -255,14 +255,14 @@ def _color(field: str, names: Sequence[Any], *, columns: int) -> alt.Color:
         direction="horizontal",
         titleOrient="left",
         symbolType="stroke",
-        symbolOpacity=1,  # not that of a band
+        symbolOpacity=1,  # otherwise the opacity of a band
         columns=columns,
     )
     return alt.Color(f"{field}:N", title=field, scale=alt.Scale(domain=list(names), range=colors), legend=legend)
 
 
 def log_ticks(low: float, high: float) -> list[int]:
-    """1, 2, 5 times each power of ten below 1,000, then powers of ten alone."""
+    """Return 1, 2, 5 times each power of ten below 1,000, then powers of ten only."""
     powers = range(math.ceil(math.log10(high)) + 1)
     ticks = (digit * 10**power for power in powers for digit in ((1, 2, 5) if power < 3 else (1,)))
     return [tick for tick in ticks if low <= tick <= high]

@@ -1,4 +1,4 @@
-"""Rows by columns as a heat map: accuracy as color and number, the level of certificates as a mark."""
+"""A heat map of rows by columns: accuracy as color and number, the level of certificates as a mark."""
 
 import math
 from collections.abc import Sequence
@@ -10,20 +10,20 @@ from lengthwise.experiment import Experiment
 from lengthwise.report.tables.matrix import Entry
 
 STEP_X, STEP_Y = 23, 17
-"""Pixels of a cell."""
+"""The size of a cell, in pixels."""
 
 PADDING = {"left": 24, "top": 12, "right": 24, "bottom": 5}
-"""Pixels at the edges, for labels in a font that is wider than the one that the chart was made with."""
+"""The margins in pixels, for labels in a font that is wider than the one that made the chart."""
 
 COLORS = ("#f4f1ec", "#1f8a70")
 MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}
-"""Colors of the marks of those levels that say something of every length, or of all up to one."""
+"""The colors of the marks, for levels about every length or about all lengths up to one."""
 
 
 def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatChart:
-    """A panel for each part: the mean accuracy in percent, cut, on a color that begins at chance.
+    """Draw a panel for each part: the mean accuracy in percent, cut, on a color that begins at chance.
 
-    A dot is the lowest level that all finished runs of a cell have; where no cell has one there is no legend.
+    A dot is the lowest level of all finished runs of a cell; without any dot there is no legend.
     """
     rows = list(dict.fromkeys(cell.row for cell in experiment.cells))
     columns = list(dict.fromkeys(cell.column for cell in experiment.cells))
@@ -45,7 +45,7 @@ def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatCha
 
 
 def has_marks(entries: Sequence[Entry]) -> bool:
-    """Whether some cell has a level that says something of every length, or of all up to one."""
+    """Return whether some cell has a level about every length, or about all lengths up to one."""
     return any(entry.level in MARKS for entry in entries)
 
 
@@ -84,7 +84,8 @@ def _panel(
 
 def _value(entry: Entry) -> dict[str, Any]:
     above = 1.0 if entry.chance == 1 else (entry.mean - entry.chance) / (1 - entry.chance)
-    share = round(100 * entry.mean, 9)  # 57 % is less than that in floats, and 99.99 % is no 100
+    # Rounding first: 57 % is less than 57 in floats, but 99.99 % must not become 100.
+    share = round(100 * entry.mean, 9)
     return {
         "row": entry.cell.row,
         "column": entry.cell.column,

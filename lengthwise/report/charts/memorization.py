@@ -1,4 +1,4 @@
-"""The orbit of a generator with its decision regions: in the plane where it has one, and along one period."""
+"""The orbit of a generator with its decision regions, in the plane if it has one, and along one period."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -16,27 +16,27 @@ from lengthwise.report.charts.colors import GRAY, PALETTE
 Values = list[dict[str, Any]]
 
 SIZE = 260
-"""Pixels of a plane; a period is drawn two planes wide."""
+"""The size of a plane, in pixels; a period is as wide as two planes."""
 
 MAX_PLANES = 8
-"""The maximal number of planes; of more, the first are drawn."""
+"""The largest number of planes; if there are more, the first ones are drawn."""
 
 EDGE = 1.35
-"""The reach of a plane from its center, in units of the state."""
+"""The distance from the center of a plane to its edge, in units of the state."""
 
 FINE = 40
-"""Points of a curve between two steps."""
+"""The number of points of a curve between two steps."""
 
 MAX_NAMES = 24
-"""The maximal number of states that bear the number of their step, and of numbers below a period."""
+"""The largest number of states that are labeled with their step, and of numbers below a period."""
 
 
 def memorization_chart(memorization: Memorization | RationalMemorization) -> alt.VConcatChart:
-    """Planes of the state, colored by symbol, above the logits along one period.
+    """Draw planes of the state, colored by symbol, above the logits along one period.
 
-    A generator of two dimensions shows, as the regions behind its orbit, which symbol is read where (Figures 1 and 2 of
-    the note). Of more dimensions each plane shows its part of the orbit alone. The logits are drawn between steps,
-    too: below them the bar says which symbol is read, which is where the orbit passes from region to region.
+    A generator of two dimensions shows the symbol that is read as the regions behind its orbit (Figures 1 and 2 of the
+    note). With more dimensions each plane shows only its part of the orbit. The logits are also drawn between steps.
+    The bar below them shows the symbol that is read, which changes where the orbit passes from region to region.
     """
     if not memorization.generator.dimension:
         raise ValueError("word: expected two different symbols or more, got one; there is no state to draw")
@@ -48,7 +48,7 @@ def memorization_chart(memorization: Memorization | RationalMemorization) -> alt
 
 
 def _plane_contents(memorization: Memorization | RationalMemorization) -> list[tuple[str, Values, list[Values]]]:
-    """Title, states and regions of each plane."""
+    """Return title, states and regions of each plane."""
     generator, word = memorization.generator, memorization.word
     text = word.text if len(word.text) <= 20 else f"{word.text[:17]}..."
     if generator.dimension == 2:
@@ -72,9 +72,9 @@ def _frequencies(memorization: Memorization | RationalMemorization) -> tuple[int
 
 
 def _named(states: Array, memorization: Memorization | RationalMemorization) -> Values:
-    """A point for every state; those at one point share a name, and show their symbol if it is one.
+    """Return a point for every state; states at the same point share a name, and show their symbol if it is the same.
 
-    Names stand outside; those of several steps, which are wide, above the point or below.
+    Names are placed outside; names of several steps, which are wide, are placed above or below the point.
     """
     word = memorization.word
     indices: dict[tuple[float, ...], list[int]] = {}
@@ -128,7 +128,7 @@ def _square(symbols: Sequence[str], title: str, values: Values, regions: list[Va
 
 
 def _regions(weights: Array, bias: Array, symbols: Sequence[str]) -> list[Values]:
-    """The polygon of the square in which each symbol has the largest logit: half-planes cut off one after another."""
+    """Return the polygon of the square in which each symbol has the largest logit, by cutting off half-planes."""
     polygons = []
     for one, symbol in enumerate(symbols):
         corners = [(-EDGE, -EDGE), (EDGE, -EDGE), (EDGE, EDGE), (-EDGE, EDGE)]
@@ -147,7 +147,7 @@ Point = tuple[float, float]
 
 
 def _cut(corners: list[Point], normal: Point, offset: float) -> list[Point]:
-    """The part of a convex polygon where normal . x + offset >= 0."""
+    """Return the part of a convex polygon where normal . x + offset >= 0."""
     kept: list[Point] = []
     values = [normal[0] * x + normal[1] * y + offset for x, y in corners]
     for index, (here, value) in enumerate(zip(corners, values, strict=True)):
@@ -161,7 +161,7 @@ def _cut(corners: list[Point], normal: Point, offset: float) -> list[Point]:
 
 
 def _period_chart(memorization: Memorization | RationalMemorization) -> alt.LayerChart:
-    """Logits of all symbols over one period, as the trigonometric polynomials that they are, and what is read."""
+    """Return the logits of all symbols over one period, which are trigonometric polynomials, and the symbols read."""
     generator = memorization.generator
     word = memorization.word
     frequencies = _frequencies(memorization)
@@ -208,7 +208,7 @@ def _period_chart(memorization: Memorization | RationalMemorization) -> alt.Laye
 
 
 def _between(frequencies: tuple[int, ...], period: int, times: Array) -> Array:
-    """`orbit` at any time; of frequency p / 2 the cosine alone."""
+    """Return `orbit` at any time; at frequency p / 2 only the cosine remains."""
     columns: list[Array] = []
     for k in frequencies:
         angles = 2 * np.pi * k * times / period

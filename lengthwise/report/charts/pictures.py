@@ -14,7 +14,7 @@ from typing import Any
 from lengthwise.files import write_by_rename
 
 Chart = dict[str, Any]
-"""A Vega-Lite specification, as `to_dict` of an Altair chart gives it."""
+"""A Vega-Lite specification, as `to_dict` of an Altair chart returns it."""
 
 
 def check_picture(path: Path) -> None:
@@ -24,9 +24,9 @@ def check_picture(path: Path) -> None:
 
 
 def pictures(requests: Sequence[tuple[str, Chart]]) -> list[bytes] | None:
-    """Charts as pictures of their kinds: `"svg"`, or `"png"` at twice the size; None, with a warning, for no pictures.
+    """Draw charts as `"svg"`, or as `"png"` at twice the size; return None, with a warning, if that is impossible.
 
-    A process of their own draws them, which takes a second to start, however many they are.
+    A separate process draws all of them, because it takes a second to start.
 
     Raises:
         RuntimeError: a chart is invalid.
@@ -34,7 +34,7 @@ def pictures(requests: Sequence[tuple[str, Chart]]) -> list[bytes] | None:
     done = _run_renderer(json.dumps(requests))
     if done.returncode == 0:
         return [base64.b64decode(content) for content in json.loads(done.stdout)]
-    if done.returncode > 0:  # an exception in Python
+    if done.returncode > 0:  # the process raised an exception; a negative code would be a signal
         raise RuntimeError(done.stderr)
     warnings.warn(
         f"picture: the chart library ended with {signal.Signals(-done.returncode).name}, so none is drawn; all else is "
@@ -50,7 +50,7 @@ def _run_renderer(requests: str) -> subprocess.CompletedProcess[str]:
 
 
 def write_picture(chart: Chart, path: Path) -> bool:
-    """Draw a chart into a PNG or SVG file; False, with a warning, where it cannot be drawn.
+    """Draw a chart into a PNG or SVG file; return False, with a warning, if that is impossible.
 
     Raises:
         ValueError: the name ends in neither .png nor .svg.
@@ -66,6 +66,6 @@ def write_picture(chart: Chart, path: Path) -> bool:
 
 @cache
 def chart_library() -> str | None:
-    """The JavaScript that draws charts on a page, made once; None, with a warning, where it cannot be made."""
+    """Return the JavaScript that draws charts on a page, made once; None, with a warning, if that is impossible."""
     contents = pictures([("library", {})])
     return None if contents is None else contents[0].decode()

@@ -1,6 +1,6 @@
-"""Pictures, or the chart library, made in a process of their own: kinds and charts as JSON in, base64 out.
+"""Pictures, or the chart library, made in a separate process: kinds and charts as JSON in, base64 out.
 
-V8, which draws, reserves gigabytes of address space and ends its process where it does not get them.
+V8, which draws, reserves gigabytes of address space and ends its process if it does not get them.
 Used by `lengthwise.report.charts.pictures`.
 """
 
@@ -13,7 +13,7 @@ import vl_convert
 
 
 def render(kind: str, chart: dict[str, Any]) -> bytes:
-    """An SVG, a PNG at twice the size of the chart, or (kind `"library"`) the JavaScript that draws charts on pages."""
+    """Return an SVG, a PNG at twice the size, or (kind `"library"`) the JavaScript that draws charts on pages."""
     if kind == "library":
         return str(vl_convert.javascript_bundle()).encode()  # type: ignore[call-arg]  # optional, but not in its stub
     if kind == "svg":

@@ -1,4 +1,4 @@
-"""One self-contained HTML page about what goes on inside a trained run: Figures 3 and 4a of Chi et al. (2023)."""
+"""One self-contained HTML page about the inside of a trained run: Figures 3 and 4a of Chi et al. (2023)."""
 
 import math
 from html import escape
@@ -20,7 +20,7 @@ from lengthwise.runs.provenance import versions
 
 
 def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) -> Path:
-    """Analyze a run and write the page; errors as in `analyze`, and a page that is no .html file is a ValueError."""
+    """Analyze a run and write the page; errors are as in `analyze`, and another suffix than .html is a ValueError."""
     check_page(page)
     result = analyze(run.model, run.spec.task, length=length, seed=seed)
     states = {"elements": "All levels together", "levels": "Level by level", "clusters": "Clusters against distance"}
@@ -40,7 +40,7 @@ def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) ->
 
 
 def analysis_charts(result: Analysis) -> dict[str, alt.Chart | alt.LayerChart]:
-    """The charts of an analysis by their names: elements, levels, clusters, field, flips."""
+    """Return the charts of an analysis by their names: elements, levels, clusters, field, flips."""
     return {
         "elements": element_chart(result.blocks, result.components),
         "levels": level_chart(result.blocks, result.components),
@@ -59,7 +59,7 @@ _FIELD_NOTE = (
 
 
 def summary(run: Run, result: Analysis) -> str:
-    """The strings that were analyzed, and at how many levels the states are elements of the task's monoid."""
+    """Return a summary: the strings, and at how many levels the states are elements of the task's monoid."""
     num_strings, length = result.inputs.shape
     trained_to = run.spec.recipe.max_length
     one_each = sum(level.are_elements for level in result.levels)
@@ -86,7 +86,7 @@ def _states_note(result: Analysis) -> str:
 
 
 def level_table(result: Analysis) -> Table:
-    """For each level how many clusters its states lie in, and whether these are the elements."""
+    """Return the number of clusters at each level, and whether these are the elements."""
     header = (
         *("level", "window", "states", "elements", f"clusters at {result.distance:.3g}"),
         *("one for each element from", "up to", "clusters are elements"),
@@ -108,7 +108,7 @@ def level_table(result: Analysis) -> Table:
 
 
 def reach_table(result: Analysis) -> Table:
-    """How far back the gradient and the answer reach."""
+    """Return how far back the gradient and the answer reach."""
     length = result.inputs.shape[1]
     windows = receptive_window(result.cumulative)
     columns = [

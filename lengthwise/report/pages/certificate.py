@@ -21,7 +21,7 @@ from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.report.tables.table import Table
 
 MAX_TABLE_SIZE = 30
-"""Classes or states, and symbols, of the largest machine whose table is shown whole."""
+"""The largest number of classes or states, and of symbols, of a machine whose table is shown."""
 
 _MAP_NOTE = (
     "Prototype maps. A point is a prototype: a state of the net that stands for all states near it. Axes: the two "
@@ -32,7 +32,7 @@ _MAP_NOTE = (
 
 
 def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, dict[str, alt.LayerChart]]:
-    """HTML about certificates, given by the names of their runs, and the charts in it by their names."""
+    """Return HTML about certificates, given by the names of their runs, and its charts by their names."""
     if not certificates:
         return "", {}
     charts, titles = {}, {}
@@ -49,7 +49,7 @@ def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, d
 
 
 def map_chart(closure: Closure, names: Sequence[str]) -> alt.LayerChart:
-    """The prototypes on the plane of their first two principal axes, each with the name of its class."""
+    """Draw the prototypes on the plane of their first two principal axes, each with the name of its class."""
     values = [{"x": x, "y": y, "class": names[k] if k >= 0 else NOTHING} for x, y, k in closure.points]
     quoted = list(dict.fromkeys(str(value["class"]) for value in values))
     scale = alt.Scale(domain=quoted, range=[PALETTE[index % len(PALETTE)] for index in range(len(quoted))])
@@ -65,7 +65,7 @@ def map_chart(closure: Closure, names: Sequence[str]) -> alt.LayerChart:
 
 
 def _details(run: str, certificate: Certificate, names: Sequence[str]) -> str:
-    _, *lines = certificate_lines(certificate)  # the level is explained above
+    _, *lines = certificate_lines(certificate)  # without the level, which is explained above
     table = _machine_table(certificate, names)
     return (
         f"<details><summary>{escape(run)}: <b>{certificate.level}</b></summary>{html_definitions(lines, 'pairs')}"
@@ -75,7 +75,7 @@ def _details(run: str, certificate: Certificate, names: Sequence[str]) -> str:
 
 
 def _picture(certificate: Certificate) -> str:
-    """A drawing of the machine, or a sentence on why there is none."""
+    """Draw the machine, or return a sentence on why it is not drawn."""
     drawing = drawing_of(certificate)
     if drawing is None:
         return ""
@@ -85,7 +85,7 @@ def _picture(certificate: Certificate) -> str:
 
 
 def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:
-    """The answer of each class or state, and where it leads: with each newer class, or with each symbol."""
+    """Return each class or state with its answer and its successors, by newer class or by symbol."""
     if certificate.machine is None or len(names) > MAX_TABLE_SIZE:
         return None
     machine = machine_from_json(certificate.machine)

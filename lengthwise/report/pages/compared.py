@@ -21,11 +21,11 @@ from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentence
 from lengthwise.report.tables.table import Table
 
 MAX_LENGTHS = 8
-"""Of the dense range, at most about this number of lengths are in the curves of a terminal."""
+"""The largest number of lengths of the dense range, about, in the curves of a terminal."""
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Models in a table, their curves as bars, and their differences, seed by seed."""
+    """Print models in a table, their curves as bars, and their differences, seed by seed."""
     seeds = ", ".join(map(str, comparison.seeds))
     print_table(console, f"{comparison.task}: {len(comparison.models)} models, seeds {seeds}", model_table(comparison))
     print_table(console, "Accuracy against length, mean over seeds", length_table(comparison, console.width))
@@ -47,7 +47,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 
 def length_table(comparison: Comparison, width: int) -> Table:
-    """Mean accuracies at a few lengths, a column for each model, with bars where `width` characters hold them."""
+    """Return mean accuracies at a few lengths, a column for each model, with bars if `width` is large enough."""
     curves = {model.name: accuracies_by_length(model) for model in comparison.models}
     dense = sorted({point.length for model in comparison.models for row in model.rows for point in row.dense.points})
     stride = max(1, -(-len(dense) // MAX_LENGTHS))

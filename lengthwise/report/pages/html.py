@@ -1,4 +1,4 @@
-"""The self-contained HTML page around a report's sections, and the pieces that sections are made of."""
+"""The self-contained HTML page around a report's sections, and the parts of sections."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,9 +18,9 @@ from lengthwise.report.tables.table import Table
 def html_page(
     title: str, summary: str, sections: Mapping[str, str], charts: Mapping[str, alt.Chart | alt.LayerChart]
 ) -> str:
-    """The page: sections are HTML by their headings, charts are drawn into the elements that have their names as ids.
+    """Return the page. Sections are HTML by heading; each chart is drawn into the element whose id is its name.
 
-    It loads nothing from outside: style, charts and the library that draws them are in it.
+    It loads nothing from outside: it contains style, charts and the library that draws them.
     """
     return Template(files("lengthwise.report.pages").joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=escape(title),
@@ -31,7 +31,7 @@ def html_page(
 
 
 def _scripts(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
-    """The chart library, the charts and what draws them; nothing without charts, a sentence without a library."""
+    """Return scripts with the chart library and the charts; empty without charts, a note without a library."""
     if not charts:
         return ""
     library = chart_library()
@@ -48,12 +48,12 @@ def check_page(page: Path) -> None:
 
 
 def html_note(text: str) -> str:
-    """A paragraph in small print; `text` is HTML."""
+    """Return a paragraph in small print; `text` is HTML."""
     return f"<p class='note'>{text}</p>"
 
 
 def html_figures(titles: Mapping[str, str]) -> str:
-    """Elements for charts, side by side where they fit: a title for each chart's name."""
+    """Return elements for charts, side by side if they fit, with a title for each chart's name."""
     figures = (
         f"<div><h3>{escape(title)}</h3><div class='chart' id='{name}'></div></div>" for name, title in titles.items()
     )
@@ -61,22 +61,22 @@ def html_figures(titles: Mapping[str, str]) -> str:
 
 
 def html_table(table: Table) -> str:
-    """The table, and what all its rows share in a note below it."""
+    """Return the table, and below it a note with the columns that all its rows share."""
     return f"<div class='scroll'>{table.to_html()}</div>{html_note(table.note) if table.note else ''}"
 
 
 def html_machine(machine: Transducer, classes: Sequence[str]) -> str:
-    """A drawing of a machine (`machine_svg`), which the page colors."""
+    """Draw a machine (`machine_svg`), which the page colors."""
     return f"<div class='scroll'>{machine_svg(machine, classes)}</div>"
 
 
 def html_definitions(pairs: Iterable[tuple[str, str]], style: str = "prose") -> str:
-    """Terms and what they mean; under style `"pairs"` each on one line."""
+    """Return terms and their definitions; with style `"pairs"`, each on one line."""
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
     return f"<dl class='{style}'>{items}</dl>"
 
 
 def _specifications(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
-    """Charts by the id of their element, as JSON that may stand in a script whatever its strings say."""
+    """Return charts by the id of their element, as JSON that no string in it can turn into HTML."""
     content = {name: chart.properties(width="container").to_dict() for name, chart in charts.items()}
     return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")

@@ -20,7 +20,7 @@ from lengthwise.report.tables.learned import (
 
 
 def write_learned_page(learned: Learned, page: Path) -> None:
-    """Write a page: the machine, what it gets right, what it contradicts, the certificate and the search.
+    """Write a page: the machine, its accuracy, the labels that it contradicts, the certificate and the search.
 
     Raises:
         ValueError: the page is not named as an HTML file.

@@ -38,14 +38,14 @@ _NO_DOTS = "In each cell a seed is refuted, or nothing is known beyond tests."
 
 
 def _checked(outcomes: Sequence[Outcome]) -> str:
-    """How many of the proofs the separate checker accepts, as a sentence after others."""
+    """Return a sentence with the number of proofs that the separate checker accepts, to follow others."""
     results = (outcome.result for outcome in outcomes)
     checked = independently_checked(result.certificate for result in results if result and result.certificate)
     return f" Proofs that the separate checker accepted: {checked}." if checked else ""
 
 
 def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) -> StudyPage:
-    """Its sections, the heat map and the table of all cells; what is not run yet is counted."""
+    """Return the page: its sections, the heat map and the table of all cells; unfinished runs are counted."""
     entries = entries_of(experiment, outcomes)
     if not entries:
         return StudyPage(["No run is finished yet."], {})

@@ -1,4 +1,4 @@
-"""The page of an experiment: our numbers next to the paper's, with everything needed to grade and repeat them."""
+"""The page of an experiment: our numbers next to the paper's, with everything needed to judge and repeat them."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
@@ -39,7 +39,7 @@ _SCORED = {
 NO_RESULT = "no result on record: not run yet, or diverged, of which early records keep nothing"
 
 MAX_NAMED = 5
-"""Runs that have no result for the same reason; more are counted."""
+"""The largest number of runs without a result that are named for one reason; more are counted."""
 
 _SMOKE = "**A smoke run: it shows that everything works, and its numbers say nothing.**"
 
@@ -57,16 +57,17 @@ _NO_STUDY = "What is computed from all of these runs, with its pictures, is left
 
 
 def file_stem(name: str, scale: str) -> str:
-    """The name of an experiment's page, and of its records in the folder next to it."""
+    """Return the name of an experiment's page without its suffix, which is also the name of its records."""
     return name.replace("/", "-") + ("" if scale == "small" else f"-{scale}")
 
 
 def write_page(
     name: str, scale: str, command: str, experiment: Experiment, outcomes: Sequence[Outcome], runs: Path, page: Path
 ) -> list[Path]:
-    """Write the page of an experiment, and the pictures of its study where all of its runs succeeded; their paths.
+    """Write the page of an experiment, and its study's pictures if all of its runs succeeded; return their paths.
 
-    `runs` is the folder of the runs, which a study reads; `command` is what the page says repeats the experiment.
+    `runs` is the folder of the runs, which a study reads. `command` is the command that the page names for repeating
+    the experiment.
     """
     study = StudyPage([], {})
     if experiment.is_matrix:
@@ -96,7 +97,7 @@ def markdown_page(
     today: date,
     study: StudyPage | None = None,
 ) -> str:
-    """The page of an experiment that was run: its main table, sections of its study, certificates; the rest folded."""
+    """Return the page of a finished experiment: main table, sections of its study, certificates; the rest is folded."""
     study = study or StudyPage([], {})
     is_finished = all(outcome.result is not None or diverged(outcome) for outcome in outcomes)
     is_known = is_finished and scale == experiment.headline_scale != "smoke"
@@ -120,7 +121,7 @@ def markdown_page(
 
 
 def _of_records(name: str, experiment: Experiment) -> str:
-    """What records do for the page."""
+    """Return a sentence about the use of records for the page."""
     if experiment.needs_weights:
         return "They have no weights, which this page needs, so that the command trains all nets that it does not find."
     return (
@@ -130,7 +131,7 @@ def _of_records(name: str, experiment: Experiment) -> str:
 
 
 def _table_parts(experiment: Experiment, outcomes: Sequence[Outcome], listing: str, study: Sequence[str]) -> list[str]:
-    """The main table with its columns explained, what the study found, and certificates."""
+    """Return the main table with its columns explained, the study's sections, and certificates."""
     table = main_table(experiment, outcomes)
     return [
         *table_paragraphs(table),
@@ -150,7 +151,7 @@ def _table_parts(experiment: Experiment, outcomes: Sequence[Outcome], listing: s
 
 
 def _matrix_parts(experiment: Experiment, outcomes: Sequence[Outcome], listing: str, study: Sequence[str]) -> list[str]:
-    """The heat map and its tables, which have a line for each column; cells are in a file of their own."""
+    """Return the heat map and its tables, which have a line for each column; cells are in a separate file."""
     return [
         *study,
         listing,
@@ -186,7 +187,7 @@ def _notes(experiment: Experiment) -> list[str]:
 
 
 def _failures(outcomes: Sequence[Outcome]) -> list[str]:
-    """Runs without a result and why, by number where many have the same reason."""
+    """Return the runs without a result and the reasons, as a number if many have the same reason."""
     runs: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.result is None:
@@ -199,7 +200,7 @@ def _failures(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _overflows(results: Sequence[RunResult]) -> list[str]:
-    """Which runs have states that overflow, and on how many of the strings that they were measured on."""
+    """Return the runs whose states overflow, and on how many of their measured strings."""
     lines = []
     for result in results:
         points = [point for curve in result.curves for point in curve.points]

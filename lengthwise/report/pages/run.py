@@ -30,7 +30,7 @@ from lengthwise.training.loop import StepRecord
 
 
 class MeasuredRun(NamedTuple):
-    """What a report says of a run; `result` is None where the run is not finished."""
+    """The data of a run in a report; `result` is None if the run is not finished."""
 
     folder: RunFolder
     metrics: Sequence[StepRecord]
@@ -38,10 +38,10 @@ class MeasuredRun(NamedTuple):
 
 
 def read_measured(path: Path) -> MeasuredRun:
-    """Read a run for a report, without its weights; a folder that is missing or damaged is a ValueError.
+    """Read a run for a report, without its weights; a missing or damaged folder raises a ValueError.
 
-    A certificate that was made after the run was measured is the one that counts; one that does not hold, or is about
-    another run, is a ValueError.
+    A certificate that was made after the run was measured replaces the measured one. If it is false, or about another
+    run, a ValueError is raised.
     """
     folder = RunFolder(path)
     folder.read_spec()
@@ -52,7 +52,7 @@ def read_measured(path: Path) -> MeasuredRun:
 
 
 def _own_certificate(path: Path, result: RunResult) -> Certificate:
-    """The certificate in a run's folder, verified as far as that is possible without the weights."""
+    """Read the certificate in a run's folder, and verify it as far as possible without the weights."""
     certificate = Certificate.read(path)
     about = (certificate.versions.get("run"), certificate.task, certificate.model)
     attempts = result.training.attempts
@@ -89,7 +89,7 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     """Write the page and, next to it, its charts (PNG, SVG) and every measured point (CSV); return their paths.
 
     Raises:
-        ValueError: no run, a run given twice, a run that is not finished, or a page that is no .html file.
+        ValueError: no run is given, or a run twice; a run is not finished; or the page's name does not end in .html.
     """
     check_page(page)
     results = _finished(runs)
@@ -117,7 +117,7 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
             spec, status = run.folder.read_spec(), run.folder.read_status()
             raise ValueError(
                 f"{run.folder.path}: this run is not finished ({status.status}, step {status.step:,} of "
-                f"{spec.recipe.steps:,}); `lengthwise resume {run.folder.path}` goes on with it"
+                f"{spec.recipe.steps:,}); `lengthwise resume {run.folder.path}` continues it"
             )
         if run.result.errors is not None:
             raise ValueError(
@@ -136,7 +136,7 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
 
 
 def _title(row: RunRow) -> str:
-    """What all seeds of a run have in common, and other runs of the page have not."""
+    """Return the settings that all seeds of a run share, as far as other runs of the page differ in them."""
     return f"{row.task}, {row.model}" + (f" ({row.variation})" if row.variation else "")
 
 
@@ -290,7 +290,7 @@ def _figures(panels: Sequence[_Panel], kind: str) -> str:
 
 
 def _links(neighbors: Sequence[str], *endings: str) -> str:
-    """Links to the files next to the page that have one of these endings."""
+    """Return links to the files next to the page that have one of these endings."""
     links = [
         f"<a href='{quote(name)}'>{name.rpartition('.')[2].upper()}</a>" for name in neighbors if name.endswith(endings)
     ]

@@ -1,4 +1,4 @@
-"""Pages of studies: what an experiment computes besides its table of runs."""
+"""Pages of studies: the results that an experiment computes besides its table of runs."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -9,9 +9,9 @@ from lengthwise.report.charts.pictures import Chart
 
 
 class StudyPage(NamedTuple):
-    """Sections of an experiment's page, the charts that they show and other files, by the names of these.
+    """Sections of an experiment's page, and its charts and other files by their names.
 
-    `headline`: what came out of the study, if the experiment's own headline does not tell it.
+    `headline`: the outcome of the study, if the experiment's own headline does not contain it.
     """
 
     sections: list[str]
@@ -21,4 +21,4 @@ class StudyPage(NamedTuple):
 
 
 STUDY_PAGES: Registry[Callable[[Any, str], StudyPage]] = Registry("page of a study", "lengthwise.studies.*.pages")
-"""By the name of the experiment: functions of what its study returns and of the stem of the page's file name."""
+"""Functions by the name of the experiment, from the result of its study and the page's stem to its page."""

@@ -1,4 +1,4 @@
-"""What a terminal shows: progress, results, curves, and what there is to choose from."""
+"""Output of a terminal: progress, results, curves, and lists of members."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,10 +28,10 @@ from lengthwise.runs.spec import RunSpec
 
 @contextmanager
 def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterator[Listener]:
-    """A listener that shows one line for each run under way: a bar in a terminal, else a line at every tenth.
+    """Yield a listener that shows one line for each run in progress: a bar in a terminal, else a line at every tenth.
 
-    What training adds on the way, and after which step, stands above: the loss may jump there. Of several runs it is
-    counted how many are done; of more than `MAX_BARS` those alone have bars that are not done.
+    The changes of a recipe during training are printed first, because the loss may jump there. If there are several
+    runs, the finished ones are counted; if there are more than `MAX_BARS`, finished runs lose their bars.
     """
     specs = list(specs)
     changes = dict.fromkeys(late_change(spec.to_json()["train"]) for spec in specs)
@@ -53,7 +53,7 @@ def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterato
 
 @contextmanager
 def measuring_display(console: Console) -> Iterator[Callable[[float], None]]:
-    """A bar in a terminal, gone when the work is done; the function takes the fraction that is done."""
+    """Yield a function that takes the finished fraction and shows it as a bar, which disappears at the end."""
     columns = (TextColumn("measuring"), BarColumn(bar_width=20), TaskProgressColumn(), TimeRemainingColumn())
     with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         line = bars.add_task("", total=1.0)
@@ -61,7 +61,7 @@ def measuring_display(console: Console) -> Iterator[Callable[[float], None]]:
 
 
 MAX_BARS = 20
-"""With more runs, the bars of those that are done vanish: a terminal has no lines for all."""
+"""The number of runs above which the bars of finished runs disappear, because a terminal has too few lines."""
 
 
 class _Bars:
@@ -113,7 +113,7 @@ class _PlainLines:
 
 
 def print_results(console: Console, results: Sequence[RunResult], title: str) -> None:
-    """A line for each run; below it what all lines share, and unbalanced lengths apart."""
+    """Print a line for each run, below it the columns that all lines share, and unbalanced lengths separately."""
     errors = error_run_table(results)
     if errors.lines:
         print_table(console, f"{title}: squared error / dimension of the inputs", errors)
@@ -145,9 +145,9 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
 
 
 def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
-    """A line for each run without a result, with the reason; whether there was any.
+    """Print a line with the reason for each run without a result; return whether there is such a run.
 
-    Of more than `MAX_ROWS` that are not run yet, one line says how many.
+    If more than `MAX_ROWS` runs are not run yet, they are counted in one line.
     """
     lines = failed = [outcome for outcome in outcomes if outcome.result is None]
     lacking = [outcome for outcome in failed if outcome.reason == NOT_RUN]
@@ -162,16 +162,16 @@ def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
 
 
 MAX_ROWS = 24
-"""A curve with more points is shown at about this number of them."""
+"""The approximate number of points of a curve that are shown, if it has more."""
 
 BAR_LENGTH = 20
-"""Characters of a bar that stands for 100 %."""
+"""The length of a bar for 100 %, in characters."""
 
 
 def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None) -> None:
-    """Accuracy at the points of a curve, with bars where there is room, and its mean and minimum.
+    """Print the accuracy at the points of a curve, with bars if they fit, and its mean and minimum.
 
-    Of a curve with more than `MAX_ROWS` points, a subsample is shown: the first, the last and the lowest are in it.
+    If a curve has more than `MAX_ROWS` points, a subsample is shown with the first, the last and the lowest point.
     """
     if not curve.points:
         print_line(console, f"protocol {curve.protocol}: none of these strings has a supervised position")
@@ -195,10 +195,11 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None)
 
 
 def _subsample(points: Sequence[LengthPoint]) -> list[LengthPoint]:
-    """At most about `MAX_ROWS` points, the last and the lowest among them."""
+    """Return at most about `MAX_ROWS` points, the last and the lowest among them."""
     stride = -(-len(points) // MAX_ROWS)
     lowest = min(points, key=lambda point: point.accuracy)
-    while math.gcd(stride, len(STRUCTURED)) > 1:  # points come family by family, of which it would leave some out
+    # Points come family by family: a stride with a common factor would skip some families altogether.
+    while math.gcd(stride, len(STRUCTURED)) > 1:
         stride += 1
     return [p for index, p in enumerate(points) if index % stride == 0 or p is lowest or index == len(points) - 1]
 
@@ -216,7 +217,7 @@ def _curve_line(point: LengthPoint) -> tuple[str, ...]:
 
 
 def print_table(console: Console, title: str, table: Table) -> None:
-    """A table as `print_grid` shows it, and below it a line for each thing that all its rows share."""
+    """Print a table with `print_grid`, and below it a line for each column that all its rows share."""
     print_grid(console, title, table.header, table.lines)
     for name, text in table.shared:
         print_line(console, f"  {name}: {text}")

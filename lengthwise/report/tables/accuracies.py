@@ -45,13 +45,13 @@ COLUMNS = {
     ),
     "guesses": "what that rule is expected to give a net that knows nothing but the most frequent answer",
 }
-"""What the columns say."""
+"""The meaning of the columns."""
 
 
 def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell: over its runs, mean and extremes of the accuracy at the lengths scored (see `COLUMNS`).
+    """Return one line for each cell: mean and extremes of its runs' accuracy at the scored lengths (see `COLUMNS`).
 
-    A long length is a column of its own and shows the lowest run.
+    Each long length is a separate column with the lowest run.
     """
     long = [f"{length:,}" for length, _ in experiment.plan.long]
     best = ("best test", "guesses") if experiment.best_test else ()
@@ -66,7 +66,7 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
 
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
-    """The columns that a reader comes for, eight at most; of the longest length, the best test or the best run one."""
+    """Return the most important columns, at most eight; of longest length, best test and best run there is one."""
     if experiment.best_test and experiment.fit:
         return ("row", "column", "fits", "mean", "best test", "guesses", "chance", "paper")
     if experiment.best_test:
@@ -78,7 +78,7 @@ def main_columns(experiment: Experiment) -> tuple[str, ...]:
 
 
 def about_accuracies(table: Table) -> list[tuple[str, str]]:
-    """(column, what it says) for each column of a table that needs a sentence."""
+    """Return pairs of column and meaning for the columns of a table that need a sentence."""
     long = ", ".join(name for name in table.header if name.replace(",", "").isdecimal())
     return [
         *((name, COLUMNS[name]) for name in table.header if name in COLUMNS),
@@ -96,7 +96,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
     curves = [accuracies_scored(result, cell, experiment) for result in results]
     means = [curve.mean() for curve in curves]
     solved = [result for result, curve in zip(results, curves, strict=True) if curve.min() == 1.0]
-    # Probes are strings of the task that was learned.
+    # Probes are strings of the learned task, so other tasks have no best test.
     solved_at = [probe for result in solved if cell.task is None and (probe := result.flawless_from)]
     return (
         *start,
@@ -120,7 +120,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
 
 
 def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]) -> tuple[str, str]:
-    """The interval of the mean and the share proved, where a cell's runs are of tasks drawn at random; else nothing."""
+    """Return the interval of the mean and the share proved, if a cell's runs have random tasks; else nothing."""
     if len({spec.task for spec in cell.specs}) == 1 or len(means) < 2:
         return NOTHING, NOTHING
     low, high = mean_interval(means)
@@ -133,7 +133,7 @@ def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]
 
 
 def _best_tests(results: Sequence[RunResult]) -> tuple[str, str]:
-    """The mean over runs of each one's best test, and what that is expected to be for guesses or a constant answer."""
+    """Return the mean over runs of the best test, and its expected value for guesses or a constant answer."""
     tests = [result.fresh_tests for result in results]
     if not all(tests):
         return NOTHING, NOTHING
@@ -150,6 +150,6 @@ def _lowest(points: Sequence[LengthPoint]) -> str:
 
 
 def _lowest_and_chance(points: Sequence[LengthPoint]) -> str:
-    """Structured strings share few answers, so that a constant one may score high."""
+    """Return the lowest accuracy and the chance level there, which structured strings with few answers raise."""
     lowest = min(points, key=lambda point: (point.accuracy, point.baseline), default=None)
     return f"{percent(lowest.accuracy)} ({percent(lowest.baseline)})" if lowest else NOTHING

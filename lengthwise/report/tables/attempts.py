@@ -1,4 +1,4 @@
-"""Runs that train until a level is reached, in rows: what it cost, over the runs of each cell."""
+"""Runs with a goal in rows: their cost over the runs of each cell."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -11,7 +11,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 MAIN_COLUMNS = ("row", "column", "reached", "CPU s, median", "CPU s, most", "attempts", "restarts", "sizes")
-"""The columns that a reader comes for."""
+"""The most important columns."""
 
 COLUMNS = {
     "reached": "runs whose certificate reached the level",
@@ -25,11 +25,11 @@ COLUMNS = {
     "of which certificate": "CPU seconds of the last certificate",
     "accuracy": "the lowest accuracy of any run at any length measured afterwards",
 }
-"""What the columns say."""
+"""The meaning of the columns."""
 
 
 def attempts_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell: how many runs reached the level, and what that took."""
+    """Return one line for each cell: how many runs reached the level, and at which cost."""
     lines = [_cell_line(cell, results_of(cell, outcomes)) for cell in experiment.cells]
     return Table(("row", "column", "runs", *COLUMNS, "paper"), tuple(lines))
 

@@ -1,4 +1,4 @@
-"""The runs of an experiment's cells, and what counts of them."""
+"""The runs of an experiment's cells, and the numbers that count for them."""
 
 from collections.abc import Sequence
 
@@ -11,18 +11,18 @@ from lengthwise.runs.result import RunResult
 
 
 def results_of(cell: Cell, outcomes: Sequence[Outcome]) -> list[RunResult]:
-    """The results of a cell's runs, without those that have none."""
+    """Return the results of a cell's runs, without runs that have no result."""
     results = {outcome.result.run_id: outcome.result for outcome in outcomes if outcome.result is not None}
     return [result for spec in cell.specs if (result := results.get(spec.id)) is not None]
 
 
 def runs_text(cell: Cell, results: Sequence[RunResult]) -> str:
-    """How many runs of a cell have a result, and of how many where some have none."""
+    """Return the number of a cell's runs with a result, and of all its runs if some have no result."""
     return str(len(results)) if len(results) == len(cell.specs) else f"{len(results)} of {len(cell.specs)}"
 
 
 def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> LengthCurve:
-    """A run's accuracies at the lengths that count in its cell."""
+    """Return a run's accuracies at the lengths that count in its cell."""
     measured = result.dense
     if cell.task is not None:
         measured = result.on_other_tasks[cell.specs[0].other_tasks.index(cell.task)]
@@ -31,13 +31,13 @@ def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> 
 
 
 def long_accuracies(results: Sequence[RunResult], length: int) -> list[float]:
-    """The accuracy of each run at one of its long lengths or, where the task has no strings of it, a symbol less."""
+    """Return the accuracy of each run at a long length, or one symbol below if the task has no such strings."""
     points = [result.long.balanced().near(length) for result in results]
     return [point.accuracy for point in points if point is not None]
 
 
 def fit_text(results: Sequence[RunResult], experiment: Experiment) -> str:
-    """Whether all runs reach the accuracy that `experiment.fit` demands, or the lowest that one has."""
+    """Return whether all runs reach the accuracy of `experiment.fit`, or the lowest accuracy that it has."""
     assert experiment.fit is not None
     length, demanded = experiment.fit
     accuracies = long_accuracies(results, length)
@@ -47,14 +47,14 @@ def fit_text(results: Sequence[RunResult], experiment: Experiment) -> str:
 
 
 def best_by_loss(results: Sequence[RunResult]) -> RunResult | None:
-    """The run whose final training loss is lowest, the first of equals; None where none has a finite one.
+    """Return the run with the lowest final training loss, the first of equals; None without a finite loss.
 
-    Nothing measured at another length plays a part.
+    Measurements at other lengths have no influence.
     """
     with_loss = [result for result in results if result.final_loss is not None]
     return min(with_loss, key=lambda result: result.final_loss or 0.0, default=None)
 
 
 def last_error(curve: ErrorCurve) -> float:
-    """The squared error of the last answer divided by the dimension of the inputs."""
+    """Return the squared error of the last answer, divided by the dimension of the inputs."""
     return curve.last.error / curve.input_dim

@@ -10,7 +10,7 @@ MAX_QUOTED_LENGTH = 60
 
 
 def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
-    """What a certificate says, as (name, sentence)."""
+    """Return what a certificate claims, as pairs of name and sentence."""
     yield certificate.level, certificate.claim
     if (weights := certificate.versions.get("weights")) is not None:
         yield "weights", weights
@@ -69,7 +69,7 @@ def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
 
 
 def checked_lines(certificate: Certificate, checked: Checked) -> Iterator[tuple[str, str]]:
-    """What checking a certificate showed."""
+    """Return the outcome of checking a certificate."""
     yield certificate.level, certificate.claim
     yield from (("verified", sentence) for sentence in checked.verified)
     yield from (("taken from the file", sentence) for sentence in checked.taken_on_trust)

@@ -1,4 +1,4 @@
-"""Models compared on a task: the same seeds of each, measured by the same plan."""
+"""Models compared on a task: the same seeds for each, measured by the same plan."""
 
 import json
 from collections import Counter
@@ -31,7 +31,7 @@ COLUMNS = {
     "parameters": "of one net",
     "CPU s": "CPU seconds of training, of all attempts where a run makes several, over seeds",
 }
-"""What the columns say; a long length is a column of its own, the lowest accuracy of any seed."""
+"""The meaning of the columns; each long length is another column, with the lowest accuracy of any seed."""
 
 
 class ComparedModel(NamedTuple):
@@ -52,16 +52,16 @@ class Comparison(NamedTuple):
 
     @property
     def results(self) -> list[RunResult]:
-        """The results compared, model by model."""
+        """The compared results, model by model."""
         return [result for model in self.models for result in model.results]
 
 
 def compare_models(results: Sequence[RunResult]) -> Comparison:
-    """Results by model and settings, of the seeds that all of them have.
+    """Group results by model and settings, for the seeds that all models have.
 
     Raises:
-        ValueError: tasks or plans differ, answers are numbers, a run is given twice, there is one model only, or no
-            seed that all have.
+        ValueError: tasks or plans differ, answers are numbers, a run is given twice, there is only one model, or no
+            seed is common to all.
     """
     _check_comparable(results)
     groups: dict[str, dict[int, RunResult]] = {}
@@ -125,7 +125,7 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
 
 
 def _names(results: Sequence[RunResult]) -> list[str]:
-    """A name for each model: the registered one, and the settings that no other has."""
+    """Return a name for each model: the registered one, and the settings by which it differs from the others."""
     differing = variations(results)
     names = []
     for result in results:
@@ -138,7 +138,7 @@ def _names(results: Sequence[RunResult]) -> list[str]:
 
 
 def model_table(comparison: Comparison) -> Table:
-    """One line for each model: accuracies, certificates and cost (see `COLUMNS`)."""
+    """Return one line for each model: accuracies, certificates and cost (see `COLUMNS`)."""
     long = sorted({length for model in comparison.models for row in model.rows for length in row.long})
     header = (
         *("model", "mean", "95 % interval", "lowest", *(f"{length:,}" for length in long), "structured", "chance"),
@@ -174,7 +174,7 @@ def _lowest(accuracies: Sequence[float]) -> str:
 
 
 def model_differences(comparison: Comparison) -> list[Difference]:
-    """All pairs of models, seed by seed: the dense range, each long length, structured strings.
+    """Return the differences of all pairs of models, seed by seed: dense range, each long length, structured strings.
 
     p is corrected for all of them together.
     """
@@ -196,19 +196,19 @@ def model_differences(comparison: Comparison) -> list[Difference]:
 
 
 def model_difference_table(compared: Sequence[Difference]) -> Table:
-    """One line for each difference, in percentage points."""
+    """Return one line for each difference, in percentage points."""
     return Table(("measured at", *HEADER[1:]), tuple(difference_lines(compared, errors=False)))
 
 
 def differing_settings(comparison: Comparison) -> Table:
-    """One line for each setting in which models differ, a column for each model."""
+    """Return one line for each setting in which models differ, with a column for each model."""
     differing = settings_that_differ([without_seed(model.results[0].spec) for model in comparison.models])
     lines = tuple((key, *texts) for key, texts in differing)
     return Table(("setting", *(model.name for model in comparison.models)), lines)
 
 
 def accuracies_by_length(model: ComparedModel) -> Mapping[int, list[float]]:
-    """The accuracy of each seed at each balanced length of the dense range and each long length, in order."""
+    """Return the accuracy of each seed at each balanced length of the dense range and each long length, in order."""
     points: dict[int, list[float]] = {}
     for row in model.rows:
         for length, accuracy in best_known([*row.dense.points, *row.long.values()]).items():

@@ -11,11 +11,11 @@ from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import identity
 
 MAX_WIDTH = 48
-"""Of a setting's value in a table of two runs."""
+"""The largest width of a setting's value in a table of two runs."""
 
 
 def setting_differences(first: RunResult, second: RunResult) -> Table:
-    """One line for each setting in which two runs differ, the seed among them."""
+    """Return one line for each setting in which two runs differ, including the seed."""
     lines = []
     for key, texts in settings_that_differ([first.spec, second.spec]):
         start = sum(1 for _ in takewhile(bool, map(eq, *texts))) if max(map(len, texts)) > MAX_WIDTH else 0
@@ -24,16 +24,16 @@ def setting_differences(first: RunResult, second: RunResult) -> Table:
 
 
 def _truncated(text: str, start: int) -> str:
-    """A value from a little before where it differs on, cut; what it lacks stands in the run's file."""
+    """Shorten a value around the first difference; the run's file contains the rest."""
     text = text if start < MAX_WIDTH // 2 else f"...{text[start - 8 :]}"
     return text if len(text) <= MAX_WIDTH else f"{text[: MAX_WIDTH - 3]}..."
 
 
 def accuracy_differences(first: RunResult, second: RunResult) -> Table | None:
-    """Accuracies at the points at which both runs were measured, paired; None for runs of different tasks.
+    """Return paired accuracies at the points at which both runs were measured; None for runs of different tasks.
 
-    One line for the dense range, for each long length and for structured strings: both means, their difference in
-    percentage points (second less first), and at how many points each run is ahead.
+    There is one line for the dense range, for each long length and for structured strings. It contains both means,
+    their difference in percentage points (second - first), and at how many points each run is ahead.
     """
     if identity(first.spec)["task"] != identity(second.spec)["task"]:
         return None
@@ -52,7 +52,7 @@ def accuracy_differences(first: RunResult, second: RunResult) -> Table | None:
 
 
 def group_accuracies(result: RunResult) -> dict[str, dict[tuple[str, int], float]]:
-    """The accuracies of a run by group, then by family and length; random strings at balanced lengths only."""
+    """Return the accuracies of a run by group, then by family and length; random strings at balanced lengths only."""
     groups: dict[str, dict[tuple[str, int], float]] = {}
     dense, long = result.dense.balanced().points, result.long.balanced().points
     for name, points in (

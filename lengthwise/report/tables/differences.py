@@ -17,13 +17,13 @@ from lengthwise.runs.pools.outcome import Outcome
 HEADER = ("row", "first", "second", "difference", "95 % interval", "better", "p, Holm")
 
 LEVEL = 0.05
-"""Of the intervals, and of the differences that count after Holm's correction."""
+"""The error probability of the intervals, and of differences that count after Holm's correction."""
 
 
 class Difference(NamedTuple):
-    """First less second column of a row: mean over seeds, Student's 95 % interval, p and p by Holm (NaN: too few).
+    """The difference (first - second) of two columns: mean over seeds, Student's 95 % interval, p and p by Holm.
 
-    p is corrected for all differences of the experiment.
+    p is corrected for all differences of the experiment, and NaN with too few seeds.
     """
 
     row: str
@@ -38,11 +38,11 @@ class Difference(NamedTuple):
 
 
 def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Difference]:
-    """The differences of an experiment: in each row that has both, all pairs of columns that it compares.
+    """Return the differences of an experiment: all pairs of columns that it compares, in each row that has both.
 
     Raises:
-        ValueError: a column that is compared has several runs of a seed, of which it is open with which one of the
-            other column each belongs.
+        ValueError: a compared column has several runs of a seed, so that it is unknown which of them to pair with the
+            run of the other column.
     """
     pairs: list[tuple[str, str, str, list[float]]] = []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
@@ -56,7 +56,7 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
 
 
 def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -> list[Difference]:
-    """(row, first, second, gap of each seed) with the statistics of the gaps; p is corrected for all of them.
+    """Return tuples (row, first, second, gap of each seed) with the statistics of their gaps; p is corrected for all.
 
     Example:
         >>> difference, _ = paired_differences([("a", "x", "y", [0.3, 0.1, 0.2]), ("b", "x", "y", [0.1])])
@@ -78,7 +78,7 @@ def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -
 
 
 def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Paragraphs of an experiment's page: its differences, one by one and corrected for their number."""
+    """Return paragraphs of an experiment's page: its differences, singly and corrected for their number."""
     compared = compared_columns(experiment, outcomes)
     if not compared:
         return []
@@ -97,12 +97,12 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
 
 
 def difference_lines(compared: Sequence[Difference], *, errors: bool) -> list[tuple[str, ...]]:
-    """A line of `HEADER` for each difference, of errors or of accuracies in percentage points."""
+    """Return a line of `HEADER` for each difference, of errors or of accuracies in percentage points."""
     return [_line(difference, errors) for difference in compared]
 
 
 def multiplicity(compared: Sequence[Difference]) -> list[str]:
-    """How many differences were tested, and how many of them count."""
+    """Return how many differences were tested, and how many of them count."""
     tested = [difference for difference in compared if not math.isnan(difference.p_value)]
     if not tested:
         return []
@@ -117,7 +117,7 @@ def multiplicity(compared: Sequence[Difference]) -> list[str]:
 
 
 def _scores(cell: Cell, experiment: Experiment, outcomes: Sequence[Outcome]) -> dict[int, float]:
-    """What counts of each run, by its seed."""
+    """Return the score of each run, by its seed."""
     for seed, count in Counter(spec.seed for spec in cell.specs).items():
         if count > 1:
             raise ValueError(
@@ -143,7 +143,7 @@ def _line(difference: Difference, errors: bool) -> tuple[str, ...]:
 
 
 def signed(gap: float, errors: bool) -> str:
-    """A difference of errors, or of accuracies in percentage points.
+    """Format a difference of errors, or of accuracies in percentage points.
 
     Example:
         >>> signed(0.0123, errors=False), signed(0.0123, errors=True)

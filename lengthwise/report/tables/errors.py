@@ -1,4 +1,4 @@
-"""Squared errors in rows: of the cells of an experiment, and of single runs."""
+"""Squared errors in rows: for the cells of an experiment, and for single runs."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 MAIN_COLUMNS = ("row", "column", "error", "95 % interval", "mean predicted", "paper")
-"""The columns that a reader comes for."""
+"""The most important columns."""
 
 COLUMNS = {
     "error": "squared error of the last answer, which all other examples precede, divided by the dimension of the "
@@ -24,11 +24,11 @@ COLUMNS = {
     "mean predicted": "the error of the best constant answer",
     "CPU s": "CPU seconds of training",
 }
-"""What the columns say."""
+"""The meaning of the columns."""
 
 
 def error_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell: the squared errors of its runs."""
+    """Return one line for each cell: the squared errors of its runs."""
     header = ("row", "column", "runs", "examples", "error", "95 % interval", "lowest run", "over all", "mean predicted")
     lines = [_cell_line(cell, results_of(cell, outcomes)) for cell in experiment.cells]
     return Table((*header, "steps", "CPU s", "paper"), tuple(lines))
@@ -58,7 +58,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult]) -> tuple[str, ...]:
 
 
 def error_run_table(results: Sequence[RunResult]) -> Table:
-    """One line for each run that has errors: of the last answer, with its bootstrap interval."""
+    """Return one line for each run with errors: the error of the last answer, with its bootstrap interval."""
     header = ("task", "model", "seed", "prompts", "examples", "error", "5 to 95 %", "over all", "mean predicted")
     lines: list[tuple[str, ...]] = []
     for result in results:

@@ -1,4 +1,4 @@
-"""The tables of an experiment: the one that a reader comes for, and all other columns."""
+"""The tables of an experiment: the main table, and all other columns."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ from lengthwise.runs.pools.outcome import Outcome
 
 
 def cell_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell, with every column."""
+    """Return one line for each cell, with every column."""
     tables = {
         "error": error_table,
         "attempts": attempts_table,
@@ -31,7 +31,7 @@ def cell_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def main_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell: what a reader comes for, in at most eight columns, or as the experiment has it."""
+    """Return one line for each cell with the most important columns, at most eight, or as the experiment sets them."""
     of_their_own = {"error": MAIN_ERROR_COLUMNS, "attempts": MAIN_ATTEMPT_COLUMNS, "search": MAIN_SEARCH_COLUMNS}
     usual = main_perplexity_columns if experiment.scored == "perplexity" else main_columns
     names = experiment.main or of_their_own.get(experiment.scored) or usual(experiment)
@@ -39,7 +39,7 @@ def main_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def detail_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell: the columns that `main_table` leaves out, folded where all cells agree."""
+    """Return one line for each cell: the columns that `main_table` leaves out, folded if all cells agree."""
     table, main = cell_table(experiment, outcomes), main_table(experiment, outcomes)
     names = [name for name in table.header if name not in main.header and name != "column"]
     start = [name for name in ("row", "column") if name in main.header]
@@ -47,7 +47,7 @@ def detail_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def about_columns(experiment: Experiment, table: Table) -> list[tuple[str, str]]:
-    """(column, what it says) for each column of a table that needs a sentence."""
+    """Return pairs of column and meaning for the columns of a table that need a sentence."""
     of_their_own = {"error": ERROR_COLUMNS, "attempts": ATTEMPT_COLUMNS, "search": SEARCH_COLUMNS}
     if (columns := of_their_own.get(experiment.scored)) is not None:
         return [(name, columns[name]) for name in table.header if name in columns]

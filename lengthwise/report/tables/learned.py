@@ -1,4 +1,4 @@
-"""What was learned from examples, in sentences and in tables."""
+"""A machine learned from examples, in sentences and in tables."""
 
 from collections.abc import Iterator
 
@@ -11,16 +11,16 @@ from lengthwise.report.tables.table import Table
 MAX_NAMED = 3
 
 MAX_EXPRESSION = 100
-"""Characters of the longest regular expression that is printed."""
+"""The length of the longest regular expression that is printed, in characters."""
 
 MAX_LISTED = 30
-"""States of the largest machine whose transitions are listed."""
+"""The largest number of states of a machine whose transitions are listed."""
 
 PARTS = {"trained on": "trained on", "longest": "held out, the longest", "at random": "held out, at random"}
 
 
 def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
-    """Name and sentence of each thing to say: first a doubt, if there is one, then the machine."""
+    """Return name and sentence for each fact: first a doubt, if there is one, then the machine."""
     if learned.doubt:
         yield "NOT CONFIRMED", learned.doubt
     counts = learned.counts
@@ -47,30 +47,30 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
 
 
 def left_out(learned: Learned) -> str:
-    """What became of rows that no net was trained on."""
+    """Return a sentence about the rows on which no net was trained."""
     answered = " (no net reads it; the machine answers it as it is labeled)" if learned.answers_empty else ""
     not_used = learned.counts.not_used()
     return f"left out: {learned.counts.left_out()}{answered}{f'; {not_used}' if not_used else ''}"
 
 
 def expressions(learned: Learned) -> Iterator[tuple[str, str]]:
-    """Each answer but the first, where there are few, and the regular expression of its strings, where it is short."""
+    """Return each answer but the first, if there are few, with the expression of its strings, if it is short."""
     machine = learned.machine
     given = set(machine.outputs[machine.semiautomaton.reachable(machine.start)].tolist())
     for index, answer in list(enumerate(learned.classes))[1:3]:
-        if index not in given:  # such as one that held-out strings alone have; its expression would be a riddle
+        if index not in given:  # an answer of held-out strings only: its expression would not be supported by examples
             yield f"{answer}:", "no string"
             continue
         try:
             text = learned.expression(answer)
-        except ValueError:  # symbols are words, or it gets too long
+        except ValueError:  # symbols are words, or the expression gets too long
             continue
         if len(text) <= MAX_EXPRESSION:
             yield f"{answer} where the string matches", text
 
 
 def accuracy_table(learned: Learned) -> Table:
-    """A line for each learner, a column for each part of the examples."""
+    """Return a line for each learner, with a column for each part of the examples."""
     learners = next(iter(learned.accuracies.values()))
     header = ("labels that are right", *(PARTS[part] for part in learned.accuracies))
     lines = tuple(
@@ -85,7 +85,7 @@ def _share(score: Accuracy) -> str:
 
 
 def transition_table(learned: Learned) -> Table | None:
-    """A line for each state: its answer, and where each symbol leads; None for large machines."""
+    """Return a line for each state with its answer and its successors by symbol; None for large machines."""
     machine = learned.machine
     if max(machine.num_states, len(machine.symbols)) > MAX_LISTED:
         return None
@@ -98,12 +98,12 @@ def transition_table(learned: Learned) -> Table | None:
 
 
 def contradiction_table(learned: Learned) -> Table:
-    """Labels that the machine contradicts, those of the shortest strings first."""
+    """Return the labels that the machine contradicts, shortest strings first."""
     return Table(("string", "label", "machine"), tuple(map(tuple, learned.contradictions[:MAX_CONTRADICTING])))
 
 
 def attempt_table(learned: Learned) -> Table:
-    """The models that were trained, in order."""
+    """Return the trained models, in order."""
     lines = tuple(
         (
             *(f"{attempt.size}", f"{attempt.seed}", f"{attempt.num_states}"),

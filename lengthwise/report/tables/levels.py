@@ -1,4 +1,4 @@
-"""Levels of certificates: what each says, and how many runs of an experiment's cells have it."""
+"""Levels of certificates: their meaning, and how many runs of an experiment's cells have each."""
 
 import re
 from collections import defaultdict
@@ -22,22 +22,22 @@ LEVELS = {
     "tested": "no wrong answer was confirmed; nothing is proved",
     "refuted": "the net answers a string wrongly, which is named",
 }
-"""What each level says, highest first."""
+"""The meaning of each level, highest first."""
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def level_sentences(levels: Iterable[str]) -> list[tuple[str, str]]:
-    """(level, what it says) of those that occur, highest first."""
+    """Return pairs of level and meaning for the levels that occur, highest first."""
     occurring = set(levels)
     return [(level, sentence) for level, sentence in LEVELS.items() if level in occurring]
 
 
 def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell: how many of its runs have which certificate, and the lengths that these name.
+    """Return one line for each cell: how many of its runs have which certificate, and the lengths in these.
 
     *independently checked*: how many of the proofs the separate checker accepts. *right up to*: the smallest length of
-    the runs that are proved up to one.
+    the runs that are proved up to a length.
     """
     lines = []
     for cell in experiment.cells:
@@ -63,7 +63,7 @@ def independently_checked(certificates: Iterable[Certificate]) -> str:
 
 
 def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """(why certificates are not higher, of which cells and how many runs each); numbers in reasons become spans."""
+    """Return why certificates are not higher, for which cells and how many runs; numbers in reasons become spans."""
     texts: dict[str, list[str]] = defaultdict(list)
     cells: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     one_column = len({cell.column for cell in experiment.cells}) == 1
@@ -80,7 +80,7 @@ def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[s
 
 
 def _merged(sentences: Sequence[str]) -> str:
-    """Sentences that differ in their numbers only, as one in which these are spans.
+    """Merge sentences that differ only in their numbers into one, in which the numbers are spans.
 
     Example:
         >>> _merged(["at most 7 merges, got 1,080", "at most 5 merges, got 812"])
@@ -96,7 +96,7 @@ def _merged(sentences: Sequence[str]) -> str:
 
 
 def machine_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell: the sizes of the machines, and what a certificate costs."""
+    """Return one line for each cell: the sizes of the machines, and the cost of a certificate."""
     lines = []
     for cell in experiment.cells:
         certificates = _certificates(results_of(cell, outcomes))
@@ -112,5 +112,5 @@ def _certificates(results: Sequence[RunResult]) -> list[Certificate]:
 
 
 def _table(header: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> Table:
-    """The table without empty columns, and without that of the cells' columns where there is only one."""
+    """Return the table without empty columns, and without the cells' columns if there is only one."""
     return Table(header, tuple(lines)).without_empty().folded(["column"])._replace(shared=())

@@ -8,24 +8,24 @@ from lengthwise.report.tables.table import Table
 
 
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table of cells in Markdown; bars in them are escaped, and a percentage stays in one piece."""
+    """Return a table of cells in Markdown; bars in cells are escaped, and percentages do not break."""
     return "\n".join(_line(cells) for cells in (header, ["---"] * len(header), *lines))
 
 
 def table_paragraphs(table: Table) -> list[str]:
-    """The table, whose cells are text, and a sentence on what all its rows share."""
+    """Return the table, whose cells are text, and a sentence with the columns that all its rows share."""
     shared = "; ".join(f"{literal(name)} {literal(text)}" for name, text in table.shared)
     header, *lines = [[literal(cell) for cell in line] for line in (table.header, *table.lines)]
     return [markdown_table(header, lines), *([f"In every row: {shared}."] if shared else [])]
 
 
 def definitions(pairs: Iterable[tuple[str, str]]) -> str:
-    """A list of terms and what they mean, in Markdown."""
+    """Return a list of terms and their meanings, in Markdown."""
     return "\n".join(f"- *{term}*: {meaning}" for term, meaning in pairs)
 
 
 def folded(title: str, paragraphs: Iterable[str]) -> str:
-    """Paragraphs under a title that opens on a click, here and where the file is read on a code host."""
+    """Return paragraphs under a title that opens on a click, here and on code hosts."""
     return "\n\n".join([f'<details markdown="1"><summary>{title}</summary>', *paragraphs, "</details>"])
 
 

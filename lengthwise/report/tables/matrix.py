@@ -17,17 +17,17 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 LOW_LOSS = 0.01
-"""Below it, a run fits the lengths that it was trained on."""
+"""The loss below which a run fits the lengths of its training."""
 
 
 class Entry(NamedTuple):
-    """A cell that has results: over its runs the mean and lowest accuracy, the same at the longest length, and so on.
+    """A cell with results: over its runs the mean and lowest accuracy, the same at the longest length, and more.
 
-    `structured`: the mean over runs of the accuracy on the family of structured strings where it is lowest. `chance` is
-    the mean score of the best constant answer; `levels` counts certificates, and `errors` has the lengths of the
-    strings that these name, by seed. `fits`: runs whose loss at the lengths of training is below `LOW_LOSS`.
-    `overflowed`: the share of the strings on which states overflow. `at_printed`: the mean at the lengths of each of
-    the numbers that papers print, as that paper prints it.
+    `structured`: the mean over runs of the accuracy on the family of structured strings with the lowest accuracy.
+    `chance`: the mean score of the best constant answer. `levels`: the counts of certificates. `errors`: the lengths of
+    the counterexamples in certificates, by seed. `fits`: the number of runs whose loss at the lengths of training is
+    below `LOW_LOSS`. `overflowed`: the share of strings on which states overflow. `at_printed`: the mean at the lengths
+    of each number that papers print, in the paper's form.
     """
 
     cell: Cell
@@ -50,13 +50,13 @@ class Entry(NamedTuple):
 
     @property
     def level(self) -> str:
-        """The lowest level of the runs that have a result, where all of these have certificates."""
+        """The lowest level of the runs with a result, if all of these have certificates."""
         names = list(LEVELS)
         return max(self.levels, key=names.index) if self.levels.total() == self.num_runs else ""
 
 
 def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entry]:
-    """The cells that have results, in the experiment's order."""
+    """Return the cells with results, in the experiment's order."""
     longest = max((length for length, _ in experiment.plan.long), default=0)
     entries = []
     for cell in experiment.cells:
@@ -92,15 +92,15 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
 
 
 def _printed(cell: Cell) -> tuple[Printed, ...]:
-    """What papers print, one entry or several."""
+    """Return the numbers that papers print for a cell: its entries, or its single published number."""
     return cell.printed or ((Printed(cell.published, "As the paper prints it."),) if cell.published else ())
 
 
 def _ours(printed: Printed, results: Sequence[RunResult], cell: Cell, experiment: Experiment) -> str:
-    """Our mean at the lengths of what a paper prints, on its scale."""
+    """Return our mean at the lengths of a printed number, on its scale."""
     at_window = cell._replace(window=printed.window or cell.window)
     curves = [accuracies_scored(result, at_window, experiment) for result in results]
-    if not all(curve.points for curve in curves):  # at scale smoke, which is short of the paper's lengths
+    if not all(curve.points for curve in curves):  # scale smoke is shorter than the paper's lengths
         return NOTHING
     mean = fmean(curve.mean() for curve in curves)
     if not printed.is_above_chance:
@@ -110,7 +110,7 @@ def _ours(printed: Printed, results: Sequence[RunResult], cell: Cell, experiment
 
 
 def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Table]:
-    """By part, a line for each column that has results: how it does in the cells that have them."""
+    """Return by part a line for each column with results: its scores in the cells that have results."""
     tables = {}
     for part in dict.fromkeys(cell.part for cell in experiment.cells):
         cells = Counter(cell.column for cell in experiment.cells if cell.part == part)
@@ -125,7 +125,7 @@ def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str,
 
 
 def cost_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
-    """A line for each column that has results: its size, its learning rate, and what it costs."""
+    """Return a line for each column with results: its size, its learning rate, and its cost."""
     lines = []
     for column, own in _by_column(experiment, entries).items():
         seconds = sum(entry.cpu_seconds for entry in own) / sum(entry.num_runs for entry in own)
@@ -135,14 +135,14 @@ def cost_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
 
 
 def _by_column(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """The entries of each column that has any, columns in the order of the experiment."""
+    """Return the entries of each column that has any; columns are in the experiment's order."""
     columns = dict.fromkeys(cell.column for cell in experiment.cells)
     by_column = {column: [entry for entry in entries if entry.cell.column == column] for column in columns}
     return {column: own for column, own in by_column.items() if own}
 
 
 def _scores(experiment: Experiment, own: Sequence[Entry], total: int) -> dict[str, str]:
-    """By the name of its column, what a line says."""
+    """Return the scores of a column, by the names of the table's columns."""
     overflowed = fmean(entry.overflowed for entry in own)
     errors = [length for entry in own for length in entry.errors]
     return {
@@ -160,23 +160,23 @@ def _scores(experiment: Experiment, own: Sequence[Entry], total: int) -> dict[st
 
 
 def levels_of(entries: Sequence[Entry]) -> list[str]:
-    """The levels that some run has, highest first."""
+    """Return the levels that at least one run has, highest first."""
     return [level for level in LEVELS if any(entry.levels[level] for entry in entries)]
 
 
 def at_longest(experiment: Experiment) -> str:
-    """The name of the column with what is answered rightly at the longest length."""
+    """Return the name of the column with the accuracy at the longest length."""
     return f"at {max((length for length, _ in experiment.plan.long), default=0):,}"
 
 
 def _mean(values: Iterable[float]) -> str:
-    """That of the numbers among them."""
+    """Return the mean of the values that are numbers."""
     numbers = [value for value in values if not math.isnan(value)]
     return percent(fmean(numbers)) if numbers else NOTHING
 
 
 def printed_tables(entries: Sequence[Entry]) -> dict[str, Table]:
-    """By protocol, a line for each cell of which a paper prints a number by it, next to ours at its lengths."""
+    """Return by protocol a line for each cell for which a paper prints a number, next to ours at its lengths."""
     lines: dict[str, list[tuple[str, ...]]] = {}
     for entry in entries:
         for printed, ours in zip(_printed(entry.cell), entry.at_printed, strict=True):
@@ -190,12 +190,13 @@ _AT_STEP = re.compile(r" at step [\d,]+")
 
 
 def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """(why there is no result, how many runs of which columns)."""
+    """Return reasons for missing results, with the number of runs and their columns."""
     columns = {spec.id: cell.column for cell in experiment.cells for spec in cell.specs}
     reasons: dict[str, Counter[str]] = {}
     for outcome in outcomes:
         if outcome.result is None:
-            reason = _AT_STEP.sub("", outcome.reason)  # one line for all that diverged, at whichever step
+            # Without the step, all diverged runs share one reason.
+            reason = _AT_STEP.sub("", outcome.reason)
             reasons.setdefault(reason, Counter())[columns[outcome.spec.id]] += 1
     return [
         (reason, ", ".join(f"{column} ({count})" for column, count in counts.items()))
@@ -204,7 +205,7 @@ def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[s
 
 
 def matrix_csv(entries: Iterable[Entry]) -> str:
-    """All entries as CSV, numbers in full."""
+    """Return all entries as CSV, with all digits."""
     lines = [_csv_line(entry) for entry in entries]
     return csv_text([*lines[:1], *(line.values() for line in lines)])
 
@@ -230,7 +231,7 @@ CSV_COLUMNS = {
     "cpu_seconds_a_run": "of training, the mean over runs",
     "published": "what papers print, and by which protocol",
 }
-"""What each column of the CSV file has."""
+"""The meaning of each column of the CSV file."""
 
 
 def _csv_line(entry: Entry) -> dict[str, str | int]:

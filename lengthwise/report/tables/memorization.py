@@ -21,11 +21,11 @@ from lengthwise.validation import truncate
 Memorized = Memorization | RationalMemorization
 
 LARGEST_INTEGER = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24, "float64": 2**53}
-"""All integers up to this one are numbers of the precision."""
+"""The largest integer up to which all integers are numbers of the precision."""
 
 
 def memorization_lines(net: Memorized, width: int) -> Iterator[str]:
-    """A line, or a matrix of several, for each thing that is known; matrices fold at the width of the screen."""
+    """Return a line or a matrix for each known fact; matrices are folded at the width of the screen."""
     yield from _word_lines(net.word)
     if not net.generator.dimension:
         yield "dimension: 0, the bias alone repeats one symbol"
@@ -103,7 +103,7 @@ def _lifetime_lines(net: Memorization) -> Iterator[str]:
 
 
 def lifetime_text(lifetime: Lifetime) -> str:
-    """When the first wrong symbol comes, as a phrase."""
+    """Return the step of the first wrong symbol, as a phrase."""
     if lifetime.first_wrong is not None:
         return f"first wrong symbol at step {_count(lifetime.first_wrong)}"
     if lifetime.horizon == float("inf"):
@@ -127,7 +127,7 @@ def _integer_lines(net: RationalMemorization) -> Iterator[str]:
 
 
 def proof_line(certificates: Sequence[FarkasCertificate], net: Memorized) -> str:
-    """How many sets of frequencies were refuted, and by which kind of certificate."""
+    """Return how many sets of frequencies were refuted, and by which kind of certificate."""
     if not certificates:
         return f"proof: no set of frequencies with this period has a dimension below {net.lower}"
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(c.kind for c in certificates).items()))

@@ -1,4 +1,4 @@
-"""Numbers as a reader sees them."""
+"""Numbers in the form that a reader sees."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from lengthwise.display import percent as percent
 
 
 def span(numbers: Sequence[int]) -> str:
-    """The smallest and the largest of some numbers.
+    """Return the smallest and the largest of some numbers as text.
 
     Example:
         >>> span([41, 42, 1500]), span([7]), span([])
@@ -21,7 +21,7 @@ def span(numbers: Sequence[int]) -> str:
 
 
 def percent_span(low: float, high: float) -> str:
-    """An interval of shares, and nothing where a limit is not known.
+    """Return an interval of shares as text; "-" if a limit is unknown.
 
     Example:
         >>> percent_span(0.25, 0.5), percent_span(math.nan, math.nan)

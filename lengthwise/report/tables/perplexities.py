@@ -1,4 +1,4 @@
-"""Perplexities in rows: of the cells of an experiment, of single runs, and of one curve; and paired ratios."""
+"""Perplexities in rows, for the cells of an experiment, for single runs, and for one curve; and paired ratios."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 CSV_COLUMNS = ("run_id", "task", "model", "seed", "split", "length", "chunk", "last_token_nll")
-"""Of the file with a line for each chunk."""
+"""The columns of the file with a line for each chunk."""
 
 ABOUT_LENGTHS = (
     "perplexity of the last tokens of chunks of that many tokens, the mean over runs of their logarithms; the last "
@@ -38,11 +38,11 @@ COLUMNS = {
     "parameters": "of the model",
     "CPU s": "CPU seconds of training",
 }
-"""What the columns say."""
+"""The meaning of the columns."""
 
 
 def perplexity_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell: a column for each length, over the runs of the cell."""
+    """Return one line for each cell, with a column for each length, over the runs of the cell."""
     lengths = experiment.plan.chunk_lengths
     header = ("row", "column", "runs", *map(_length, lengths), *COLUMNS, "steps", "paper")
     lines = [_cell_line(cell, results_of(cell, outcomes), lengths) for cell in experiment.cells]
@@ -51,12 +51,12 @@ def perplexity_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Tab
 
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
-    """The columns that a reader comes for: the lengths, and the paper's numbers."""
+    """Return the most important columns: the lengths, and the paper's numbers."""
     return ("row", "column", *map(_length, experiment.plan.chunk_lengths), RATIO, "paper")
 
 
 def about_perplexities(table: Table) -> list[tuple[str, str]]:
-    """(column, what it says) for each column of a table that needs a sentence."""
+    """Return pairs of column and meaning for the columns of a table that need a sentence."""
     lengths = ", ".join(name for name in table.header if name.replace(",", "").isdecimal())
     about = [(name, COLUMNS[name]) for name in (*table.header, *dict(table.shared)) if name in COLUMNS]
     return [*([(lengths, ABOUT_LENGTHS)] if lengths else []), *about]
@@ -87,9 +87,9 @@ def _mean_text(curves: Sequence[PerplexityCurve], length: int) -> str:
 
 
 def chunk_means(curves: Sequence[PerplexityCurve], length: int) -> list[float]:
-    """The negative log-likelihood of the last token of each chunk of a length, the mean over curves of equal ends.
+    """Return the mean over curves of the negative log-likelihood of the last token, for each chunk of a length.
 
-    Nothing where one of the curves lacks the length, or has other ends.
+    Return nothing if a curve lacks the length, or ends its chunks at other tokens.
     """
     points = [curve.at(length) for curve in curves]
     last = [point.last for point in points if point is not None]
@@ -99,7 +99,7 @@ def chunk_means(curves: Sequence[PerplexityCurve], length: int) -> list[float]:
 
 
 def ratio_text(first: Sequence[float], second: Sequence[float]) -> str:
-    """The ratio of two perplexities, with its interval where there are chunks enough for one.
+    """Return the ratio of two perplexities, with its interval if there are enough chunks for one.
 
     Example:
         >>> ratio_text([2.0, 1.0, 3.0], [1.9, 0.9, 2.8]), ratio_text([2.0], [2.0])
@@ -112,7 +112,7 @@ def ratio_text(first: Sequence[float], second: Sequence[float]) -> str:
 
 
 def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Paragraphs of an experiment's page: the columns that it compares, on the same last tokens."""
+    """Return paragraphs of an experiment's page: the columns that it compares, on the same last tokens."""
     lengths, lines = experiment.plan.chunk_lengths, []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
         cells = {cell.column: cell for cell in experiment.cells if cell.row == row}
@@ -140,7 +140,7 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
 
 
 def perplexity_run_table(results: Sequence[RunResult]) -> Table:
-    """One line for each run of a language model: perplexity of last tokens at each length, and of whole chunks."""
+    """Return one line for each run of a language model: perplexity of last tokens at each length, and of chunks."""
     with_any = [(result, result.perplexity) for result in results if result.perplexity is not None]
     lengths = sorted(set(chain.from_iterable((point.length for point in curve.points) for _, curve in with_any)))
     differing = variations([result for result, _ in with_any])
@@ -157,7 +157,7 @@ def perplexity_run_table(results: Sequence[RunResult]) -> Table:
 
 
 def curve_table(curve: PerplexityCurve) -> Table:
-    """One line for each length of a curve: perplexity of last tokens with its interval, paired with the shortest."""
+    """Return one line for each length of a curve: perplexity of last tokens, interval, and ratio to the shortest."""
     lines = []
     for point in curve.points:
         low, high = point.interval
@@ -173,7 +173,7 @@ def curve_table(curve: PerplexityCurve) -> Table:
 
 
 def perplexity_csv(curves: Sequence[tuple[str, Mapping[str, Any], PerplexityCurve]]) -> str:
-    """A line for each chunk of each length, under `CSV_COLUMNS`; each curve is given with its run's id and settings."""
+    """Return a line for each chunk of each length, under `CSV_COLUMNS`; curves come with run id and settings."""
     rows: list[tuple[object, ...]] = [CSV_COLUMNS]
     for run_id, spec, curve in curves:
         run = (run_id, spec["task"]["name"], spec["model"]["name"], spec["seed"], curve.split)
@@ -183,7 +183,7 @@ def perplexity_csv(curves: Sequence[tuple[str, Mapping[str, Any], PerplexityCurv
 
 
 def seeds_sentence(results: Sequence[RunResult]) -> list[str]:
-    """A sentence on the perplexity of several runs at the longest length that all have; none for fewer than two."""
+    """Return a sentence on the perplexities of several runs at their longest common length; none for one run."""
     curves = [result.perplexity for result in results if result.perplexity is not None]
     if len(curves) < 2 or len({curve.points[-1].length for curve in curves}) != 1:
         return []

@@ -1,4 +1,4 @@
-"""How the numbers were measured, in a sentence for each part of the evaluation."""
+"""The measurements behind the numbers, in a sentence for each part of the evaluation."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ OF_EXAMPLES = (
 )
 
 MAX_LISTED = 10
-"""Tasks of one name whose levels of chance are told one by one."""
+"""The largest number of tasks of one name whose levels of chance are listed one by one."""
 
 
 def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[tuple[str, str]]:
-    """(what was measured, how) for each different way in which the runs were measured, with its chance level."""
+    """Return pairs of measurement and method for each different way of measuring the runs, with its chance level."""
     scores: dict[tuple[str, str], dict[str, list[LengthPoint]]] = {}
     for result, row in zip(results, rows, strict=True):
         parts = [
@@ -86,7 +86,7 @@ def _chance(by_task: dict[str, list[LengthPoint]]) -> str:
 
 
 def _families(by_task: dict[str, list[LengthPoint]]) -> dict[str, list[LengthPoint]]:
-    """Tasks of one name count as one where there are more than `MAX_LISTED` of them."""
+    """Group points by task; more than `MAX_LISTED` tasks of one name form one group."""
     count = Counter(task.split()[0] for task in by_task)
     families: dict[str, list[LengthPoint]] = {}
     for task, points in by_task.items():

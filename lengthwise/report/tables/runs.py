@@ -1,4 +1,4 @@
-"""Results in rows: one for each run, one for each measured point. Terminal, page and CSV file share them."""
+"""Results in rows, one for each run or one for each measured point. Terminal, page and CSV file share them."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,11 +15,11 @@ CSV_COLUMNS = (
     *("run_id", "task", "model", "seed", "protocol", "family", "length", "num_strings", "num_correct"),
     *("accuracy", "interval_low", "interval_high", "baseline", "balanced"),
 )
-"""Of the file with one line for each measured point; the interval is Wilson's, at 95 %."""
+"""The columns of the file with one line for each measured point; the interval is Wilson's, at 95 %."""
 
 
 class RunRow(NamedTuple):
-    """One run in numbers. `dense`, `long` and `unbalanced` hold random strings; the first two at balanced lengths."""
+    """One run in numbers. `dense`, `long` and `unbalanced` are random strings, the first two at balanced lengths."""
 
     run_id: str
     task: str
@@ -56,7 +56,7 @@ class _Column(NamedTuple):
 
 
 def run_rows(results: Sequence[RunResult]) -> list[RunRow]:
-    """One row for each result, in the order given."""
+    """Return one row for each result, in the given order."""
     differing = variations(results)
     return [_run_row(result, differing[result.run_id]) for result in results]
 
@@ -83,7 +83,7 @@ def _run_row(result: RunResult, variation: str) -> RunRow:
 
 
 def summary_table(rows: Sequence[RunRow]) -> Table:
-    """One line for each run; columns that say the same in all lines are folded into `shared`."""
+    """Return one line for each run; columns with equal text in all lines are folded into `shared`."""
     long = [_long_column(length) for length in sorted({length for row in rows for length in row.long})]
     columns = [
         _Column("task", lambda row: row.task),
@@ -104,7 +104,7 @@ def summary_table(rows: Sequence[RunRow]) -> Table:
 
 
 def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
-    """The lengths at which some class cannot occur, apart from the rest; None if there are none."""
+    """Return the lengths at which some class cannot occur, separately; None if all are balanced."""
     with_any = [row for row in rows if row.unbalanced.points]
     columns = [
         _Column("task", lambda row: row.task),
@@ -120,12 +120,12 @@ def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
 
 
 def as_csv(results: Sequence[RunResult]) -> str:
-    """Every measured point as comma-separated values, numbers in full precision."""
+    """Return every measured point as comma-separated values, with all digits."""
     return curves_as_csv([(result.run_id, result.spec, curve) for result in results for curve in result.curves])
 
 
 def curves_as_csv(curves: Iterable[tuple[str, Mapping[str, Any], LengthCurve]]) -> str:
-    """The points of curves, each given with its run's id and specification, under `CSV_COLUMNS`."""
+    """Return the points of curves under `CSV_COLUMNS`; each curve comes with its run's id and specification."""
     rows: list[tuple[object, ...]] = [CSV_COLUMNS]
     for run_id, spec, curve in curves:
         run = (run_id, task_title(spec), spec["model"]["name"], spec["seed"])
@@ -154,7 +154,7 @@ def _long_column(length: int) -> _Column:
 
 
 def _at(point: LengthPoint | None) -> str:
-    """An accuracy and, unless it is perfect, where it was found."""
+    """Return an accuracy and, unless it is perfect, its length or family."""
     if point is None:
         return NOTHING
     where = f"{point.length:,}" if point.family == "random" else f"{point.length:,}, {point.family}"

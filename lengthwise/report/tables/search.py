@@ -1,4 +1,4 @@
-"""Cells that search a recipe: of each, the run whose final training loss is lowest."""
+"""Cells that search a recipe: for each, the run with the lowest final training loss."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 MAIN_COLUMNS = ("row", "column", "recipes", "chosen", "final loss", "fits", "mean", "chance")
-"""The columns that a reader comes for."""
+"""The most important columns."""
 
 COLUMNS = {
     "recipes": "how many were tried, a net each; where some have no result (their loss became infinite), how many have",
@@ -23,11 +23,11 @@ COLUMNS = {
     "chance": "what the best constant answer scores, the mean over lengths",
     "CPU s": "CPU seconds of training of all recipes that have a result",
 }
-"""What the columns say."""
+"""The meaning of the columns."""
 
 
 def search_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """One line for each cell: the recipe that its search chose, by training loss alone, and how its net does."""
+    """Return one line for each cell: the recipe chosen by training loss alone, and the scores of its net."""
     header = ("row", "column", "recipes", "chosen", "final loss", "losses", "fits", "mean", "chance", "CPU s", "paper")
     lines = [_cell_line(cell, results_of(cell, outcomes), experiment) for cell in experiment.cells]
     return Table(header, tuple(lines))

@@ -1,4 +1,4 @@
-"""Specifications as a reader needs them: what tells runs apart, and the file that repeats them."""
+"""Specifications for readers: the settings by which runs differ, and the file that repeats a run."""
 
 import json
 from collections import defaultdict
@@ -18,12 +18,12 @@ Settings = Mapping[str, Any]
 
 
 def without_seed(spec: Settings) -> Settings:
-    """The configuration that the seeds of a cell share: all that changes a number but the seed."""
+    """Return the configuration that the seeds of a cell share: everything that changes a number but the seed."""
     return {section: value for section, value in identity(spec).items() if section != "seed"}
 
 
 def settings_that_differ(specs: Sequence[Settings]) -> list[tuple[str, list[str]]]:
-    """Dotted names of the settings in which specifications differ, each with the text of every one's value."""
+    """Return dotted names of the settings in which specifications differ, each with the text of every value."""
     settings = [flat(spec) for spec in specs]
     keys = dict.fromkeys(key for of_spec in settings for key in of_spec)
     texts = {key: [setting_text(each[key]) if key in each else NOTHING for each in settings] for key in keys}
@@ -31,12 +31,12 @@ def settings_that_differ(specs: Sequence[Settings]) -> list[tuple[str, list[str]
 
 
 def variations(results: Sequence[RunResult]) -> dict[str, str]:
-    """For each run id, the settings in which it differs from other runs of its task and model ("" where in none)."""
+    """Return for each run id the settings in which it differs from other runs of its task and model."""
     return variations_of({result.run_id: result.spec for result in results})
 
 
 def variations_of(specs: Mapping[str, Settings]) -> dict[str, str]:
-    """The same of specifications by run id, whether or not these runs have a result."""
+    """Return the same for specifications by run id, whether or not these runs have a result."""
     cells: dict[tuple[str, str], list[str]] = defaultdict(list)
     for run_id, spec in specs.items():
         cells[task_in(spec), str(spec["model"]["name"])].append(run_id)
@@ -51,12 +51,12 @@ def variations_of(specs: Mapping[str, Settings]) -> dict[str, str]:
 
 
 def task_of(result: RunResult) -> str:
-    """The run's task, as `task_in` names it."""
+    """Return the run's task, as `task_in` names it."""
     return task_in(result.spec)
 
 
 def task_in(spec: Settings) -> str:
-    """A task by its name, the settings that belong to that, and others that are not at their default.
+    """Return a task's name, its identifying settings, and other settings that are not at their default.
 
     Example:
         >>> task_in({"task": {"name": "tomita", "index": 3, "sampling": "near-miss"}})
@@ -71,7 +71,7 @@ def task_in(spec: Settings) -> str:
         heading = f"{settings.pop('title')} ({name})"
         settings = {key: value for key, value in settings.items() if key not in TASKS[name].titled}
     fields = TASKS[name].model_fields if name in TASKS else {}
-    # As text, since a specification read from JSON has lists where defaults are tuples.
+    # Compared as text, because a specification read from JSON has lists where defaults are tuples.
     defaults = {key: setting_text(field.default) for key, field in fields.items() if not field.is_required()}
     named_by = TASKS[name].named_by if name in TASKS else ()
     telling = {
@@ -86,14 +86,14 @@ def task_title(spec: Settings) -> str:
 
 
 def model_of(result: RunResult) -> str:
-    """The registered name of the run's model."""
+    """Return the registered name of the run's model."""
     return str(result.spec["model"]["name"])
 
 
 def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
-    """Every name under which results keep a version, with the different versions of these results.
+    """Return every name under which results record a version, with its different versions in these results.
 
-    A file of a user's own is of those results alone that name it.
+    A user's own file is listed only for the results that name it.
     """
     names = dict.fromkeys(name for result in results for name in result.versions)
     own = {name: [r for r in results if name in r.versions or not name.startswith(EXTENSION)] for name in names}
@@ -101,9 +101,9 @@ def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
 
 
 def as_toml(spec: Settings) -> str:
-    """The specification as a configuration file of ``lengthwise train TASK MODEL``, over the preset `preset_below`.
+    """Return the specification as a configuration file of ``lengthwise train TASK MODEL``, over `preset_below`.
 
-    It holds every setting but those that are None, for which TOML has no word, and those that attempts change in turn.
+    It contains every setting except None, which TOML cannot express, and except settings that attempts change in turn.
 
     Example:
         >>> print(as_toml({"task": {"name": "parity", "p": 0.5}, "model": {"name": "x"}, "train": {"steps": 10}}))
@@ -119,7 +119,7 @@ def as_toml(spec: Settings) -> str:
 
 
 def _stated(settings: Settings, left_out: Set[str] = frozenset()) -> dict[str, Any]:
-    """What is not None, at any depth."""
+    """Return what is not None, at any depth."""
     return {
         key: _stated(value) if isinstance(value, Mapping) else value
         for key, value in settings.items()
@@ -128,7 +128,7 @@ def _stated(settings: Settings, left_out: Set[str] = frozenset()) -> dict[str, A
 
 
 def preset_below(spec: Settings) -> str:
-    """The preset over which the file of `as_toml` repeats the training: it has no section that the run went without.
+    """Return the preset over which the file of `as_toml` repeats the training; it sets no section that the run lacks.
 
     Example:
         >>> preset_below({"model": {"name": "gru"}})
@@ -139,5 +139,5 @@ def preset_below(spec: Settings) -> str:
 
 
 def setting_text(value: Any) -> str:
-    """A setting's value as text: strings as they are, all else as JSON."""
+    """Return a setting's value as text: strings as they are, all else as JSON."""
     return value if isinstance(value, str) else json.dumps(value)

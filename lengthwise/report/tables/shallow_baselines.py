@@ -1,4 +1,4 @@
-"""Accuracies next to those of answers that solve nothing, for tasks of which it is known how well these score."""
+"""Accuracies next to shallow baselines, for tasks whose baselines are known."""
 
 import math
 from collections.abc import Sequence
@@ -19,27 +19,27 @@ from lengthwise.tasks.base_rates import MAJORITY, ShallowTask
 
 ROWS_HEADER = ("row", "best shallow baseline", "which", "above it")
 MAX_CELLS, MAX_NAMED = 12, 6
-"""Of more cells each row has a line; of no more than six columns above it the names are given."""
+"""The largest number of cells with a line each, beyond which rows have lines, and of columns named in such a line."""
 
 HEADER = ("row", "column", "mean", "95 % interval", "best shallow baseline", "which", "beaten")
 
 
 class ShallowBaseline(NamedTuple):
-    """Of the answers that solve nothing, the one that scores most."""
+    """The shallow baseline with the highest score: its name and its accuracy."""
 
     what: str
     accuracy: float
 
 
 MARGIN = 3.0
-"""Standard errors of the answers scored that a feature has to be better by than the likeliest answer."""
+"""The number of standard errors by which a feature has to exceed the likeliest answer."""
 
 MAX_LENGTHS = 6
-"""Of many lengths a shallow baseline is counted at some, each in the middle of others; its mean stands for all."""
+"""The largest number of lengths at which a shallow baseline is computed, each in the middle of a group of others."""
 
 
 def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline | None:
-    """That of a task at some lengths; None for tasks that know of none but the likeliest answer."""
+    """Return the best baseline of a task at some lengths; None for tasks that know only the likeliest answer."""
     if not isinstance(task, ShallowTask) or not lengths:
         return None
     step = math.ceil(len(lengths) / MAX_LENGTHS)
@@ -52,15 +52,16 @@ def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline
 
 
 def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
-    """For each task that knows of one, what the best shallow baseline scores at the longest length that counts.
+    """Return for each task with baselines a sentence on the best one's score at the longest length that counts.
 
-    That is the last balanced one of the dense range, as accuracies are means over these: elsewhere one answer is right.
+    That is the last balanced length of the dense range, since accuracies are means over these lengths. At unbalanced
+    lengths a constant answer can be right.
     """
     measured = {
         (task_of(result), points[-1].length): result.spec["task"]
         for result in results
         if (points := result.dense.balanced().points)
-        and result.spec["task"]["name"] in TASKS  # not somebody's own, of another process
+        and result.spec["task"]["name"] in TASKS  # a user's own task of another process is unknown here
     }
     baselines = {key: best_shallow_baseline(make_task(**settings), [key[1]]) for key, settings in measured.items()}
     return [
@@ -71,7 +72,7 @@ def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
 
 
 class _Compared(NamedTuple):
-    """A cell's mean with its interval, next to the best shallow baseline; `beaten` is "-" where there is one run."""
+    """A cell's mean with its interval, next to the best shallow baseline; `beaten` is "-" with only one run."""
 
     row: str
     column: str
@@ -86,7 +87,7 @@ class _Compared(NamedTuple):
 
 
 def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Paragraphs of an experiment's page: its cells, or where these are many its rows, next to shallow baselines."""
+    """Return paragraphs of an experiment's page: its cells, or its rows if these are many, next to baselines."""
     if experiment.scored not in ("balanced", "legal"):
         return []
     compared = [one for cell in experiment.cells if (one := _compared(experiment, cell, outcomes)) is not None]
@@ -113,7 +114,7 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
 
 
 def _compared(experiment: Experiment, cell: Cell, outcomes: Sequence[Outcome]) -> _Compared | None:
-    """None where nothing is known of shallow baselines, or nothing was measured."""
+    """Compare a cell with its baselines; return None if these are unknown or nothing was measured."""
     curves = [accuracies_scored(result, cell, experiment) for result in results_of(cell, outcomes)]
     lengths = [point.length for point in curves[0].points] if curves else []
     tasks = [cell.task] if cell.task is not None else list(dict.fromkeys(spec.task for spec in cell.specs))
@@ -127,7 +128,7 @@ def _compared(experiment: Experiment, cell: Cell, outcomes: Sequence[Outcome]) -
 
 
 def _mean_of(bests: Sequence[ShallowBaseline]) -> ShallowBaseline:
-    """Of several tasks the mean of what is best in each."""
+    """Return the mean over several tasks of the best baseline of each."""
     names = list(dict.fromkeys(best.what for best in bests))
     return ShallowBaseline(
         names[0] if len(names) == 1 else "the best of each task", fmean(best.accuracy for best in bests)
@@ -140,7 +141,7 @@ def _line(one: _Compared) -> tuple[str, ...]:
 
 
 def _row(cells: Sequence[_Compared]) -> tuple[str, ...]:
-    """Of cells of one row: which of those that can be decided lie above the best shallow baseline."""
+    """Return a line about a row: the best baseline, and which of the cells that can be decided are above it."""
     decided = [one for one in cells if one.beaten != NOTHING]
     above = [one.column for one in decided if one.beaten == "yes"]
     named = f": {', '.join(dict.fromkeys(above))}" if 0 < len(above) < len(decided) and len(above) <= MAX_NAMED else ""

@@ -8,14 +8,14 @@ from lengthwise.report.tables.numbers import NOTHING
 
 
 class Table(NamedTuple):
-    """Cells of text under a header; `shared` holds (column, text) of columns that say the same in every row."""
+    """Cells of text under a header; `shared` contains pairs (column, text) of columns with equal text in every row."""
 
     header: tuple[str, ...]
     lines: tuple[tuple[str, ...], ...]
     shared: tuple[tuple[str, str], ...] = ()
 
     def columns(self, names: Sequence[str]) -> "Table":
-        """Those of the named columns that the table has, in the order of the names.
+        """Return the named columns that the table has, in the order of the names.
 
         Example:
             >>> Table(("a", "b", "c"), (("1", "2", "3"),)).columns(["c", "a", "z"]).lines
@@ -26,7 +26,7 @@ class Table(NamedTuple):
         return self._replace(header=tuple(self.header[index] for index in kept), lines=lines)
 
     def without_empty(self) -> "Table":
-        """The columns in which some row says something; all where there are no rows.
+        """Return the columns with text in some row; all of them if there are no rows.
 
         Example:
             >>> Table(("a", "b"), (("1", "-"), ("2", ""))).without_empty().header
@@ -40,7 +40,7 @@ class Table(NamedTuple):
         return self.columns(filled)
 
     def to_html(self) -> str:
-        """The rows under the header, as HTML.
+        """Return the rows under the header, as HTML.
 
         Example:
             >>> Table(("a",), (("<",),)).to_html()
@@ -55,16 +55,16 @@ class Table(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What all rows share, in a sentence, as HTML; "" where that is nothing."""
+        """A sentence with the columns that all rows share, as HTML; "" without such columns."""
         shared = "; ".join(f"{name} {text}" for name, text in self.shared)
         return f"In every row: {escape(shared)}." if shared else ""
 
     def _repr_html_(self) -> str:
-        """The table and below it what all rows share, for notebooks."""
+        """Return the table and below it the shared columns, for notebooks."""
         return f"<div>{self.to_html()}{f'<p>{self.note}</p>' if self.note else ''}</div>"
 
     def folded(self, foldable: Collection[str]) -> "Table":
-        """Those of the foldable columns that say the same in every row move to `shared`.
+        """Move the foldable columns that have equal text in every row to `shared`.
 
         Example:
             >>> Table(("a", "b"), (("1", "2"), ("3", "2"))).folded(["a", "b"])

@@ -1,4 +1,4 @@
-"""When training changes what it does, in words: without them a jump of the loss is unexplained."""
+"""Changes of training on its way, in words: without them a jump of the loss is unexplained."""
 
 from bisect import bisect_left
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from lengthwise.training.recipe import Recipe
 
 
 class Change(NamedTuple):
-    """What training adds after `step` steps, each as a phrase."""
+    """The additions to training after `step` steps, each as a phrase."""
 
     step: int
     additions: tuple[str, ...]
@@ -20,9 +20,9 @@ class Change(NamedTuple):
 
 
 def late_change(train: Settings) -> Change | None:
-    """The first change in the course of a recipe (section `train` of a specification); None for a recipe without one.
+    """Return the first change during a recipe (section `train` of a specification); None for a recipe without one.
 
-    None, too, where the loss decides when it comes (`PaceRecipe`).
+    It is also None if the loss decides when the change comes (`PaceRecipe`).
 
     Example:
         >>> late_change({"steps": 6000})
