@@ -74,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong, 128 + N stopped by signal N."""
     quiet_processes()
     try:
+        # Streams first: without them not even the message about a deleted folder could be written.
         code = _run(arguments) if open_streams() and has_folder() else 2
     except KeyboardInterrupt:
         code = say("stopped", _code_of(signal.SIGINT))
@@ -105,6 +106,7 @@ def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
         return 0
     except ValueError as error:
         return say(line_in_extension(error) + with_flag(str(error), command), 2)
+    # Parsers of JSON, TOML and expressions recurse, so deeply nested input ends here.
     except RecursionError:
         return say("expected settings of a few levels, got some that are nested too deeply; flatten them", 2)
     except MemoryError:
@@ -116,6 +118,7 @@ def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
     except RuntimeError as error:
         return say(line_in_extension(error) + str(error), 1)
     except Exception as error:
+        # Errors in a user's own file are the user's; any other unexpected error is ours, and keeps its traceback.
         if line := line_in_extension(error):
             return say(f"{line}{type(error).__name__}: {error}", 1)
         raise

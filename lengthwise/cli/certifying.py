@@ -55,6 +55,7 @@ def certify(
 
     # A check asks whether a file is correct, and a file of level "refuted" can be correct.
     minimum = parse_level(min_level or ("tested" if check is None else "refuted"))
+    # Before the work, which may take minutes, because a wrong option would waste it.
     _check_options(machine, out, check, proof, draw)
     if check is not None:
         certificate = _verified(certificate_file(check) if check.is_dir() else check, run, proof)

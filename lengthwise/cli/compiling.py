@@ -35,6 +35,7 @@ def compile_machine(
     from lengthwise.runs.compiled import DESCRIPTION, save_compiled
     from lengthwise.runs.requested import requested_machine
 
+    # A learned machine has the same description, but other files that would no longer fit the new net.
     check_folder(out, "compile", exists(out / DESCRIPTION) and not exists(out / "learned.json"))
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
     compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)

@@ -98,6 +98,7 @@ def reproduce(
         with workers_on(device):
             if shard is not None:
                 return _run_shard(shard, experiment, runs, console, options, pool)
+            # A sweep can take hours, and its reader wants to see the page before it ends.
             also = page and page_updates(page.write)
             outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, pool, also)
     code = print_outcomes(experiment, outcomes, console)
@@ -127,6 +128,7 @@ def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: b
     before = read_records(records) if counts or records.exists() else []
     if counts:
         console.print_line(f"{restore(before, runs)} runs taken from {records}")
+        # Diverged runs have no result, but training them again would only diverge again.
         restore_diverged(read_diverged(records), runs)
     return before
 
@@ -201,6 +203,7 @@ class Page(NamedTuple):
         if experiment.cells:
             results = [outcome.result for outcome in outcomes if outcome.result is not None]
             records = self.pages / "records" / f"{stem}.jsonl.gz"
+            # A partial run of the experiment must not remove results that were recorded before.
             kept = with_earlier(results, self.before, experiment.specs)
             earlier = read_diverged(records) if records.exists() else []
             write_records(records, kept, diverged_now(experiment.specs, self.runs, earlier, kept))

@@ -97,6 +97,7 @@ def description(index: FamilyIndex, name: str, width: int) -> list[str]:
         ValueError: no member has the name.
     """
     paragraphs = [part for members in index.values() if name in members for part in members[name].paragraphs]
+    # A near miss is more likely a typing error than a wish for another name, so the nearest name is shown.
     if not paragraphs:
         known = [member for family, members in index.items() if family != SETTINGS for member in members]
         raise UnknownName(f"unknown name {name!r}{nearest(name, known)}; `lengthwise list` shows all names")

@@ -76,9 +76,11 @@ def learn(
         )
     if (out / "learned.json").exists():
         say(f"{out}: replaces the machine that was learned before", 0)
+    # If a later write fails, an old page must not describe the new machine.
     (out / "report.html").unlink(missing_ok=True)
     learned.save(out)
     write_learned_page(learned, out / "report.html")
+    # Removed last: until the results are complete, the best net so far is all there is.
     rmtree(unfinished, ignore_errors=True)
     lines = [*learned_lines(learned), ("wrote", f"{out}: report.html, machine.dot and others")]
     write_lines(f"{name}: {sentence}" for name, sentence in lines)

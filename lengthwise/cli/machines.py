@@ -163,6 +163,7 @@ def convert(
     kind_of_file = format_of(file)
     (given,) = _machines([machine], alphabet, accept, rename)
     check_writable(file)
+    # Asked before writing, when the difference can still be seen.
     wrote = "replaced" if file.exists() else "wrote"
     with _naming_options():
         write_machine(given.labeled, file, mealy=mealy)
@@ -193,6 +194,7 @@ def _machines(
     machines = _with_answers(given_machines(sources, listed), accept, rename)
     for index, (source, one) in enumerate(zip(sources, machines, strict=True)):
         symbols = alphabet.split() if one.labeled.separator else listed
+        # A net reads only the symbols of its training, so nothing can be claimed about others.
         new = [symbol for symbol in symbols if symbol not in one.labeled.symbols]
         if new and (not one.answers_empty or Path(source).is_dir()):
             raise ValueError(f"alphabet: expected symbols that the net of {source} reads, got {new[0]!r}; leave it out")

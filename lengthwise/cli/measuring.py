@@ -84,6 +84,7 @@ def _evaluate_drawn(
     task = stored.task
     requested = parse_lengths("41-500" if lengths is None else lengths)
     run = stored.run
+    # A range such as 41-500 may contain lengths at which the task has no strings; they are counted below.
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
     console = Output()
     with measuring_display(console) as set_progress:
@@ -240,6 +241,7 @@ def predict(
         try:
             prediction = predict_text(stored.model, stored.task, text, is_learned=is_learned)
         except ValueError as error:
+            # One bad string among thousands of lines should not cost the answers to the others.
             code = say(f"string {number}: {error}", 2)
             continue
         is_short = len(text) <= MAX_QUOTED or not sys.stdout.isatty()

@@ -75,6 +75,7 @@ def _option_names(parameter: Parameter) -> list[str]:
 
 def refusal(error: CycloptsError) -> str:
     """Return what is wrong with the words of a command, and the way out for superfluous words and misused settings."""
+    # The messages of cyclopts name its own concepts, so the frequent ones are replaced.
     if isinstance(error, UnusedCliTokensError):
         command = " ".join(error.command_chain or ())
         extra = " ".join(error.unused_tokens or ())
@@ -90,6 +91,7 @@ def refusal(error: CycloptsError) -> str:
     words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]
     option = error.token.keyword or error.token.value.partition("=")[0]
     value = words[words.index(option) + 1] if option in words[:-1] else "VALUE"
+    # A frequent mistake is to give a setting as an option of its own.
     takes_settings = any("--set" in argument.names for argument in error.argument_collection or ())
     if takes_settings and (section := _section_of(option.removeprefix("--").replace("-", "_"))):
         setting = f"{section}.{option.removeprefix('--').replace('-', '_')}={value}"

@@ -23,6 +23,7 @@ def check_writable(file: Path) -> None:
         raise ValueError(f"{file}: expected a file in a folder, but {taken} is a file; name a folder")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        # Only writing shows whether it is possible: permissions do not reveal a read-only disk.
         with TemporaryFile(dir=file.parent):
             pass
     except OSError as error:

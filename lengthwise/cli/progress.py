@@ -11,10 +11,10 @@ from pathlib import Path
 from lengthwise.cli.streams import Output
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.report.pages.terminal import progress_display
-from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.pools.base import POOLS, PoolOptions
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.pools.sweep import execute_all
+from lengthwise.runs.progress import Listener, Progress
 from lengthwise.runs.signals import StopRequested, stop_on_interrupt
 from lengthwise.runs.spec import RunSpec
 
@@ -50,6 +50,7 @@ def watched(
             try:
                 listener(progress)
             except BrokenPipeError:
+                # As after `| head`: the run stops with a checkpoint instead of a traceback.
                 hung_up.set()
             if also is not None:
                 also(progress)
@@ -61,6 +62,7 @@ def _confirm_stop() -> None:
     """Confirm on a terminal that the request was received, because a step may take long."""
     with suppress(OSError):  # the terminal may be what is gone
         if sys.stderr is not None and sys.stderr.isatty():
+            # A signal handler may interrupt a print, so nothing buffered is used here.
             os.write(sys.stderr.fileno(), b"\nlengthwise: stops after this step; Ctrl-C again stops at once\n")
 
 

@@ -22,6 +22,7 @@ class Output(Console):
 
     def __init__(self, *, is_help: bool = False) -> None:
         super().__init__()
+        # A wrapped or shortened line would break the programs that read this output.
         if not (is_help or self.is_terminal or "COLUMNS" in os.environ):
             self.width = UNLIMITED
 
@@ -46,6 +47,7 @@ def open_streams() -> bool:
         sys.stderr = os.fdopen(2, "w", encoding="utf-8")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
+            # A name with a character outside the encoding would end the command after its work is done.
             stream.reconfigure(errors="backslashreplace")
     if sys.stdout is None:
         sys.stdout = os.fdopen(1, "w", encoding="utf-8")

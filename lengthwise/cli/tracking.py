@@ -11,7 +11,7 @@ from lengthwise.cli.options import folder
 from lengthwise.cli.streams import say
 
 if TYPE_CHECKING:
-    from lengthwise.runs.execute import Listener
+    from lengthwise.runs.progress import Listener
 
 
 def track(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lengthwise.evaluation.plan import EvaluationPlan
-    from lengthwise.runs.execute import Listener
+    from lengthwise.runs.progress import Listener
     from lengthwise.runs.result import RunResult
     from lengthwise.runs.spec import RunSpec
 
@@ -90,6 +90,7 @@ def train(
     with tracked(track, runs) as listener:
         if seeds is None:
             return _train(specs[0], runs, plan, device, parallel, listener)
+        # Processes of torchrun share one run; each would start all seeds.
         check_alone("seeds", "one run")
         with workers_on(device):
             return _train_all(specs, runs, plan, workers, listener)
@@ -158,6 +159,7 @@ def resume(
     spec = folder.read_spec()
     if (folder.path / "result.json").exists() and folder.checkpoint.exists():
         load_run(run)  # a finished run is not trained again, so damaged weights would go unnoticed
+    # Training would begin a new folder under the id, and leave this one as it is.
     if run.resolve().name != spec.id:
         raise ValueError(f"{run}: expected a folder named {spec.id}, as in its run.json; rename it")
     plan = folder.read_plan()
@@ -187,6 +189,7 @@ def _train(
 
     console, where = Output(), own_device(device)
     with joined(parse_parallel(parallel), where) as ranks:
+        # Only the first process measures and prints, otherwise each line would appear several times.
         if ranks.rank:
             with stop_on_interrupt() as stop_requested:
                 train_along(spec, root, stop_requested, device=where, ranks=ranks)

@@ -60,6 +60,7 @@ def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
         facts["weights"] = f"{run.steps_text}, before training was over"
     certified = certificate_of(source)
     if certified is not None:
+        # A graph must not claim a level that was proved of other weights.
         check_about(source, certified[1], stored)
         facts |= {"certificate_level": certified[0].level, "certificate_digest": certified[0].digest}
     return facts

@@ -72,6 +72,7 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
             f"max_length: expected none for {model.name} in form {form}, whose graph takes strings of any length, got "
             f"{max_length}; leave it out"
         )
+    # In training mode a graph would contain noise and dropout.
     with quiet(), eval_mode(model):
         fixed = _with_numbers_as_settings(model)
         if isinstance(fixed, RecurrentModel):
@@ -141,6 +142,7 @@ def _step_graph(model: RecurrentModel) -> Graph:
     state = model.initial_state(EXAMPLE_SIZE).contiguous().clone()
     batch = Dim("batch")
     shapes = ({0: batch}, {0: batch})
+    # Traced twice: constants are folded in the first graph, and the second one has only what depends on inputs.
     folded = fold_constants(_exported(_Step(model), (token, state), shapes).module(check_guards=False))
     return Graph(_exported(folded, (token, state), shapes), "step", ("token", "state"), ("logits", "next_state"))
 

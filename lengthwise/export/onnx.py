@@ -48,6 +48,7 @@ class ONNX(Export):
         content = onnx_model(stored.model, facts, options.form, options.max_length)
         form = options.form or default_form(stored.model)
         run = runner(content, form, stored.model)
+        # Compared before the file appears, so that a wrong graph is never written.
         sentence = agreement(stored.model, run, len(json.loads(facts["symbols"])), options.max_length)
         write_by_rename(out, content)
         return [("graph", f"form {form}, {len(content):,} bytes"), ("onnxruntime", sentence), ("wrote", str(out))]

@@ -116,6 +116,7 @@ def merged_states(examples: Examples) -> Transducer | None:
     for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):
         for position in range(start, end):
             if targets[position] != IGNORE:
+                # RPNI needs one label for each prefix; the first one is kept.
                 data.setdefault(tuple(ids[start : position + 1]), targets[position])
     learned = run_RPNI([*data.items()], automaton_type="moore", print_info=False)
     majority = int(np.bincount(np.array(list(data.values()))).argmax())

@@ -35,6 +35,8 @@ def split_parts(examples: Examples, seed: int) -> dict[Part, Examples]:
         raise ValueError(
             f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more, since {others}"
         )
+    # With labels that are coin flips, most held-out prefixes were seen in training: memory alone would look like
+    # learning.
     known = examples.prefixes[np.repeat(masks["trained on"], examples.lengths) & (examples.targets != IGNORE)]
     targets = np.where(np.isin(examples.prefixes, known), IGNORE, examples.targets)
     held_out = replace(examples, targets=targets)

@@ -223,16 +223,15 @@ def learn(
     The longest examples (up to a fifth; none if all have one length) and a tenth of the others are held out. Small
     models are trained on the rest until several have learned the same machine, the best by its description length
     (`search`). The `budget` is in CPU seconds. With `exact` labels, machines that contradict no trained label are
-    preferred to all others. RPNI's machine, which contradicts none, is used if it ranks first, AALpy is installed, and
-    the machine is small enough for a net.
+    preferred to all others. With AALpy, RPNI's machine is used if it ranks first and is small enough for a net.
 
     `report` is called with each attempt that became a machine. `keep` is called with each net that is better than all
     before, with its task: it is what remains if a search is interrupted. `source` and the arguments up to
     `supervision` are passed to `read_examples`.
 
     Raises:
-        ValueError: the examples cannot be read (`read_examples`), or fewer than eight remain to train on; no model
-            became a machine; budget or seed is not a number of at least 0.
+        ValueError: the examples cannot be read, or fewer than eight remain to train on; no model became a machine;
+            budget or seed is not a number of at least 0.
 
     Example:
         >>> strings = [f"{number:b}" for number in range(1, 400)]

@@ -58,6 +58,7 @@ def playground_page(runs: Sequence[dict[str, Any]], title: str, command: str) ->
     script = f'"use strict";\n{script}'
     made_by = versions()
     about = {"lengthwise": made_by["lengthwise"], "commit": made_by["commit"], "command": command}
+    # A "<" in a title or symbol could otherwise end the script element.
     data = json.dumps({"about": about, "runs": list(runs)}, separators=(",", ":")).replace("<", "\\u003c")
     return Template(part("page.html")).substitute(
         title=escape(title),

@@ -14,6 +14,7 @@ class Clock:
     """Wall and CPU seconds that continue from an earlier status, and the devices on which they were spent."""
 
     def __init__(self, before: RunStatus, device: str) -> None:
+        # A run that continues on the same device has one entry, so the last entry is compared.
         earlier = [device_name for device_name in before.device.split(AFTER) if device_name]
         self._before = before
         self._device = AFTER.join(earlier if earlier[-1:] == [device] else [*earlier, device])

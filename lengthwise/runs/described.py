@@ -61,8 +61,7 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
     are read off its weights. The first state is zero. Paths in the file are relative to its folder.
 
     Raises:
-        ValueError: a file is missing, damaged or of another kind; weights have other names or shapes; the net does not
-            read the symbols of its task, or has more or fewer logits than the task has answers.
+        ValueError: a file is missing, damaged or of another kind, or the weights do not fit together or to the task.
 
     Example of such a file::
 
@@ -70,6 +69,7 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
         core = "lstm"
         task = {name = "parity"}
     """
+    # Everything is checked before a module is built, so that each mistake is named with the file.
     description = validated(Description, read_settings(path), path=str(path))
     name, settings = _task_in(description, path)
     prefixes = {getattr(description, part): part for part in PARTS}
@@ -81,8 +81,10 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
                 f"{path}: expected weights that are floating-point numbers, got {key} of {tensor.dtype} and shape "
                 f"{[*tensor.shape]}; save them as float32"
             )
+        # NaN spreads to all logits, and a later message could not name its cause.
         if not tensor.isfinite().all():
             raise ValueError(f"{path}: expected finite weights, got NaN or infinity in {key}; train the net again")
+    # Loading would convert them silently, and the net would differ from the user's.
     if len(kinds := {str(tensor.dtype) for tensor in weights.values()}) > 1:
         raise ValueError(
             f"{path}: expected weights of one kind of numbers, got {', '.join(sorted(kinds))}; convert them"

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ from lengthwise.runs.goal import Attempt, Attempts, Goal, length_grown_to, loss_
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.measurements import measurements
 from lengthwise.runs.placement import Placement, check_ranks_of
+from lengthwise.runs.progress import Listener, Progress
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.result import ENDINGS, RunResult, RunStatus, takes_probes
 from lengthwise.runs.signals import Interrupted, StopRequested
@@ -34,25 +34,6 @@ from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps
 from lengthwise.training.ranks import ALONE, RankEnded, Ranks
 from lengthwise.validation import check_function, check_kind, path_of
-
-
-class Progress(NamedTuple):
-    """How far a run is: its id, its phase, the steps done and in total, and a note.
-
-    Within a long phase, as measuring, `note` names the current part and `fraction` is how much of it is done. If
-    `is_decision`, the note is a sentence about how the run continues, and why.
-    """
-
-    run_id: str
-    phase: str
-    done: int
-    total: int
-    note: str = ""
-    fraction: float = 0.0
-    is_decision: bool = False
-
-
-Listener = Callable[[Progress], None]
 
 
 def execute(
@@ -68,12 +49,10 @@ def execute(
     """Train and measure `spec` below `root`, and continue what is there.
 
     A finished run whose plan covers this one is returned as is. Otherwise it is measured again, and the new result
-    replaces the old one.
+    replaces the old one. A run that another process works on raises a `RunHeld`, a ValueError.
 
     A run with a goal (`RunSpec.goal`) makes attempts until one reaches it: see `_train_to_goal`. A run that ended
     because its budget was spent continues if it gets a larger one.
-
-    A run that another process works on raises a `RunHeld`, a ValueError.
 
     `stop_requested` is called between steps. If it returns True, a checkpoint is saved and `Interrupted` is raised (see
     `lengthwise.runs.signals`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint.
@@ -84,6 +63,7 @@ def execute(
     """
     plan, root = plan or EvaluationPlan(), path_of("root", root)
     _check_arguments(spec, plan, listener, stop_requested, device)
+    # Another precision of matrix products or a default of float64 would give another net under the same id.
     check_arithmetic()
     folder = RunFolder(root / spec.id)
     check_ranks_of(spec, ranks)
@@ -94,13 +74,17 @@ def execute(
             listener(Progress(spec.id, "training", 0, spec.recipe.steps, change, is_decision=True))
         result, note = finished_result(folder, spec, plan), "already finished"
         if result is not None:
+            # This repairs a damaged `run.json` and notes another budget. Otherwise nothing is written, as on a
+            # read-only disk.
             folder.create(spec, str(where))
         else:
             with folder.locked() as begin:
                 # Read again under the lock: another process may have finished the run before it released it.
                 result = finished_result(folder, spec, plan)
                 if result is None:
+                    # Only now: a process that is refused the run changes nothing in its folder.
                     begin()
+                    # Drafts belong to killed processes: the lock shows that no other process writes here now.
                     remove_drafts(folder.checkpoint)
                     folder.create(spec, str(where), plan)
                     set_unreadable_result_aside(folder)
@@ -185,6 +169,7 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
         is_solved = False
         try:
             _train(state, work, attempts)
+            # The running loss contains noise on states and tells little at the end, so the final weights are measured.
             loss, is_solved = loss_at_end(state, work.spec.task, attempt.recipe, seed=attempt.seed)
             if is_solved and goal.is_certified:
                 work.decide(state.step, f"loss {loss:.2g} after contraction; computing the certificate")
@@ -208,7 +193,9 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
             was_decided = False
         attempts = Attempts((*attempts.over, over))
         is_reached = goal.is_reached_by(over)
+        # CPU seconds of earlier processes count, so an interrupted run gets no second budget.
         is_last = is_reached or work.clock.status("", 0).cpu_seconds >= goal.budget
+        # Divergence of the last attempt is the run's outcome; earlier divergence only costs an attempt.
         if problem is not None and is_last:
             raise problem
         status = _close_attempt(work, attempts, "reached" if is_reached else "out of budget" if is_last else "training")
@@ -243,6 +230,7 @@ def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
     """Train from the checkpoint, or from the start; return the status of the trained run, all of which is saved."""
     spec, folder = work.spec.attempt(len(attempts.over)), work.folder
     _go_on(state, work, attempts)
+    # `saved` is the step that a failure message promises, so it advances only with a checkpoint.
     saved, was_over = state.step, work.was_over
     try:
         with folder.metrics.appending() as metrics, folder.probes.appending() as probes:
@@ -266,11 +254,13 @@ def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
                 work.clock.rewind()
             return record.save("trained")
     except Diverged as error:
+        # The checkpoint stays: it is the last good one, and the status tells pages why there is no result.
         folder.write_status(work.clock.status("diverged", attempts.steps + state.step, str(error)))
         raise
     except RankEnded as error:
         raise RankEnded(f"{error}; {_kept(work, saved)}") from None
     except OSError as error:
+        # A full disk or a deleted folder: the message names the file, and the step from which the run can continue.
         raise OSError(f"{reason(error)}; {_kept(work, saved)}") from None
 
 
@@ -298,10 +288,13 @@ def _go_on(state: TrainingState, work: _Work, attempts: Attempts) -> None:
     """Load the checkpoint, if it belongs to this attempt, and cut the journals back to it."""
     folder = work.folder
     if folder.checkpoint.exists():
+        # A checkpoint of an earlier attempt has other weights, so this attempt begins anew from its seed.
         if work.spec.goal is None or _earlier_attempts(work) == attempts:
             load_checkpoint(state, folder.checkpoint, work.spec.id)
+        # A journal of another run, or one that was cut back, would put wrong numbers on pages without any error.
         folder.check_journals(earlier_status(folder), attempts.steps + state.step)
     work.where.check_is_shared(state, folder.path)
+    # Steps after the checkpoint will be run again; their old records would appear twice.
     folder.metrics.keep(attempts.steps + state.step)
     folder.probes.keep(attempts.steps + state.step)
 
@@ -337,6 +330,7 @@ class _Record(NamedTuple):
 
 def _probe(state: TrainingState, task: SymbolTask, work: _Work) -> Probe:
     """Measure the final weights as if training ended here; the clock is stopped meanwhile."""
+    # Probing is not training: its time must not count as cost or towards a budget.
     cost = work.clock.status("training", state.step).cpu_seconds
     with work.clock.stopped(), work.where.final_model(state, work.spec) as model:
         fresh = None if state.step % TEST_EVERY else fresh_accuracy(model, task, state.step)
@@ -371,11 +365,13 @@ class _Announcer:
 def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
     (spec, folder), (state, status, certificate) = work[:2], trained
     started = time.perf_counter()
+    # Runs with a goal have measured this loss at the end of each attempt.
     loss = math.nan if spec.goal is not None else final_loss(state, spec.task, spec.recipe, seed=spec.seed)
     state.load_final_weights()
     announcer = _Announcer(work, status.step)
     measured = measurements(spec, plan, state.model, announcer.begin, announcer.set_progress)
     is_certified = plan.certificate or (spec.goal is not None and spec.goal.is_certified)
+    # The last attempt at a goal may have ended with a high loss, and was not certified for that reason.
     if certificate is None and is_certified and "dense" in measured:
         announcer.begin("certificate")
         certificate = _certified(state, work)

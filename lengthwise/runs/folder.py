@@ -75,17 +75,20 @@ class RunFolder(NamedTuple):
             raise
         except ValueError:
             earlier, content = None, {}
+        # A copied file of another run is not evidence about this one: nothing of its content is kept.
         is_own = earlier is not None and earlier.id == spec.id
         content, has_net = content if is_own else {}, self._has_net()
         planned = content.get("plan") if plan is None else plan.model_dump(mode="json")
         is_as_before = earlier is not None and is_own and earlier.goal == spec.goal and content.get("plan") == planned
         if has_net and is_as_before:
             return
+        # Weights keep the versions with which they began; without weights, this process is the beginning.
         begun, more = (has_net and content.get("versions")) or versions(device), {"plan": planned} if planned else {}
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
 
     def _check_code(self, spec: RunSpec) -> None:
         """Reject a half-trained net whose model or task has changed: the finished net would follow neither version."""
+        # A finished run is only read, so changed code does no harm to it.
         for name in [] if (self.path / "result.json").exists() else self.changed_files(spec):
             raise ValueError(
                 f"{self.path}: {name} has changed since this run began, which would go on with another model or task; "
@@ -132,6 +135,7 @@ class RunFolder(NamedTuple):
             if isinstance(error, UnknownName):
                 raise
             raise ValueError(f"{self.path / 'run.json'}: damaged file (no complete specification)") from None
+        # An edited file, or defaults that changed between versions, would train another run under this name.
         if content.get("id") != spec.id:
             raise ValueError(
                 f"{self.path / 'run.json'}: its settings belong to {spec.id}, but its id is {content.get('id')}; they "
@@ -171,6 +175,7 @@ class RunFolder(NamedTuple):
             raise ValueError(
                 f"{path}: not a result of this version ({error.error_count()} problems); {WRITE_AGAIN}"
             ) from None
+        # A result that was copied from another folder parses well, so its identity is compared.
         spec = self.read_spec()
         if result.run_id != spec.id or identity(result.spec) != identity(spec.to_json()):
             raise ValueError(f"{path}: expected the result of {spec.id}, got one of {result.run_id}; {WRITE_AGAIN}")
@@ -186,6 +191,7 @@ class RunFolder(NamedTuple):
         if takes_probes(self.read_spec()):
             self.probes.check(step, PROBE_EVERY)
         for journal in (self.metrics, self.probes):
+            # Entries of another run have the right steps; only the digest tells them apart.
             expected = status.journals.get(journal.path.name)
             if expected is not None and journal.digest(status.step) != expected:
                 raise ValueError(f"{journal.path}: its contents have changed, or are another run's; {TRAIN_AGAIN}")
@@ -280,6 +286,7 @@ def load_run(path: str | Path) -> Run:
     for name in folder.changed_files(spec):
         change = "has changed since this net began to train; its answers may differ from the measured ones"
         warnings.warn(f"{folder.path}: {name} {change}", stacklevel=2)
+    # Runs that were restored from records have a result but never had weights here.
     if not folder.checkpoint.exists() and folder.read_result() is not None:
         raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {TRAIN_AGAIN}")
     notes = {} if spec.goal is None else read_notes(folder.checkpoint, spec.id)

@@ -120,6 +120,7 @@ def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) 
     """Return the loss at the end of an attempt, and whether it is low enough after states have contracted."""
     pace = recipe.pace
     assert pace is not None
+    # The loss was never low enough, so the attempt has failed whatever its final weights are.
     if state.solved_at is None:
         return state.loss, False
     loss = final_loss(state, task, recipe, seed=seed)
@@ -145,6 +146,8 @@ class Attempts(NamedTuple):
 
     def to_notes(self) -> dict[str, str]:
         """Return the notes for a checkpoint of the next attempt; empty before the first attempt is over."""
+        # Attempts are saved in the checkpoint itself: in another file they could disagree with its weights after a
+        # crash.
         return {"attempts": json.dumps([attempt.model_dump() for attempt in self.over])} if self.over else {}
 
     @classmethod

@@ -46,6 +46,7 @@ class HubConfig(BaseModel):
 
 def is_hub_folder(path: Path) -> bool:
     """Return whether `save_hub` wrote a folder, judged by its files; it may have been cut off before the weights."""
+    # Without its weights, a folder counts only if the configuration is ours: other libraries use the same name.
     return (path / CONFIG).exists() and ((path / WEIGHTS).exists() or is_of_library(path))
 
 
@@ -119,6 +120,7 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
             f"{folder / WEIGHTS}: expected the weights of {folder / CONFIG}, got others "
             f"({str(problem).splitlines()[0]}); {_WAY_OUT}"
         ) from None
+    # Weights of the right shapes may still be damaged, or belong to another folder.
     if weights_digest(model) != config.weights:
         raise ValueError(f"{folder / WEIGHTS}: damaged file (its contents have changed); {_WAY_OUT}")
     return model.eval(), task, config

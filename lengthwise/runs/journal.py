@@ -77,6 +77,7 @@ class Journal(Generic[E]):
                 whole, newline, _ = file.read().rpartition(b"\n")
         except FileNotFoundError:
             return [], offset
+        # The training process has resumed from a checkpoint and dropped entries that were read already.
         if offset > length:
             raise ValueError(f"{self.path}: expected {offset} bytes or more, got {length}: it was cut back meanwhile")
         try:
@@ -111,6 +112,7 @@ class Journal(Generic[E]):
     def appending(self) -> Iterator["JournalWriter[E]"]:
         """Open the file for more entries."""
         with naming(self.path):
+            # Appending leaves the lines of earlier processes in place, whatever happens in this one.
             file = self.path.open("ab")
         try:
             yield JournalWriter(self.path, file, _hash(self.path.read_bytes()))
@@ -150,6 +152,7 @@ class JournalWriter(Generic[E]):
 
     def write(self, entry: E) -> None:
         """Add an entry; it is on disk after the next `sync`."""
+        # The hash covers what was written, so it needs no second reading of the file at each checkpoint.
         line = Journal.line(entry).encode()
         with naming(self.path):
             self.file.write(line)
@@ -159,6 +162,7 @@ class JournalWriter(Generic[E]):
         """Write all entries to the disk, so that they survive a power cut; return their `Journal.digest`."""
         with naming(self.path):
             self.file.flush()
+            # A flush alone leaves the lines in the system's memory, where a power cut loses them.
             os.fsync(self.file.fileno())
         return self.hash.hexdigest()
 

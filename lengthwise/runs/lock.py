@@ -31,6 +31,8 @@ def held(path: Path) -> Iterator[TextIOWrapper]:
     """
     with _opened(path) as file:
         try:
+            # The system frees this lock when the process dies, even by SIGKILL; a file that marks a lock would stay
+            # behind.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise
@@ -53,6 +55,7 @@ def held_run(folder: Path) -> Iterator[Callable[[], None]]:
         try:
             file = stack.enter_context(held(lock))
         except BlockingIOError:
+            # The lock does not tell its holder, but the last process that noted its beginning is the likely one.
             by = "".join(f" ({beginning})" for beginning in read_beginnings(folder)[-1:])
             raise RunHeld(f"{folder}: another process is working on this run{by}; wait for it") from None
 
@@ -83,6 +86,7 @@ def _opened(path: Path) -> TextIOWrapper:
         is_other = error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR)
         problem = "expected a file, got a link, a pipe or a folder; remove it" if is_other else error.strerror
         raise OSError(f"{path}: cannot be locked: {problem}") from None
+    # A device opens without an error, so the type is checked on the open descriptor, which nobody can exchange.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(f"{path}: cannot be locked: expected a file, got a pipe or a device; remove it")
@@ -102,6 +106,8 @@ def check_locks(root: Path) -> None:
         with held(probe):
             try:
                 with held(probe):
+                    # Some network file systems grant every lock: two processes would then train one run at the same
+                    # time.
                     raise OSError(f"{root}: expected that a lock is given once, it was given twice; {WAY_OUT}")
             except BlockingIOError:
                 pass

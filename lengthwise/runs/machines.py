@@ -87,6 +87,7 @@ def machine_or_expression(source: str) -> Given | str:
     if not _is_path(source):
         if source.startswith(EXPRESSION):
             return source.removeprefix(EXPRESSION)
+        # A misspelled file name is a valid expression, so it would silently be compared as a language.
         if len(source) <= MAX_NAME and (close := get_close_matches(source, os.listdir(), n=1, cutoff=ALIKE)):
             raise ValueError(
                 f"{source}: expected a file, a folder or a regular expression, got a name like {close[0]!r}; "
@@ -148,6 +149,7 @@ def _of_certified_net(path: Path) -> Given:
     """Return the machine of the certificate in a folder or next to a TOML file, which is about the net there."""
     file = certificate_file(path)
     certificate = Certificate.read(file)
+    # Weights that were trained further have another machine than their old certificate.
     if path.is_file() or any(path.glob("*.safetensors")):
         from lengthwise.runs.stored import check_about, load_stored  # imports torch, as above
 

@@ -37,6 +37,7 @@ def train_along(
         state = where.state(spec)
         if folder.checkpoint.exists():
             load_checkpoint(state, folder.checkpoint, spec.id)
+        # On disks that are not shared, some processes would begin at step 0 while others resume.
         where.check_is_shared(state, folder.path)
         for step in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
             # Sharded weights are gathered by all processes together, so this loop has to take the steps of `execute`.
@@ -45,6 +46,8 @@ def train_along(
                     pass
             if step.step % spec.recipe.checkpoint_every == 0:
                 gathered_tensors(state, folder.path)
+            # All processes have to stop at the same step: a process that trains on would wait for the others
+            # indefinitely.
             if ranks.any(stop_requested()):
                 break
         gathered_tensors(state, folder.path)

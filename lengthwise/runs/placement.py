@@ -63,6 +63,7 @@ class Placement(NamedTuple):
         """Return the state of a trained run with all weights in this process, which then measures it alone."""
         if not self.ranks.is_sharded:
             return state
+        # A sharded model needs all processes for each forward pass, but only this one measures.
         alone = Placement(self.device).state(spec)
         load_checkpoint(alone, checkpoint, spec.id)
         return alone

@@ -45,6 +45,7 @@ def predict_text(model: SequenceModel, task: Task, text: str, *, is_learned: boo
         on_device = moved(inputs, device_of(model))
         logits = model.last(on_device) if torch.equal(positions, last) else model(on_device)[0].cpu()[positions]
     answers = answers_of(logits.float().cpu())
+    # With an infinite or missing logit no class is the largest, although argmax would name one.
     if (answers < 0).any():
         return Prediction("none: a logit is not finite", math.nan, "" if targets is None else "wrong")
     likely = logits.float().cpu().softmax(-1).gather(1, answers[:, None])
@@ -53,6 +54,7 @@ def predict_text(model: SequenceModel, task: Task, text: str, *, is_learned: boo
 
 
 def _verdict(task: SymbolTask, answers: Int64[Tensor, " N"], targets: Int64[Tensor, " N"], is_learned: bool) -> str:
+    # Positions without a target have no right answer, so they are left out of the verdict.
     known = targets != IGNORE
     if not known.any():
         return "the task has no answer here"

@@ -46,6 +46,7 @@ def file_digests(begun: Mapping[str, str]) -> set[str]:
 
 def files_of_others(known: Collection[str], *members: type) -> list[str]:
     """Return the names of the user's files that define these classes, if their hash is not among the known ones."""
+    # The package's version covers its own members, so only files of users are compared.
     own = {Path(path) for path in map(file_of, members) if path} & {*loaded_extensions()}
     return sorted(path.name for path in own if path.is_file() and _digest(path) not in known)
 
@@ -82,6 +83,7 @@ def _commit() -> str | None:
             subprocess.run(["git", "-C", str(top), *words], capture_output=True, text=True, check=True).stdout.strip()
             for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "lengthwise"])
         ]
+    # git is missing, or fails in this checkout.
     except (OSError, subprocess.CalledProcessError):
         return None
     return outputs[0] + (" with changes" if outputs[1] else "")

@@ -69,6 +69,7 @@ def write_records(path: Path, results: Iterable[RunResult], diverged: Iterable[D
     records: Iterable[RunResult | DivergedRun] = (*results, *diverged)
     lines = (json.dumps(record.model_dump(mode="json"), separators=(",", ":")) + "\n" for record in records)
     path.parent.mkdir(parents=True, exist_ok=True)
+    # A time in the header would change the file although no result has changed.
     write_by_rename(path, gzip.compress("".join(lines).encode(), mtime=0))
 
 
@@ -161,6 +162,7 @@ def _spec_of_new(record: RunResult | DivergedRun, root: Path) -> RunSpec | None:
         spec = spec_from_json(record.spec)
     except ValueError:
         return None
+    # Another id means that settings or defaults have changed since: today's run would be another one.
     return spec if spec.id == record.run_id and not RunFolder(root / spec.id).path.exists() else None
 
 

@@ -29,6 +29,7 @@ def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopR
     `also` is called with the first one. A signal that the process was started to ignore, as by `nohup`, stays ignored.
     An `Interrupted` that passes through gets the signal's number.
     """
+    # A handler may interrupt any instruction, so it only sets a flag; training saves between steps.
     requested = threading.Event()
     first: int | None = None
 
@@ -42,6 +43,7 @@ def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopR
             requested.set()
             also()
 
+    # nohup ignores the hang-up before the program starts; handling it again would undo that.
     handled = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, on_signal) for number in handled}
     try:
@@ -61,6 +63,7 @@ def signals_blocked() -> Iterator[None]:
     A terminal sends these signals to the whole process group. This process alone decides and tells the others. Signals
     that arrive meanwhile are handled afterwards.
     """
+    # Child processes inherit the mask, so that Ctrl-C does not kill a worker before it can save.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield

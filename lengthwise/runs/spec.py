@@ -61,6 +61,7 @@ class RunSpec(NamedTuple):
     @property
     def id(self) -> str:
         """A readable id with a hash of everything that changes a number; saving intervals and budgets do not."""
+        # Sorted keys make the id independent of the order of fields in the code.
         specification = json.dumps(identity(self.to_json()), sort_keys=True)
         digest = blake2b(specification.encode(), digest_size=5).hexdigest()
         return f"{self.task.name}-{self.model_name}-seed{self.seed}-{digest}"
@@ -72,6 +73,7 @@ class RunSpec(NamedTuple):
             ValueError: it is a user's own model, and differs each time it is made.
         """
         model = build_model(self.model_name, self.model_config, self.task, self.seed)
+        # A user's model may draw from a global generator: it would not come back from its seed when the run resumes.
         if not is_of_package(type(model)) and isinstance(self.task, SymbolTask):
             check_made_alike(model, build_model(self.model_name, self.model_config, self.task, self.seed), self.task)
         model.precision = self.recipe.precision
@@ -131,6 +133,7 @@ def make_spec(
         check_accepts_vectors(model_class)
     base: Settings = {"train": base_preset.train, "model": base_preset.models.get(model, {})}
     attempts = base_preset.goals.get(model, GoalPreset({"pace": {}}))
+    # The order is the precedence: preset, changes for a goal, then the user's settings.
     merged = merge(merge(base, {} if goal is None else {"train": attempts.train}), settings)
     problems = _misplaced(settings, seed)
     built: dict[str, Any] = {}
@@ -249,6 +252,7 @@ def identity(specification: Mapping[str, Any]) -> Settings:
     It excludes how often to save, and the budget. It also excludes the title of a task, and the name of a file of
     examples, whose digest identifies its contents.
     """
+    # Neither changes a trained weight: a run may be saved more often, or get a larger budget, under the same id.
     left_out = {"train": "checkpoint_every", "until": "budget"}
     if specification["task"].get("digest"):
         left_out["task"] = "file"

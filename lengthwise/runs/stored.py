@@ -65,6 +65,7 @@ def _load(path: Path) -> StoredModel:
             f"{path}: expected a run folder, a compiled or learned model's, or a net's TOML file, got no such path"
         )
     if not path.is_dir():
+        # Loading a pickle can run any code, so the bytes are checked before anything parses them.
         check_not_pickled(path)
         if path.suffix == ".safetensors":
             raise ValueError(
@@ -86,6 +87,7 @@ def _load(path: Path) -> StoredModel:
         model, task, config = load_hub(path)
         return StoredModel(model, task, "hub folder", " ".join(config.source), longest=config.trained_to)
     if not (path / "run.json").exists():
+        # A frequent mistake is to name the folder of all runs instead of one of them.
         inside = sorted(child.parent for child in path.glob("*/run.json"))
         way_out = f"name a run in it, {inside[0]} for one" if inside else "`lengthwise train` makes one"
         raise ValueError(

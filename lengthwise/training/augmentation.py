@@ -47,6 +47,7 @@ def with_leading_pads(batch: Batch, maximum: int, generator: torch.Generator) ->
     such deep pads: otherwise the net is right at length 16,384 and at chance at 10,000. A tree model that merges pads
     spends one merge a level on them.
     """
+    # Log-uniform, so that pads of every depth of merging are about equally frequent.
     num_pads = int(maximum ** float(torch.rand((), generator=generator)))
     pads = batch.inputs.new_full((len(batch.inputs), num_pads), PAD)
     nothing = batch.targets.new_full((len(batch.targets), num_pads), IGNORE)

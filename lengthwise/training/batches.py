@@ -51,6 +51,7 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
             f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
             f"between {recipe.min_length} and {recipe.max_length}; {_way_out(task, recipe)}"
         )
+    # Without strings at unbalanced lengths a net cannot learn that these are outside of the language.
     others = sorted(set(legal) - set(balanced)) if recipe.lengths == "mostly-balanced" else []
     return first, others
 
@@ -107,6 +108,7 @@ class Batches:
         task, count = task_at(self.task, self.recipe, step), self.recipe.num_examples
         if count is None:
             return drawn(task, self.recipe, self.recipe.batch_size, length, generator)
+        # Sets are made when a length is first drawn, because a curriculum may never come to the long ones.
         if (task, length) not in self._sets:
             self._sets[task, length] = training_set(task, self.recipe, length, seed=self.seed)
         return _chosen(self._sets[task, length], torch.randint(count, (self.recipe.batch_size,), generator=generator))
@@ -141,5 +143,6 @@ def _chosen(strings: Batch, rows: Int64[Tensor, " B"]) -> Batch:
     inputs, targets = strings.inputs[rows], strings.targets[rows]
     if inputs.is_floating_point():
         return Batch(inputs, targets)
+    # Given examples of several lengths are padded to the longest one, which the drawn rows may not contain.
     width = int((inputs != PAD).sum(1).max())
     return Batch(inputs[:, :width].contiguous(), targets[:, :width].contiguous())

@@ -41,6 +41,7 @@ def save_checkpoint(
         "fingerprint": fingerprint,
         **{NOTE + name: text for name, text in notes.items()},
     }
+    # Safetensors has no checksum: a flipped bit would only change a weight.
     metadata["digest"] = _digest(tensors, metadata)
     write_by_rename(path, _with_sorted_metadata(save(tensors, metadata)))
 
@@ -64,6 +65,7 @@ def gathered_tensors(state: TrainingState, folder: Path) -> dict[str, Tensor]:
 
 def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
     """Set `state` to the saved one. A damaged or foreign file raises a ValueError and changes nothing."""
+    # Everything is read and checked before the state changes, so a rejected file leaves it as it was.
     tensors, metadata = _read(path, fingerprint, state.model)
     weights = {name: placed(tensors[f"weights.{name}"], now) for name, now in state.model.state_dict().items()}
     state.model.load_state_dict(weights)
@@ -99,7 +101,9 @@ def load_final_weights(model: SequenceModel, path: Path, fingerprint: str) -> in
     tensors, metadata = _read(path, fingerprint, model)
     first = first_names(model)
     weights = {
-        name: tensors.get(f"average.{first.get(name, name)}", tensors[f"weights.{name}"]) for name in model.state_dict()
+        # Tied weights share one average, under their first name; buffers keep their own value.
+        name: tensors.get(f"average.{first.get(name, name)}", tensors[f"weights.{name}"])
+        for name in model.state_dict()
     }
     model.load_state_dict(weights)
     return int(metadata["step"])

@@ -92,6 +92,7 @@ class TrainingState:
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None, ranks: Ranks = ALONE) -> None:
+        # All requirements are checked before the first step, so that a wrong request costs no training.
         check_model(type(model), recipe)
         check_trainable(model)
         check_pieces(model, recipe)
@@ -189,6 +190,7 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
     lengths, others = training_lengths(task, recipe)
     check_task(task, recipe)
     batches = Batches(task, recipe, seed=seed)
+    # A model that was read from a file is in eval mode.
     state.model.train()
     while not state.is_over(recipe):
         scheduled = recipe.scheduled(state.step, state.solved_at)
@@ -196,6 +198,7 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         before = recipe.scheduled(state.step - 1, state.solved_at if was_solved else None) if state.step else -1
         if quantization_is_due(state.model, before, scheduled, recipe.steps):
             _find_codes(state, task, lengths[-1], seed)
+        # Temperatures follow the schedule, not the step, because a pace runs through the schedule at its own speed.
         if isinstance(state.model, FollowsTraining):
             state.model.set_progress(scheduled / recipe.steps)
         generator = generator_for(seed, "step", state.step)
@@ -274,6 +277,7 @@ def _update(
     if ratio := recipe.optimizer.clip_ratio:
         limit = min(limit, max(MIN_CLIP_NORM, ratio * state.gradient_norm))
     norm, value, learned = _on_host(state, torch.nn.utils.clip_grad_norm_(state.parameters.values(), limit), losses)
+    # The update is rejected before it is made: the last good weights and the checkpoint stay usable.
     if not (math.isfinite(value) and math.isfinite(norm)):
         raise Diverged(
             f"training diverged at step {state.step + 1}: loss {value}, gradient norm {norm}; "
@@ -303,6 +307,7 @@ def _on_host(state: TrainingState, norm: Tensor, losses: StepLoss) -> tuple[floa
 
 def _average_in(state: TrainingState, decay: float) -> None:
     """Move the average towards the weights; faster in early steps, so that it soon forgets the initial weights."""
+    # With a constant decay of 0.99 the initial weights would still count e^-1 after 100 steps.
     decay = min(decay, state.step / (state.step + 10))
     with torch.no_grad():
         torch._foreach_lerp_(list(state.average.values()), [p.detach() for p in state.model.parameters()], 1 - decay)
@@ -317,6 +322,7 @@ def _make_optimizers(
     if settings.name == "muon":
         assert isinstance(model, HasHiddenMatrices), "check_model rejects others"
         matrices += model.hidden_matrices
+    # Compared by identity: tensors compare element by element, and equal weights may be different parameters.
     others = [p for p in (*model.parameters(), *heads.values()) if not any(p is matrix for matrix in matrices)]
     kind: type[torch.optim.Adam] = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
     decay = settings.weight_decay

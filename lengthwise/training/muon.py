@@ -46,6 +46,7 @@ class Muon(torch.optim.Optimizer):
         update = matrix.grad.lerp(state["mean"], momentum)
         update = orthogonalized(update) * (update.norm() / MIN_NORM).clamp(max=1.0)
         rows, columns = matrix.shape
+        # An orthogonal update of a tall matrix has smaller entries, which the factor compensates.
         matrix.mul_(1 - lr * weight_decay).add_(update, alpha=-lr * max(1.0, rows / columns) ** 0.5)
 
 

@@ -110,9 +110,11 @@ def joined(kind: Parallel, device: torch.device) -> Iterator[Ranks]:
     if not is_started_by_torchrun():
         yield ALONE
         return
+    # gloo is needed on GPUs also: decisions and texts travel as CPU tensors.
     dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
     try:
         ranks = Ranks(dist.get_rank(), dist.get_world_size(), kind)
+        # Other versions may draw other batches from the same seed, and the ranks would drift apart unnoticed.
         named = ranks.gathered(f"lengthwise {__version__}, torch {torch.__version__}")
         if len(set(named)) > 1:
             raise ValueError(

@@ -54,6 +54,7 @@ class Ranks(NamedTuple):
         """Return the mean over processes of numbers that each has of its own; all processes get the same bits."""
         if self.size == 1:
             return values
+        # Summed in float64 on the CPU, where all ranks get the same bits and therefore decide alike.
         sums = torch.tensor(values, dtype=torch.float64)
         with rank_errors(self):
             dist.all_reduce(sums)
@@ -67,6 +68,7 @@ class Ranks(NamedTuple):
         """Return the texts of all processes, in the order of their ranks; nothing is pickled."""
         if self.size == 1:
             return [text]
+        # torch's own exchange of objects pickles them; bytes in a tensor cannot run code.
         encoded = torch.frombuffer(bytearray(text.encode() or b" "), dtype=torch.uint8)
         lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
         with rank_errors(self):
@@ -87,6 +89,7 @@ def rank_errors(ranks: Ranks) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        # These errors are RuntimeErrors also, and already name their cause.
         if ranks.size == 1 or isinstance(error, (RankEnded, Diverged)):
             raise
         if isinstance(error, dist.DistError) or any(part in str(error) for part in ENDED_RANK_MESSAGES):

@@ -38,6 +38,7 @@ def check_task(task: Task, recipe: Recipe) -> None:
 
 def check_trainable(model: SequenceModel) -> None:
     """Raise a ValueError if no gradient reaches a weight, or if steps would not change a weight."""
+    # Otherwise the first backward pass fails, with torch's message about a tensor without a gradient.
     if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
         raise ValueError("train: expected a call that may take gradients, got one within no_grad or inference_mode")
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -132,6 +133,7 @@ def check_longest(model: SequenceModel, task: SymbolTask, recipe: Recipe) -> Non
     if model.max_length is None:
         return
     longest = max(map(max, filter(None, training_lengths(task, recipe))))
+    # A task's length can differ from the number of symbols, so a string is drawn and counted.
     num_symbols = task.sample(1, longest, generator_for(0, "longest")).inputs.shape[1]
     if num_symbols > model.max_length:
         raise ValueError(

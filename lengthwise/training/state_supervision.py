@@ -84,6 +84,7 @@ def combine(
     all_states, all_maps = [states], [maps]
     for _ in range(recipe.rounds):
         _, map_index, counts = maps.unique(dim=0, return_inverse=True, return_counts=True)
+        # Drawn uniformly over nodes, frequent maps would dominate the combinations.
         odds = 1.0 / counts[map_index]
         drawn = odds.cpu().multinomial(chunk_size * recipe.combined, replacement=True, generator=generator)
         drawn = moved(drawn, states.device)

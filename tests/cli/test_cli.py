@@ -296,7 +296,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["evaluate", "nowhere"], "nowhere: expected a run folder"),
         (["predict", "nowhere", "ab"], "nowhere: expected a run folder"),
         (["analyze", "nowhere"], "nowhere: expected a run folder"),
-        (["certify", "one", "two"], "certify: expected no further words, got two; `lengthwise certify --help` says"),
+        (["certify", "one", "two"], "certify: expected no further words, got two; `lengthwise certify --help` lists"),
         (["report", "nowhere"], "nowhere: expected a run folder"),
         (["demo", "--scale", "huge"], "--scale: expected one of smoke, small, paper, got 'huge'"),
         (["train", "parity", "regular-gpt", "--seed", "1.5"], "--seed: expected a whole number of at least 0, got 1.5"),

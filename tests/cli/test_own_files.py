@@ -18,8 +18,9 @@ from lengthwise.models import make_model
 from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, SequenceModel
 from lengthwise.runs import provenance, records
 from lengthwise.runs.compiled import save_compiled
-from lengthwise.runs.execute import Interrupted, Progress, execute
+from lengthwise.runs.execute import Interrupted, execute
 from lengthwise.runs.folder import RunFolder, load_run
+from lengthwise.runs.progress import Progress
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.tasks.consistency import check_task_consistent

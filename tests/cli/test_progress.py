@@ -7,8 +7,8 @@ from command import exit_code
 
 from lengthwise.cli import progress
 from lengthwise.cli.experimenting import Page
-from lengthwise.runs.execute import Progress
 from lengthwise.runs.pools.outcome import Outcome, finished
+from lengthwise.runs.progress import Progress
 
 ENDED = Progress("run", "done", 10, 10)
 

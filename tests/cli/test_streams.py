@@ -64,7 +64,8 @@ def test_a_closed_output_is_refused_at_once(closed: str, tmp_path: Path) -> None
     assert done.returncode == 2
     assert not list(tmp_path.iterdir())
     sentence = (
-        "lengthwise: standard output: expected an open stream, got a closed one; redirect it, for example to /dev/null\n"
+        "lengthwise: standard output: expected an open stream, got a closed one; "
+        "redirect it, for example to /dev/null\n"
     )
     assert done.stderr == ("" if "2>&-" in closed else sentence)
 

@@ -11,10 +11,10 @@ from typing import get_args, get_type_hints
 import pytest
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.runs.execute import Progress
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.pools.base import POOLS, MissingPackage, Pool, PoolOptions
 from lengthwise.runs.pools.sweep import execute_all
+from lengthwise.runs.progress import Progress
 from lengthwise.runs.signals import Interrupted
 from lengthwise.runs.spec import RunSpec, make_spec
 

@@ -218,7 +218,10 @@ def test_texts_say_the_certificate_and_are_read_back(name: str, certified: Path,
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("net", "--to", "regex", "--out", "m.regex"), "--answer: expected one of 0, 1, 2, 3, 4, got none; name the answer whose strings"),
+        (
+            ("net", "--to", "regex", "--out", "m.regex"),
+            "--answer: expected one of 0, 1, 2, 3, 4, got none; name the answer whose strings",
+        ),
         (
             ("net", "--to", "regex", "--out", "m.regex", "--answer", "five"),
             "--answer: expected one of 0, 1, 2, 3, 4, got",

@@ -8,8 +8,9 @@ import pytest
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.report.pages.run import read_measured
-from lengthwise.runs.execute import Interrupted, Progress, execute
+from lengthwise.runs.execute import Interrupted, execute
 from lengthwise.runs.folder import RunFolder, load_run
+from lengthwise.runs.progress import Progress
 from lengthwise.runs.spec import RunSpec, make_spec, parse_assignments, read_settings
 
 pytestmark = pytest.mark.unchecked

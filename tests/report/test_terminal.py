@@ -11,7 +11,7 @@ from synthetic_runs import synthetic_run
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.printing import print_grid
 from lengthwise.report.pages.terminal import print_curve, print_results
-from lengthwise.runs.execute import Progress
+from lengthwise.runs.progress import Progress
 from lengthwise.runs.spec import make_spec
 
 

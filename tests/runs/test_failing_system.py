@@ -12,9 +12,9 @@ from command import Command, exit_code
 from lengthwise import execute, make_spec
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import naming, reason
-from lengthwise.runs.execute import Progress
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.pools import local
+from lengthwise.runs.progress import Progress
 from lengthwise.runs.spec import parse_assignments, read_settings
 from lengthwise.tasks.given.reading import read_examples
 

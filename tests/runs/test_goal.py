@@ -11,10 +11,11 @@ from lengthwise.conventions import Diverged
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.report.pages import run as run_page
 from lengthwise.runs import execute as execute_module
-from lengthwise.runs.execute import Interrupted, Progress, execute
+from lengthwise.runs.execute import Interrupted, execute
 from lengthwise.runs.folder import RunFolder, load_run
 from lengthwise.runs.goal import Goal
 from lengthwise.runs.pools.folder_progress import progress_of
+from lengthwise.runs.progress import Progress
 from lengthwise.runs.result import RunStatus
 from lengthwise.runs.spec import RunSpec, make_spec, spec_from_json
 from lengthwise.training.loop import StepRecord
@@ -58,7 +59,7 @@ BOTH = with_goal(ONE_STATE, EIGHT_STATES)
 
 
 def test_without_a_pace_nothing_says_when_an_attempt_has_learned() -> None:
-    with pytest.raises(ValueError, match=r"train\.pace: expected a section with goal='proved', which says when"):
+    with pytest.raises(ValueError, match=r"train\.pace: expected a section with goal='proved', which sets when"):
         make_spec("parity", "block-linear-rnn", {"train": {"pace": None}}, goal="proved")
 
 

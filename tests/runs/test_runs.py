@@ -12,12 +12,13 @@ from safetensors.torch import load_file
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.randomness import generator_for
 from lengthwise.runs import execute as execute_module
-from lengthwise.runs.execute import Interrupted, Progress, execute
+from lengthwise.runs.execute import Interrupted, execute
 from lengthwise.runs.folder import RunFolder, load_run
 from lengthwise.runs.pools.local import LocalPool
 from lengthwise.runs.pools.outcome import finished
 from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.predict import predict_text
+from lengthwise.runs.progress import Progress
 from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec, make_spec, merge, parse_assignments, read_settings, spec_from_json
 from lengthwise.training.checkpoint import load_checkpoint, load_final_weights

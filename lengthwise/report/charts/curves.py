@@ -22,7 +22,7 @@ LOSS_FLOOR = 1e-8
 """The smallest loss that is drawn; smaller ones, which a logarithmic axis may not contain, are drawn here."""
 
 FEW = 4
-"""The largest number of seeds that are told apart where they coincide, by line widths and by offsets of points."""
+"""The largest number of seeds that are distinguished where they coincide, by line widths and by offsets of points."""
 
 Value = dict[str, Any]
 

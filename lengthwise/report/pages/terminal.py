@@ -20,8 +20,8 @@ from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_ta
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.tables.table import Table
 from lengthwise.report.tables.training import late_change
-from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
+from lengthwise.runs.progress import Listener, Progress
 from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec
 

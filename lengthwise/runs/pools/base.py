@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple
 
 from lengthwise.registry import Registry
-from lengthwise.runs.execute import Listener
+from lengthwise.runs.progress import Listener
 
 DEFAULT_WORKERS = 2
 REACH_SECONDS = 10.0

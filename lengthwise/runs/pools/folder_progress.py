@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunFolder
+from lengthwise.runs.progress import Listener, Progress
 from lengthwise.runs.result import ENDINGS
 from lengthwise.runs.spec import RunSpec
 
@@ -48,6 +48,7 @@ def progress_of(spec: RunSpec, root: Path) -> Progress | None:
     folder, total = RunFolder(root / spec.id), spec.recipe.steps
     try:
         with folder.metrics.path.open("rb") as file:
+            # Only the end is read: a journal has a line for each of up to a million steps.
             file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_LINE))
             *_, line, _ = file.read().split(b"\n")
         step = folder.metrics.parse(line)

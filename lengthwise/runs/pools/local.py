@@ -16,9 +16,9 @@ from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import ParamSpec, TypeVar
 
-from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.pools.base import POOLS, Pool, PoolOptions, ReportingExecutor
 from lengthwise.runs.pools.worker import WorkerSettings, configure_worker
+from lengthwise.runs.progress import Listener, Progress
 from lengthwise.runs.signals import signals_blocked
 
 P = ParamSpec("P")
@@ -43,8 +43,10 @@ class LocalPool(ReportingExecutor):
     def __init__(self, num_workers: int) -> None:
         if num_workers < 1:
             raise ValueError(f"num_workers: expected at least 1, got {num_workers}")
+        # A fork of this process would inherit its threads' locks, and a spawn would import torch in every worker.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
+        # A queue would have a lock, which a killed worker could hold indefinitely.
         self._messages, self._to_parent = context.Pipe(duplex=False)
         self._on_end, self._end = context.Pipe(duplex=False)
         self._is_ending = threading.Event()
@@ -109,6 +111,7 @@ def shared_pool(options: PoolOptions) -> Iterator[Pool]:
 
 def _start_worker(to_parent: "Connection[tuple[object, ...], None]", on_end: "Connection[None, None]") -> None:
     def report(progress: Progress) -> None:
+        # A shortened note keeps the message below the size that a pipe writes in one piece.
         to_parent.send(tuple(progress._replace(note=progress.note[:MAX_NOTE])))
 
     configure_worker(WorkerSettings(report, STOP_CHECK_SECONDS))
@@ -119,5 +122,7 @@ def _end_on_request(on_end: "Connection[None, None]") -> None:
     """End this worker at once if its parent requests it or has ended: otherwise it would keep the lock of its run."""
     parent = multiprocessing.parent_process()
     assert parent is not None
+    # The sentinel becomes ready when the parent dies in any way, so that no orphan holds a run.
     connection.wait([parent.sentinel, on_end])
+    # `sys.exit` would end only this thread, and the run would keep its lock.
     os._exit(1)

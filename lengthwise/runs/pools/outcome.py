@@ -35,6 +35,7 @@ def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
         return Outcome(spec, None, str(error))
     if result and has_all_of(result, spec, plan):
         return Outcome(spec, result)
+    # A run that diverged would diverge again, so it counts as done without a result.
     is_lost = result is None and status.status == "diverged"
     return Outcome(spec, None, f"{Diverged.__name__}: {status.message}" if is_lost else NOT_RUN)
 

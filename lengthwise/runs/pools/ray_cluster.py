@@ -32,6 +32,7 @@ class RayExecutor(Executor):
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
         reference = self._task.remote(fn, *args, **kwargs)
+        # Ray's own future would raise Ray's error, which hides the type of the task's exception.
         reference.future().add_done_callback(lambda done: _pass_on(done, future))
         return future
 
@@ -55,6 +56,7 @@ def _pass_on(done: "Future[Any]", future: "Future[Any]") -> None:
 def ray_pool(options: PoolOptions) -> Iterator[Pool]:
     """Open a pool on the nodes of a Ray cluster, or on this machine's processes until the sweep ends."""
     require("ray", "ray")
+    # Ray reports usage over the network by default.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Literal
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.runs.execute import Listener, Progress
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.lock import RunHeld, check_locks
 from lengthwise.runs.pools.base import ReportingExecutor
 from lengthwise.runs.pools.folder_progress import Follower
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.pools.worker import execute_job, job, sweep_file
+from lengthwise.runs.progress import Listener, Progress
 from lengthwise.runs.signals import Interrupted, StopRequested
 from lengthwise.runs.spec import RunSpec
 
@@ -52,6 +52,7 @@ def execute_all(
     if not specs:
         return []
     root.mkdir(parents=True, exist_ok=True)
+    # Without locks two workers could train one run at once, and overwrite each other's files.
     check_locks(root)
     sweep = _Sweep(specs, root.absolute(), plans, listener, pool, held)
     if not sweep.run(stop_requested):
@@ -97,6 +98,7 @@ class _Sweep:
         """Run all jobs; return False if a request to stop or an error of the listener ended the sweep early."""
         with sweep_file(self._root) as sweep:
             jobs = [job(spec, plan, sweep) for spec, plan in zip(self._specs, self._plans, strict=True)]
+            # An unfinished table then has one seed everywhere, instead of all seeds of its first cells.
             for index in sorted(range(len(jobs)), key=lambda index: self._specs[index].seed):
                 self._submit(index, jobs[index])
             while self._submitted or self._held:
@@ -133,6 +135,7 @@ class _Sweep:
             index = self._submitted.pop(future)
             error = CancelledError("the pool gave it up") if future.cancelled() else future.exception()
             if isinstance(error, RunHeld) and self._waits:
+                # The holder may finish the run or die; in both cases trying again gives the result.
                 self._held[index] = time.monotonic() + RETRY_HELD_SECONDS
                 self._announce(index, error)
             elif error is not None:
@@ -153,6 +156,7 @@ class _Sweep:
             return Outcome(spec, None, _reason(self._errors[index]))
         folder = RunFolder(self._root / spec.id)
         try:
+            # The job's return value is ignored: only a result on disk survives the loss of a worker.
             result = folder.read_result()
         except ValueError as error:
             return Outcome(spec, None, str(error))

@@ -17,8 +17,9 @@ from lengthwise.devices import default_device, find_device
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import HOST
 from lengthwise.registry import extensions, load_extensions
-from lengthwise.runs.execute import Listener, execute
+from lengthwise.runs.execute import execute
 from lengthwise.runs.lock import held
+from lengthwise.runs.progress import Listener
 from lengthwise.runs.signals import Interrupted
 from lengthwise.runs.spec import RunSpec, spec_from_json
 from lengthwise.version import __version__
@@ -54,9 +55,11 @@ def sweep_file(root: Path) -> Iterator[SweepFile]:
 
     The process holds the file's lock. A file that nobody holds was left by a process that was killed, and is removed.
     """
+    # Only this machine's files are tried, because locks of other machines may not be visible here.
     for left in root.glob(f".sweep-{escape(HOST)}-{'?' * NUM_HEX}"):
         with suppress(OSError), held(left):
             left.unlink()
+    # A process number can come again after a restart, so the name is random.
     token = token_hex(NUM_HEX // 2)
     sweep = SweepFile(root / f".sweep-{HOST}-{token}")
     # The file gets its name only when its lock is held: another sweep could remove an unlocked file as left over.
@@ -144,6 +147,7 @@ def execute_job(text: str) -> None:
         Interrupted: the sweep is over, or was stopped; a run in progress is saved.
     """
     content = json.loads(text)
+    # Other versions may compute other bits, or read another specification from the same JSON.
     check_software(content["software"])
     sweep = SweepFile(Path(content["sweep"]))
     root = sweep.path.parent
@@ -155,6 +159,7 @@ def execute_job(text: str) -> None:
             raise Interrupted(
                 f"worker on {HOST}: {sweep.path} does not exist: the sweep is over, or its folder is not shared"
             )
+        # Before the specification is read, since it may name a user's task or model.
         load_extensions(content["extensions"])
         plan = EvaluationPlan(**content["plan"])
         device = find_device(content["device"])

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lengthwise.evaluation.length_curve import best_known
-from lengthwise.runs.execute import Progress
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.journal import Probe
+from lengthwise.runs.progress import Progress
 from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec, flat
 from lengthwise.runs.tracking.base import TRACKERS, About, Entry, Measured, Tracker
@@ -41,6 +41,7 @@ class Replay:
         probes, self._offsets[1] = self._folder.probes.read_after(self._offsets[1])
         self.num_steps = steps[-1].step if steps else self.num_steps
         # A probe can reach the disk before its step. It waits for the step, because trackers reject earlier steps.
+        # Both journals are written separately, so one can be ahead of the other at any moment.
         waiting = [*self._later, *map(_probe_entry, probes)]
         due = [entry for entry in waiting if entry[0] <= self.num_steps]
         self._later = [entry for entry in waiting if entry[0] > self.num_steps]
@@ -192,6 +193,7 @@ def measured(result: RunResult) -> Measured:
 
 
 def _step_entry(record: StepRecord) -> Entry:
+    # Prefixes keep training, probes and results apart in trackers that group by the part before a slash.
     return record.step, {f"train/{name}": float(value) for name, value in record._asdict().items() if name != "step"}
 
 

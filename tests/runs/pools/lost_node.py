@@ -8,8 +8,8 @@ import os
 import signal
 from pathlib import Path
 
-from lengthwise.runs.execute import Progress
 from lengthwise.runs.pools.worker import WorkerSettings, configure_worker, execute_job
+from lengthwise.runs.progress import Progress
 
 LOST_AT = 20
 

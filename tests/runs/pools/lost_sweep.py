@@ -4,10 +4,11 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.runs.execute import Progress, execute
+from lengthwise.runs.execute import execute
 from lengthwise.runs.folder import RunFolder, load_run
 from lengthwise.runs.pools.base import Pool
 from lengthwise.runs.pools.sweep import execute_all
+from lengthwise.runs.progress import Progress
 from lengthwise.runs.spec import RunSpec, make_spec
 
 PLAN = EvaluationPlan(dense_strings=2).up_to(41)

@@ -12,13 +12,14 @@ import pytest
 from cut_off import killed_at
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.runs.execute import Interrupted, Listener, Progress
+from lengthwise.runs.execute import Interrupted
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.pools import folder_progress, sweep, worker
 from lengthwise.runs.pools.base import ReportingExecutor
 from lengthwise.runs.pools.outcome import finished
 from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.pools.worker import SweepFile, execute_job, job, sweep_file
+from lengthwise.runs.progress import Listener, Progress
 from lengthwise.runs.result import RunStatus
 from lengthwise.runs.spec import RunSpec, make_spec
 
@@ -122,7 +123,7 @@ def test_a_worker_of_another_kind_or_folder_says_so(tmp_path: Path) -> None:
         execute_job(json.dumps(other))
     with pytest.raises(ValueError, match=r"expected the sweep's folder .*, got none; share it with all machines"):
         execute_job(json.dumps(content | {"sweep": str(tmp_path / "elsewhere" / ".sweep-1")}))
-    with pytest.raises(Interrupted, match="the sweep is over, or its folder is not shared with it"):
+    with pytest.raises(Interrupted, match="does not exist: the sweep is over, or its folder is not shared"):
         execute_job(json.dumps(content))
     assert not list(tmp_path.iterdir())
 

@@ -13,9 +13,10 @@ from synthetic_runs import synthetic_run
 from tensorboardX.proto.event_pb2 import Event
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.runs.execute import Interrupted, Progress, execute
+from lengthwise.runs.execute import Interrupted, execute
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.journal import Journal, Probe
+from lengthwise.runs.progress import Progress
 from lengthwise.runs.spec import make_spec
 from lengthwise.runs.tracking.base import TRACKERS
 from lengthwise.runs.tracking.replay import live_tracking, measured, track

@@ -1,0 +1,24 @@
+"""Reports on how far a run is, which `execute` sends to listeners."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Progress(NamedTuple):
+    """How far a run is: its id, its phase, the steps done and in total, and a note.
+
+    Within a long phase, as measuring, `note` names the current part and `fraction` is how much of it is done. If
+    `is_decision`, the note is a sentence about how the run continues, and why.
+    """
+
+    run_id: str
+    phase: str
+    done: int
+    total: int
+    note: str = ""
+    fraction: float = 0.0
+    is_decision: bool = False
+
+
+Listener = Callable[[Progress], None]
+"""A function that is called with each report of a run."""
