@@ -288,7 +288,7 @@ def _go_on(state: TrainingState, work: _Work, attempts: Attempts) -> None:
     """Load the checkpoint, if it belongs to this attempt, and cut the journals back to it."""
     folder = work.folder
     if folder.checkpoint.exists():
-        # A checkpoint of an earlier attempt has other weights, so this attempt begins anew from its seed.
+        # A checkpoint of an earlier attempt has other weights, so this attempt begins again from its seed.
         if work.spec.goal is None or _earlier_attempts(work) == attempts:
             load_checkpoint(state, folder.checkpoint, work.spec.id)
         # A journal of another run, or one that was cut back, would put wrong numbers on pages without any error.

@@ -70,7 +70,7 @@ def test_a_file_that_has_changed_since_a_run_began_is_named(
     assert RunFolder(tmp_path / "nothing").changes_of_extensions() == []
     load_run(tmp_path / "runs" / spec.id)
     monkeypatch.setattr(provenance, "file_of", lambda member: str(own_file))
-    with pytest.warns(UserWarning, match=r"mine\.py has changed since this net began to train, which may answer oth"):
+    with pytest.warns(UserWarning, match=r"mine\.py has changed since this net began to train; its answers may diff"):
         load_run(tmp_path / "runs" / spec.id)
 
 
