@@ -29,8 +29,8 @@ class OptimizerRecipe(Description):
 
     Gradients are clipped at a norm of `clip_norm`, and also at `clip_ratio` (0: off) times the running mean of earlier
     norms. Without that, one gradient a hundred times as large as others would fill the momentum of the next hundred
-    steps. The mean begins with `clip_norm`, so a large `clip_norm` leaves the first hundreds of steps unclipped. Norms
-    below 0.01 are never clipped.
+    steps. The mean begins with `clip_norm`, so a large `clip_norm` leaves the first hundreds of steps unclipped.
+    `clip_ratio` never clips norms below 0.01.
     """
 
     name: Literal["muon", "adamw", "adam"] = "muon"
