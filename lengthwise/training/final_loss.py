@@ -24,6 +24,7 @@ def final_loss(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -
     first, others = training_lengths(task, recipe)
     lengths = sorted(first + others)
     count = min(len(lengths), MAX_LENGTHS)
+    # A recipe may allow thousands of lengths, and a batch of each would take longer than training.
     taken = [lengths[round(index * (len(lengths) - 1) / max(1, count - 1))] for index in range(count)]
     batches = (
         drawn(task, recipe, recipe.batch_size, length, generator_for(seed, "final loss", length)) for length in taken

@@ -124,6 +124,7 @@ def descend(
     for _ in range(descent.steps):
         losses = _losses(logits(Stack(*parameters), letters, activation), letters)
         optimizer.zero_grad()
+        # A sum keeps the nets independent: a mean would scale each gradient by the number of nets.
         losses.sum().backward()
         _clip(learned, descent.clip)
         optimizer.step()
@@ -146,6 +147,7 @@ def _clip(parameters: Sequence[Tensor], maximum: float) -> None:
     norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)
     scales = torch.where(norms.isfinite(), (maximum / norms).clamp(max=1.0), 0.0)
     for gradient in gradients:
+        # One net that overflows must not stop the others, which train in the same tensors.
         gradient.nan_to_num_(0.0, 0.0, 0.0).mul_(scales.view(-1, *[1] * (gradient.ndim - 1)))
 
 

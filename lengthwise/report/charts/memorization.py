@@ -78,6 +78,7 @@ def _named(states: Array, memorization: Memorization | RationalMemorization) -> 
     """
     word = memorization.word
     indices: dict[tuple[float, ...], list[int]] = {}
+    # Equal states differ in their last digits, so they are rounded before they are compared.
     for step, state in enumerate(np.round(states, 9).tolist()):
         indices.setdefault(tuple(state), []).append(step)
     names = {steps[0]: ",".join(str(other + 1) for other in steps[:4]) for steps in indices.values()}

@@ -45,6 +45,7 @@ def pictures(requests: Sequence[tuple[str, Chart]]) -> list[bytes] | None:
 
 
 def _run_renderer(requests: str) -> subprocess.CompletedProcess[str]:
+    # V8 may end its process for want of address space; in a process of its own it cannot end this one.
     command = [sys.executable, "-m", "lengthwise.report.charts.renderer"]
     return subprocess.run(command, input=requests, capture_output=True, check=False, text=True)
 

@@ -73,6 +73,7 @@ def write_page(
     if experiment.is_matrix:
         study = matrix_page(experiment, outcomes, page.stem)
     elif experiment.study is not None:
+        # A study of some of the runs would look like a study of all of them.
         is_whole = all(outcome.result is not None for outcome in outcomes)
         study = STUDY_PAGES[name](experiment.study(runs), page.stem) if is_whole else StudyPage([_NO_STUDY], {})
     charts = [(Path(file).suffix[1:], chart) for file, chart in study.pictures.items()]
@@ -83,6 +84,7 @@ def write_page(
     for path, content in zip(paths, [*contents, *(text.encode() for text in study.files.values())], strict=True):
         write_by_rename(path, content)
     today = datetime.now(UTC).date()
+    # The page is written last, so it never names a picture that does not exist yet.
     text = markdown_page(name, scale, command, experiment, outcomes, today, study)
     write_by_rename(page, text.encode())
     return [*paths, page]

@@ -55,6 +55,7 @@ def _own_certificate(path: Path, result: RunResult) -> Certificate:
     """Read the certificate in a run's folder, and verify it as far as possible without the weights."""
     certificate = Certificate.read(path)
     about = (certificate.versions.get("run"), certificate.task, certificate.model)
+    # The last attempt may have another size than the specification, and the certificate is about that net.
     attempts = result.training.attempts
     model = result.spec["model"] | (attempts[-1].model if attempts else {})
     if about != (result.run_id, result.spec["task"], model):
@@ -227,6 +228,7 @@ def _loss_note(panels: Sequence[_Panel]) -> str:
 
 
 def _reach_floor(panels: Sequence[_Panel]) -> bool:
+    # The note appears only if it explains something in the charts.
     return any(record.loss < LOSS_FLOOR for panel in panels for records in panel.metrics.values() for record in records)
 
 

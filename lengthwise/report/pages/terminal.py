@@ -87,6 +87,7 @@ class _Bars:
         if progress.phase == "done" and self._runs is not None:
             self._done.add(progress.run_id)
             self._bars.update(self._runs, completed=len(self._done))
+            # A terminal has too few lines for all bars, so finished runs lose theirs.
             if self._num_runs > MAX_BARS:
                 self._bars.update(line, visible=False)
 
@@ -102,6 +103,7 @@ class _PlainLines:
             print_line(self._console, f"{progress.run_id}: {progress.note}")
             return
         tenth = 10 * progress.done // max(1, progress.total)
+        # A log file needs ten lines a run, not one for each of thousands of steps.
         if progress.fraction or (progress.phase == "training" and self._tenths.get(progress.run_id) == tenth):
             return
         self._tenths[progress.run_id] = tenth

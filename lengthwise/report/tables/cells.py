@@ -25,6 +25,7 @@ def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> 
     """Return a run's accuracies at the lengths that count in its cell."""
     measured = result.dense
     if cell.task is not None:
+        # Results list the other tasks in the order of the specification, without names.
         measured = result.on_other_tasks[cell.specs[0].other_tasks.index(cell.task)]
     curve = measured.between(*(cell.window or experiment.plan.dense))
     return curve.balanced() if experiment.scored in ("balanced", "search") else curve

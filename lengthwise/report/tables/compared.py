@@ -66,6 +66,7 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
     _check_comparable(results)
     groups: dict[str, dict[int, RunResult]] = {}
     for result in results:
+        # The identity leaves out what changes no number, so runs with other budgets belong to one model.
         specification = {key: value for key, value in identity(result.spec).items() if key != "seed"}
         by_seed = groups.setdefault(json.dumps(specification, sort_keys=True), {})
         if result.spec["seed"] in by_seed:
@@ -113,6 +114,7 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
                 f"results: expected runs of one task, got {first.run_id} of {task_of(first)} and {other.run_id} of "
                 f"{task_of(other)}; compare runs of one"
             )
+        # Certificates change no accuracy, so runs with and without them can be compared.
         if (one := first.plan.model_copy(update={"certificate": False})) != (
             two := other.plan.model_copy(update={"certificate": False})
         ):

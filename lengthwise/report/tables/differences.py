@@ -50,6 +50,7 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
         for first, second in experiment.compared:
             if first in cells and second in cells:
                 scores = [_scores(cells[column], experiment, outcomes) for column in (first, second)]
+                # Seeds that only one column has are left out: without a pair, problems and initial weights differ.
                 gaps = [scores[0][seed] - scores[1][seed] for seed in scores[0].keys() & scores[1].keys()]
                 pairs.append((row, first, second, gaps))
     return paired_differences(pairs)
@@ -63,6 +64,7 @@ def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -
         >>> f"{difference.low:.3f} {difference.high:.3f} {difference.p_value:.3f} {difference.corrected:.3f}"
         '-0.048 0.448 0.074 0.074'
     """
+    # Equal means of accuracies may differ in their last bit; such gaps count as 0.
     pairs = [(row, one, other, without_rounding(gaps)) for row, one, other, gaps in pairs]
     p_values = [difference_from_zero(gaps) for *_, gaps in pairs]
     nothing = math.nan, math.nan
@@ -136,6 +138,7 @@ def _line(difference: Difference, errors: bool) -> tuple[str, ...]:
         return row, first, second, *[NOTHING] * 4
     if math.isnan(low):
         return row, first, second, signed(mean, errors), *[NOTHING] * 3
+    # The larger accuracy is better, but the smaller error.
     if_above, if_below = (second, first) if errors else (first, second)
     better = if_above if low > 0 else if_below if high < 0 else NOTHING
     interval = f"{signed(low, errors)} to {signed(high, errors)}"

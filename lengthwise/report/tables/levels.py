@@ -69,7 +69,9 @@ def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[s
     one_column = len({cell.column for cell in experiment.cells}) == 1
     for cell in experiment.cells:
         for certificate in _certificates(results_of(cell, outcomes)):
+            # These levels need no reason why they are not higher.
             if certificate.level not in ("proved", "refuted"):
+                # Otherwise each run would have a line: reasons contain the sizes and margins of their own net.
                 skeleton = _NUMBER.sub("#", certificate.reason)
                 texts[skeleton].append(certificate.reason)
                 cells[skeleton][cell.row if one_column else f"{cell.row}, {cell.column}"] += 1

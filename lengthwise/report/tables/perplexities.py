@@ -93,6 +93,7 @@ def chunk_means(curves: Sequence[PerplexityCurve], length: int) -> list[float]:
     """
     points = [curve.at(length) for curve in curves]
     last = [point.last for point in points if point is not None]
+    # Only equal last tokens can be paired: tokens differ far more from one another than models do.
     if len(last) < len(curves) or len({curve.ends for curve in curves}) != 1:
         return []
     return [fmean(chunk) for chunk in zip(*last, strict=True)]

@@ -69,6 +69,7 @@ def task_in(spec: Settings) -> str:
     heading = name
     if is_titled(spec["task"]):
         heading = f"{settings.pop('title')} ({name})"
+        # The title replaces these, which would fill the line, as the table of an automaton.
         settings = {key: value for key, value in settings.items() if key not in TASKS[name].titled}
     fields = TASKS[name].model_fields if name in TASKS else {}
     # Compared as text, because a specification read from JSON has lists where defaults are tuples.
