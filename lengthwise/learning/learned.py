@@ -248,7 +248,6 @@ def learn(
     if not separator:
         warn_of_likely_separator(examples)
     parts = split_parts(examples, seed)
-    # The search sees only this part, so the held-out labels stay a fair test.
     result = _best_of(examples, parts["trained on"], exact, keep, budget=budget, seed=seed, report=report)
     labeled = _labeled(result.machine, examples)
     machine = labeled.machine
