@@ -1,8 +1,9 @@
-// What the net, the machine read off it and the task say of every prefix of a string. Nothing here touches the page.
+// The answers of the net, of the machine read off it and of the task to every prefix of a string. Nothing here uses the
+// page.
 
 const NETS = { tree: TreeNet, stacked: StackedNet, wrapped: WrappedNet, elman: ElmanNet, "block-linear": BlockLinearNet };
 
-// A run with its net and its machine made ready.
+// Prepare a run: its net and its machine.
 function opened(run) {
   const net = new NETS[run.net.kind](run.net);
   const isTree = run.net.kind === "tree";
@@ -10,7 +11,7 @@ function opened(run) {
   return { run, net, isTree, machine, nearest: run.prototypes ? nearestPrototypes(run, net) : null };
 }
 
-// A function from a state to the class of the nearest prototype that gives the same answer, -1 where there is none.
+// Return a function from a state to the class of the nearest prototype with the same answer, or -1 without one.
 function nearestPrototypes(run, net) {
   const { shape, classes } = run.prototypes;
   const points = { shape, data: floatsOf(run.prototypes.points) };
@@ -28,8 +29,8 @@ function nearestPrototypes(run, net) {
   };
 }
 
-// For every prefix: state, logits, answer, probabilities, class of the state, class and answer of the machine, state
-// and answer of the task. Answers and classes are numbers, null where there is none.
+// Return for every prefix: state, logits, answer, probabilities, class of the state, class and answer of the machine,
+// state and answer of the task. Answers and classes are numbers, or null if missing.
 function analyzed(player, symbols) {
   const { run, net, isTree } = player;
   const levels = isTree ? net.levels(symbols) : null;
@@ -67,7 +68,7 @@ function recurrentStates(net, symbols) {
   return symbols.map((symbol) => (state = net.step(symbol, state)));
 }
 
-// The machine's class of every prefix.
+// Return the machine's class of every prefix.
 function machineSteps({ run, machine, net }, symbols) {
   if (!run.machine) return null;
   if (!machine) return statesOf(run.machine, symbols).slice(1);
@@ -75,7 +76,7 @@ function machineSteps({ run, machine, net }, symbols) {
   return symbols.map((_, position) => levels[net.depth(position + 1)].classes[position]);
 }
 
-// The tree over a prefix: nodes with their parts, the window's begin and end, level, class by state and by machine.
+// Return the tree over a prefix: nodes with parts, begin and end of the window, level, class by state and by machine.
 function treeOf(player, analysis, length) {
   const { net, nearest } = player;
   const { levels, machineLevels, symbols } = analysis;
@@ -108,7 +109,7 @@ function treeOf(player, analysis, length) {
   return node(net.depth(length), length - 1);
 }
 
-// Symbols of a text: single characters, or words where symbols are longer; a sentence where one is unknown.
+// Split a text into symbols, which are characters or words; return a sentence if one is unknown.
 function parsed(run, text) {
   const isBlank = run.symbols.some((symbol) => /\s/.test(symbol)); // then blanks are symbols, and are kept
   const characters = Array.from(isBlank ? text : text.replace(/\s+/g, ""));
@@ -123,7 +124,7 @@ function written(run, symbols) {
   return symbols.map((symbol) => run.symbols[symbol]).join(run.separator);
 }
 
-// A string of `length` symbols that the task answers, where it has a machine: of some drawn, one that is answered last.
+// Draw a string of `length` symbols; with a machine, up to 20 strings until the task answers one at its end.
 function randomString(run, length, random = Math.random) {
   let symbols = [];
   for (let attempt = 0; attempt < 20; attempt++) {
@@ -139,7 +140,7 @@ function pick(count, random) {
   return Math.floor(random() * count);
 }
 
-// Symbols that do not lead into a state which is never left again, as long as there are others.
+// Draw symbols one by one, and avoid states without a way out as long as others can be reached.
 function walk(run, length, random) {
   const symbols = [];
   let state = run.task.start;

@@ -1,10 +1,10 @@
-// The page: what is typed, which prefix is looked at, and what is shown of it.
+// The page: the typed text, the selected prefix, and its display.
 
 const MAX_SYMBOLS = 512; // or as many as the counterexample has, see maxSymbols
 const LENGTHS = { random: 12, longer: 60 };
 const MILLISECONDS_PER_STEP = 450;
 
-// A counterexample has up to 10,000 symbols: a second for a net that reads one by one, a minute for a tree.
+// A counterexample has up to 10,000 symbols: a second for a net that reads symbol by symbol, a minute for a tree.
 function maxSymbols({ run, isTree }) {
   return isTree || !run.counterexample ? MAX_SYMBOLS : Math.max(MAX_SYMBOLS, run.counterexample.string.length);
 }
@@ -79,7 +79,7 @@ function startPage(content) {
     const problem = given.problem || tooLong;
     at("problem").textContent = problem;
     at("string").setAttribute("aria-invalid", String(Boolean(problem)));
-    // What was read before, of another string or net, would stand there as if it were said of this text.
+    // The display of an earlier string or net would look as if it were about this text.
     const symbols = problem ? [] : given.symbols;
     state.analysis = analyzed(state.player, symbols);
     at("step").max = symbols.length;
@@ -92,7 +92,7 @@ function startPage(content) {
     read(at("string").value);
   }
 
-  // The counterexample, where there is one, or a short string.
+  // The counterexample if the certificate has one, else a short string.
   function begin() {
     const { run } = state.player;
     if (whyNoCounterexample(state.player)) put(randomString(run, 8));
@@ -165,7 +165,7 @@ function startPage(content) {
     at("tree-note").textContent = `A circle is a state of the net, ${color}.${more}`;
   }
 
-  // Scrolls a drawing that is wider than its column, and nothing else, until the state is in its middle.
+  // Scroll a drawing that is wider than its column, and nothing else, until the state is in the middle.
   function bringIntoView(node, scroll) {
     const [inner, outer] = [node.getBoundingClientRect(), scroll.getBoundingClientRect()];
     if (inner.left < outer.left || inner.right > outer.right) {
@@ -235,7 +235,7 @@ function startPage(content) {
   at("wrong").addEventListener("click", () => move(firstApart() - state.step));
   at("play").addEventListener("click", play);
 
-  // An address may end in #net=1&string=abba&step=3, where a plus is a symbol and no blank.
+  // An address may end in #net=1&string=abba&step=3, in which a plus is a symbol and not a blank.
   const asked = new URLSearchParams(location.hash.slice(1).replace(/\+/g, "%2B"));
   const index = Number(asked.get("net") || 0);
   open(content.runs[index] ? index : 0);

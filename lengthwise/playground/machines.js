@@ -1,20 +1,20 @@
-// Finite machines: tables that are looked up.
+// Finite machines as tables.
 
-// A Moore machine: its states along a string, the start first.
+// Return the states of a Moore machine along a string, the start first.
 function statesOf(machine, symbols) {
   const states = [machine.start];
   for (const symbol of symbols) states.push(machine.table[states[states.length - 1]][symbol]);
   return states;
 }
 
-// Whether all that follows a state is answered as the state itself.
+// Return whether all strings from a state get the answer of the state itself.
 function isDecided(machine, state) {
   const reached = new Set([state]);
   for (const one of reached) machine.table[one].forEach((next) => reached.add(next));
   return [...reached].every((one) => machine.outputs[one] === machine.outputs[state]);
 }
 
-// A tree machine merges classes as RegularGPT merges states; undefined where its table has no entry.
+// A tree machine merges classes as RegularGPT merges states; the result is undefined if its table has no entry.
 class TreeMachine {
   constructor(machine) {
     this.machine = machine;
@@ -25,7 +25,7 @@ class TreeMachine {
     return this.entries.get(parts.join());
   }
 
-  // The classes after each level at all positions, and the pad's.
+  // Return the classes after each level at all positions, and the classes of the pad.
   levels(symbols) {
     const { chunk_size: chunk, leaves } = this.machine;
     let current = symbols.map((symbol) => leaves[symbol + 1]);

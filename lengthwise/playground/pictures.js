@@ -1,4 +1,4 @@
-// Pictures: the tree of states, and how sure the net is.
+// Pictures: the tree of states, and the probability of the answers.
 
 const MAX_LEAVES_SHOWN = 64;
 
@@ -9,7 +9,7 @@ function svgNode(name, attributes, text) {
   return node;
 }
 
-// A hue for each class, far from those of its neighbors.
+// Return a hue for each class, far from the hues of its neighbors.
 function hueOf(number) {
   return (210 + 137.508 * number) % 360;
 }
@@ -19,7 +19,7 @@ function tint(node, number) {
   else node.style.setProperty("--hue", hueOf(number));
 }
 
-// The tree over a prefix, of a long one the newest symbols alone; the root is at the top.
+// Draw the tree over a prefix, or over its newest symbols if it is long; the root is at the top.
 function treePicture(player, analysis, length) {
   const { run } = player;
   const root = treeOf(player, analysis, length);
@@ -68,14 +68,14 @@ function nodePicture(run, analysis, node, x, y, radius, isRoot) {
   return group;
 }
 
-// The probability of the right answer, or of the net's own where the task is no machine; null where the task gives none.
+// Return the probability of the right answer, or of the net's own if the task has no machine; null without an answer.
 function shareOf(run, prefix) {
   const answer = run.task ? prefix.taskAnswer : prefix.answer;
   if (run.task && answer === null) return null;
   return prefix.probabilities ? prefix.probabilities[answer] : 0;
 }
 
-// A curve through points, which begins again after each that is null; one between two of these is a dot.
+// Draw a curve through points, with gaps at points that are null; a point between two gaps becomes a dot.
 function curveThrough(points) {
   return points.map((point, index) => {
     if (!point) return "";

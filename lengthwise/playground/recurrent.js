@@ -1,7 +1,7 @@
-// Nets that keep one state: initial(), step(symbol, state) and logits(state), with states laid out as PyTorch's are.
+// Nets with one state: initial(), step(symbol, state) and logits(state), with states in PyTorch's layout.
 
-// Embedded symbols, layers z + cell(norm(z)) one on another: `gru` and `lstm`. The state is that of all cells, then
-// what the last layer made of the latest symbol.
+// `gru` and `lstm`: embedded symbols, then layers z + cell(norm(z)). The state consists of the states of all cells, and
+// of the last layer's output at the latest symbol.
 class StackedNet {
   constructor(net) {
     this.tensors = tensorsOf(net);
@@ -35,8 +35,8 @@ class StackedNet {
   }
 }
 
-// One's own net: head(core(embedding(symbols))) of torch's modules. The state is the cell states of all layers (of an
-// LSTM), then the hidden states of all layers.
+// A user's net: head(core(embedding(symbols))) of torch's modules. The state consists of the cell states of all layers
+// (for an LSTM), and of the hidden states of all layers.
 class WrappedNet {
   constructor(net) {
     this.tensors = tensorsOf(net);
@@ -126,7 +126,7 @@ class BlockLinearNet {
     return this.readout === "mixture" ? this.mixture(state) : hiddenLayerLogits(this.tensors, state);
   }
 
-  // log of the mixture of each state's distribution of answers; probabilities below 1e-30 count as 1e-30.
+  // The log of a mixture of the states' distributions of answers; probabilities below 1e-30 count as 1e-30.
   mixture(state) {
     const weight = this.tensors["readout.weight"];
     const mixed = new Float32Array(weight.shape[1]);
@@ -144,7 +144,7 @@ function hiddenLayerLogits(tensors, state) {
   return linear(tensors["readout.4.weight"], tensors["readout.4.bias"], hidden);
 }
 
-// A step of torch's RNN, GRU or LSTM; `before` is the hidden state, of an LSTM followed by the cell state.
+// Take a step of torch's RNN, GRU or LSTM; `before` is the hidden state, followed for an LSTM by the cell state.
 function stepOfCell(cell, tensors, name, layer, features, before) {
   const width = tensors[`${name}.weight_hh_l${layer}`].shape[1];
   const hidden = before.subarray(0, width);

@@ -6,7 +6,7 @@ function floatsOf(base64) {
   return new Float32Array(bytes.buffer);
 }
 
-// The tensors of a net by name, each with its shape, as views of one array.
+// Return the tensors of a net by name, each with its shape, as views of one array.
 function tensorsOf(net) {
   const all = floatsOf(net.weights);
   const tensors = {};
@@ -19,7 +19,7 @@ function tensorsOf(net) {
   return tensors;
 }
 
-// W x + b, for W of shape [rows, columns]; the bias may be missing.
+// Return W x + b for W of shape [rows, columns]; the bias may be missing.
 function linear(weight, bias, x) {
   const [rows, columns] = weight.shape;
   const out = new Float32Array(rows);
@@ -32,13 +32,13 @@ function linear(weight, bias, x) {
   return out;
 }
 
-// Row number `index` of a matrix.
+// Return row `index` of a matrix.
 function rowOf(matrix, index) {
   const width = matrix.shape[1];
   return matrix.data.subarray(index * width, (index + 1) * width);
 }
 
-// (x - mean) / sqrt(variance + 1e-5), times scale plus shift where there are any.
+// Return (x - mean) / sqrt(variance + 1e-5), times scale and plus shift if these are given.
 function layerNorm(x, scale, shift) {
   let mean = 0;
   for (const value of x) mean += value / x.length;
@@ -75,7 +75,7 @@ function softmax(logits) {
   return powers.map((power) => power / sum);
 }
 
-// The index of the largest logit, of several the first; -1, which is no answer, where not all of them are finite.
+// Return the index of the largest logit, the first of equals; -1, which is not an answer, unless all are finite.
 function answerOf(logits) {
   if (!logits.every(Number.isFinite)) return -1;
   return logits.indexOf(Math.max(...logits));

@@ -9,7 +9,7 @@ class TreeNet {
     this.forget();
   }
 
-  // States are numbered: first the pad's, then those of the symbols, then whatever is merged from them.
+  // States have numbers: first the pad's state, then the states of the symbols, then merged states.
   forget() {
     const leaves = this.tensors["embedding.weight"];
     this.states = Array.from({ length: leaves.shape[0] }, (_, index) => rowOf(leaves, index));
@@ -21,7 +21,7 @@ class TreeNet {
     return level < this.net.lowerChunks.length ? this.net.lowerChunks[level] : this.net.chunk;
   }
 
-  // The states after each level at all positions, the pad's, and how far apart the parts of a window are.
+  // Return the states after each level at all positions, the pad's states, and the distance between parts of a window.
   levels(symbols) {
     if (this.states.length > MAX_KEPT_STATES) this.forget();
     let current = symbols.map((symbol) => symbol + 1);
@@ -44,7 +44,7 @@ class TreeNet {
     return levels;
   }
 
-  // After how many levels the prefix of this length is read.
+  // Return the number of levels that read a prefix of this length.
   depth(length) {
     let levels = 0;
     for (let reach = 1; reach < length || levels === 0; levels++) reach *= this.chunkAt(levels);
@@ -57,7 +57,7 @@ class TreeNet {
     return linear(this.tensors["readout.1.weight"], this.tensors["readout.1.bias"], normed);
   }
 
-  // The number of the state of a window, given the numbers of its parts, oldest first.
+  // Return the number of a window's state, given the numbers of its parts, oldest first.
   merge(layer, parts) {
     const key = `${layer}:${parts.join()}`;
     if (!this.merged.has(key)) {

@@ -21,7 +21,7 @@ function answerName(run, answer) {
   return answer === null ? "no answer" : run.classes[answer];
 }
 
-// What distinguishes a class of the machine: the shortest string that has it.
+// Name a class of the machine by the shortest string that leads to it.
 function className(run, number) {
   const name = run.machine.names[number];
   if (name === ".") return "the class of no symbols";
@@ -42,7 +42,7 @@ function verdict(run, analysis, step) {
   return { text: "The net is right.", isWrong: false };
 }
 
-// Why the net answers as it does: where its state lies, and what the machine makes of that.
+// Explain the net's answer: the class of its state, and the machine's answer for this class.
 function reasons(player, analysis, step) {
   const { run } = player;
   if (!step) return ["Before the first symbol there is nothing to answer."];
