@@ -31,7 +31,7 @@ def certify(
         Path | None, Parameter(help="File for the certificate; by default in that folder, with --machine none.")
     ] = None,
     check: Annotated[
-        Path | None, Parameter(help="A certificate, or its folder, to verify; with a run, also that it is about it.")
+        Path | None, Parameter(help="A certificate, or its folder, to verify; with a run, also that they match.")
     ] = None,
     proof: Annotated[
         bool, Parameter(help="Also write the proof, next to the certificate; with --check, check it.")
@@ -44,7 +44,7 @@ def certify(
         Parameter(help="Exit with code 1 below this level: tested if not given, with --check refuted, the lowest."),
     ] = None,
 ) -> int:
-    """Certify what is proved about a model at every length, or verify a certificate.
+    """Prove as much as possible about a model at every length, or verify a certificate.
 
     Levels: refuted (it answers a string wrongly), tested (no such string was found), extracted (its machine is right at
     every length, and its states stay in the machine's classes on all strings followed), bounded (they cannot leave them

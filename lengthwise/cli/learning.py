@@ -49,7 +49,7 @@ def learn(
     """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
 
     The longest strings, up to a fifth, and a tenth of the others are held out. The proof shows that the net answers
-    like the machine. Whether the machine is right about the world, only the held-out strings can suggest.
+    like the machine. Only the held-out strings can suggest whether the machine is right about the world.
     """
     unfinished = out / UNFINISHED
     check_folder(out, "learn", exists(out / "learned.json") or exists(unfinished / "compiled.json"))
