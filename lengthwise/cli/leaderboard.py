@@ -65,9 +65,9 @@ def leaderboard(
     check_alone("model", "lengthwise train")
     console = Output()
     names = _models_of(model)
-    _check_not_there(names, {entrant.model: entrant.column for entrant in ENTRANTS})
+    _check_is_new(names, {entrant.model: entrant.column for entrant in ENTRANTS})
     before = read_records(records) if records.exists() else []
-    _say_what_is_there(records, before, [*(entrant.model for entrant in ENTRANTS), *names], scale, console)
+    _print_recorded(records, before, [*(entrant.model for entrant in ENTRANTS), *names], scale, console)
     size = parse_scale(scale)
     _announce(names, row, size, console)
     with workers_on(device):
@@ -125,7 +125,7 @@ def _check_given(scale: str, pages: Path) -> None:
         raise ValueError(f"pages: expected a folder, got {pages}, which is a file; name another")
 
 
-def _check_not_there(names: Sequence[str], columns: Mapping[str, str]) -> None:
+def _check_is_new(names: Sequence[str], columns: Mapping[str, str]) -> None:
     """Raise a ValueError if a model already has a column."""
     for name in names:
         if name in columns:
@@ -135,7 +135,7 @@ def _check_not_there(names: Sequence[str], columns: Mapping[str, str]) -> None:
             )
 
 
-def _say_what_is_there(
+def _print_recorded(
     records: Path, before: "Sequence[RunResult]", on_page: Sequence[str], scale: str, console: Output
 ) -> None:
     """Print if no others are recorded, and which recorded models the page will not show."""

@@ -98,8 +98,8 @@ def own_index() -> FamilyIndex:
 
 
 def _paragraphs(family: str, name: str, member: Any) -> list[Paragraph]:
-    where = member.__module__ if is_of_package(member) else file_of(member)
-    heading = [Line(f"{name}: {_article(family)}"), Line(f"{member.__qualname__} in {where}", 0)]
+    location = member.__module__ if is_of_package(member) else file_of(member)
+    heading = [Line(f"{name}: {_article(family)}"), Line(f"{member.__qualname__} in {location}", 0)]
     details: dict[str, Any] = {
         "tasks": _task_details,
         "models": _model_details,

@@ -36,10 +36,10 @@ def folder(kind: Any, tokens: Sequence[Any]) -> Path:
         )
     path = Path(text)
     try:
-        is_there = exists(path)
+        is_existing = exists(path)
     except UnreadableFile as error:
         raise ValueError(f"{tokens[0].keyword or 'argument'}: {error}") from None
-    if is_there and not path.is_dir():
+    if is_existing and not path.is_dir():
         raise ValueError(f"{tokens[0].keyword or 'argument'}: expected a folder, got the file {text}; name another")
     return path
 

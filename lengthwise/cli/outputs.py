@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def check_writable(file: Path) -> None:
     """Raise a ValueError if a file cannot be written, before the work for it begins."""
-    is_there = exists(file)
+    is_existing = exists(file)
     if file.is_dir():
         raise ValueError(f"{file}: expected a file to write, got a folder; name a file in it")
-    if is_there and not file.is_file():
+    if is_existing and not file.is_file():
         raise ValueError(f"{file}: expected a file to write, got a pipe or a device; name a file")
     if (taken := next((path for path in file.parents if exists(path)), file.parent)).is_file():
         raise ValueError(f"{file}: expected a file in a folder, but {taken} is a file; name a folder")

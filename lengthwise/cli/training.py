@@ -187,15 +187,15 @@ def _train(
     from lengthwise.runs.signals import stop_on_interrupt
     from lengthwise.training.parallel import joined, own_device, parse_parallel
 
-    console, where = Output(), own_device(device)
-    with joined(parse_parallel(parallel), where) as ranks:
+    console, own = Output(), own_device(device)
+    with joined(parse_parallel(parallel), own) as ranks:
         # Only the first process measures and prints, otherwise each line would appear several times.
         if ranks.rank:
             with stop_on_interrupt() as stop_requested:
-                train_along(spec, root, stop_requested, device=where, ranks=ranks)
+                train_along(spec, root, stop_requested, device=own, ranks=ranks)
             return 0
         with watched(console, [spec], also) as (listener, stop_requested):
-            result = execute(spec, root, plan, listener, stop_requested, device=where, ranks=ranks)
+            result = execute(spec, root, plan, listener, stop_requested, device=own, ranks=ranks)
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
     for sentence in attempts_text(result.training.attempts):
         console.print_line(sentence)

@@ -290,10 +290,10 @@ def _best_of(
     def keep_best(model: BlockLinearRNN, machine: Transducer) -> None:
         keep(_as_construction(model, _labeled(machine, examples), examples.counts))
 
-    return _or_by_merging(trained_on, search(trained_on, exact=exact, keep=keep_best, **settings), exact)
+    return _better_of_rpni(trained_on, search(trained_on, exact=exact, keep=keep_best, **settings), exact)
 
 
-def _or_by_merging(examples: Examples, result: SearchResult, exact: bool) -> SearchResult:
+def _better_of_rpni(examples: Examples, result: SearchResult, exact: bool) -> SearchResult:
     """Return the result, or RPNI's machine as a net, if it ranks first and a net can hold it."""
     if (merged := merged_states(examples)) is None:
         return result

@@ -101,7 +101,7 @@ def search(
         if any(not attempt.num_errors and attempt.size > size for attempt, _, _ in candidates):
             continue  # a larger model learned a machine without errors, and this size has failed before
         began = time.process_time()
-        model = _trained(task, size, own_seed, longest)
+        model = _train_model(task, size, own_seed, longest)
         machine = None if model is None else _machine_of(model, examples.symbols)
         if model is None or machine is None or (machine.num_states + 1) * len(examples.symbols) > MAX_TABLE:
             continue
@@ -150,7 +150,7 @@ def _num_alike(candidates: list[_Candidate], best: _Candidate) -> int:
     return sum(machine.to_json() == expected for _, _, machine in candidates)
 
 
-def _trained(task: Sample, size: int, seed: int, longest: int) -> BlockLinearRNN | None:
+def _train_model(task: Sample, size: int, seed: int, longest: int) -> BlockLinearRNN | None:
     """Train a model of this size; return None if training diverges."""
     preset, name = PRESETS["examples"], "block-linear-rnn"
     settings = {**preset.models[name], "d_model": size, "block_dim": size}

@@ -35,13 +35,15 @@ def write_playground(paths: Sequence[Path], page: Path, *, title: str = "Playgro
         raise ValueError("runs: expected at least one run, got none; `lengthwise train` makes one")
     if len({path.resolve() for path in paths}) < len(paths):
         raise ValueError("runs: expected each run once, got one twice; leave one of the two out")
-    content = playground_page(_told_apart([run_contents(path) for path in paths], paths), title, command).encode()
+    content = playground_page(
+        _with_distinct_names([run_contents(path) for path in paths], paths), title, command
+    ).encode()
     page.parent.mkdir(parents=True, exist_ok=True)
     write_by_rename(page, content)
     return len(content)
 
 
-def _told_apart(runs: Sequence[dict[str, Any]], paths: Sequence[Path]) -> list[dict[str, Any]]:
+def _with_distinct_names(runs: Sequence[dict[str, Any]], paths: Sequence[Path]) -> list[dict[str, Any]]:
     """Add the folder's name to runs of the same name, or the whole path if folders also have the same name."""
     folders = [path.resolve().name for path in paths]
     named = []

@@ -67,8 +67,8 @@ def execute(
     check_arithmetic()
     folder = RunFolder(root / spec.id)
     check_ranks_of(spec, ranks)
-    where = Placement(find_device(device) if isinstance(device, str) else device or default_device(), ranks)
-    with one_thread(), where.leading() as lead:
+    placement = Placement(find_device(device) if isinstance(device, str) else device or default_device(), ranks)
+    with one_thread(), placement.leading() as announce_training:
         folder.path.mkdir(parents=True, exist_ok=True)
         for change in folder.changes_of_extensions():
             listener(Progress(spec.id, "training", 0, spec.recipe.steps, change, is_decision=True))
@@ -76,7 +76,7 @@ def execute(
         if result is not None:
             # This repairs a damaged `run.json` and notes another budget. Otherwise nothing is written, as on a
             # read-only disk.
-            folder.create(spec, str(where))
+            folder.create(spec, str(placement))
         else:
             with folder.locked() as begin:
                 # Read again under the lock: another process may have finished the run before it released it.
@@ -86,11 +86,11 @@ def execute(
                     begin()
                     # Drafts belong to killed processes: the lock shows that no other process writes here now.
                     remove_drafts(folder.checkpoint)
-                    folder.create(spec, str(where), plan)
+                    folder.create(spec, str(placement), plan)
                     set_unreadable_result_aside(folder)
-                    clock = Clock(earlier_status(folder), str(where))
-                    work = _Work(spec, folder, clock, listener, stop_requested, where)
-                    lead()
+                    clock = Clock(earlier_status(folder), str(placement))
+                    work = _Work(spec, folder, clock, listener, stop_requested, placement)
+                    announce_training()
                     trained = _train_once(work) if spec.goal is None else _train_to_goal(work, spec.goal)
                     result, note = _measure(work, plan, trained), ""
                     folder.write_result(result)
@@ -115,7 +115,7 @@ class _Work(NamedTuple):
     clock: Clock
     listener: Listener
     stop_requested: StopRequested
-    where: Placement
+    placement: Placement
 
     def decide(self, step: int, sentence: str) -> None:
         """Report how the run continues, and why."""
@@ -123,7 +123,7 @@ class _Work(NamedTuple):
         self.listener(Progress(self.spec.id, "training", step, total, sentence, is_decision=True))
 
     @property
-    def way_on(self) -> str:
+    def resume_hint(self) -> str:
         return f"`lengthwise resume {self.folder.path}` continues it"
 
     @property
@@ -146,9 +146,9 @@ class _Trained(NamedTuple):
 
 
 def _train_once(work: _Work) -> _Trained:
-    state = work.where.state(work.spec)
+    state = work.placement.state(work.spec)
     status = _train(state, work, Attempts())
-    return _Trained(work.where.measurable(state, work.spec, work.folder.checkpoint), status)
+    return _Trained(work.placement.measurable(state, work.spec, work.folder.checkpoint), status)
 
 
 def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
@@ -160,10 +160,10 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
     """
     attempts, was_decided = _earlier_attempts(work), work.was_decided
     while True:
-        number = len(attempts.over)
+        number = len(attempts.finished)
         attempt, changes = work.spec.attempt(number), goal.models[number % len(goal.models)]
         work.decide(0, attempts.announce(changes, attempt.seed))
-        state = work.where.state(attempt)
+        state = work.placement.state(attempt)
         certificate = None
         problem = None
         is_solved = False
@@ -177,7 +177,7 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
                 certificate = _certified(state, work)
         except Diverged as error:
             problem = error
-        over = Attempt(
+        outcome = Attempt(
             model=changes,
             seed=attempt.seed,
             steps=state.step,
@@ -191,8 +191,8 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
         if was_decided:
             work.clock.rewind()
             was_decided = False
-        attempts = Attempts((*attempts.over, over))
-        is_reached = goal.is_reached_by(over)
+        attempts = Attempts((*attempts.finished, outcome))
+        is_reached = goal.is_reached_by(outcome)
         # CPU seconds of earlier processes count, so an interrupted run gets no second budget.
         is_last = is_reached or work.clock.status("", 0).cpu_seconds >= goal.budget
         # Divergence of the last attempt is the run's outcome; earlier divergence only costs an attempt.
@@ -200,7 +200,7 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
             raise problem
         status = _close_attempt(work, attempts, "reached" if is_reached else "out of budget" if is_last else "training")
         if is_last:
-            work.decide(state.step, f"{status.status}: {over.outcome}, after {status.cpu_seconds:.1f} CPU seconds")
+            work.decide(state.step, f"{status.status}: {outcome.outcome}, after {status.cpu_seconds:.1f} CPU seconds")
             return _Trained(state, status, certificate)
 
 
@@ -221,15 +221,17 @@ def _close_attempt(work: _Work, attempts: Attempts, status: str) -> RunStatus:
     journals = {
         journal.path.name: journal.digest(attempts.steps) for journal in (work.folder.metrics, work.folder.probes)
     }
-    now = work.clock.status(status, attempts.steps).model_copy(update={"journals": journals, "attempts": attempts.over})
+    now = work.clock.status(status, attempts.steps).model_copy(
+        update={"journals": journals, "attempts": attempts.finished}
+    )
     work.folder.write_status(now)
     return now
 
 
 def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
     """Train from the checkpoint, or from the start; return the status of the trained run, all of which is saved."""
-    spec, folder = work.spec.attempt(len(attempts.over)), work.folder
-    _go_on(state, work, attempts)
+    spec, folder = work.spec.attempt(len(attempts.finished)), work.folder
+    _restore(state, work, attempts)
     # `saved` is the step that a failure message promises, so it advances only with a checkpoint.
     saved, was_over = state.step, work.was_over
     try:
@@ -246,9 +248,11 @@ def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
                 except OSError as error:  # the reader of the progress is gone, as after a closed pipe
                     stop = f"stopped, as progress cannot be reported ({error.strerror}),"
                 # One process that stops alone would leave the others waiting, so all of them agree.
-                if work.where.ranks.any(bool(stop)):
+                if work.placement.ranks.any(bool(stop)):
                     record.save("interrupted")
-                    raise Interrupted(f"{stop or 'stopped'} at step {step.step} of {spec.recipe.steps}; {work.way_on}")
+                    raise Interrupted(
+                        f"{stop or 'stopped'} at step {step.step} of {spec.recipe.steps}; {work.resume_hint}"
+                    )
             # Nothing was trained: the seconds since the start only repeated what the status counts already.
             if was_over and state.step == saved:
                 work.clock.rewind()
@@ -258,17 +262,17 @@ def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
         folder.write_status(work.clock.status("diverged", attempts.steps + state.step, str(error)))
         raise
     except RankEnded as error:
-        raise RankEnded(f"{error}; {_kept(work, saved)}") from None
+        raise RankEnded(f"{error}; {_describe_saved(work, saved)}") from None
     except OSError as error:
         # A full disk or a deleted folder: the message names the file, and the step from which the run can continue.
-        raise OSError(f"{reason(error)}; {_kept(work, saved)}") from None
+        raise OSError(f"{reason(error)}; {_describe_saved(work, saved)}") from None
 
 
-def _kept(work: _Work, step: int) -> str:
+def _describe_saved(work: _Work, step: int) -> str:
     """Return from which step a failed run can continue; its folder may have been deleted in the meantime."""
     path = work.folder.path
     if work.folder.checkpoint.exists():
-        return f"step {step} is saved in {path}; {work.way_on}"
+        return f"step {step} is saved in {path}; {work.resume_hint}"
     if path.exists():
         return f"{path} has no checkpoint yet; the same command begins again"
     return f"{path} and its checkpoint were deleted; the same command begins again"
@@ -284,7 +288,7 @@ def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: boo
         work.decide(step.step, f"{sentence} takes {pace.contract_steps:,} more")
 
 
-def _go_on(state: TrainingState, work: _Work, attempts: Attempts) -> None:
+def _restore(state: TrainingState, work: _Work, attempts: Attempts) -> None:
     """Load the checkpoint, if it belongs to this attempt, and cut the journals back to it."""
     folder = work.folder
     if folder.checkpoint.exists():
@@ -293,7 +297,7 @@ def _go_on(state: TrainingState, work: _Work, attempts: Attempts) -> None:
             load_checkpoint(state, folder.checkpoint, work.spec.id)
         # A journal of another run, or one that was cut back, would put wrong numbers on pages without any error.
         folder.check_journals(earlier_status(folder), attempts.steps + state.step)
-    work.where.check_is_shared(state, folder.path)
+    work.placement.check_is_shared(state, folder.path)
     # Steps after the checkpoint will be run again; their old records would appear twice.
     folder.metrics.keep(attempts.steps + state.step)
     folder.probes.keep(attempts.steps + state.step)
@@ -320,10 +324,10 @@ class _Record(NamedTuple):
         # The journals reach the disk first: after a power cut they may be ahead of the checkpoint, but never behind.
         folder = self.work.folder
         journals = {folder.metrics.path.name: self.metrics.sync(), folder.probes.path.name: self.probes.sync()}
-        notes = {**self.attempts.to_notes(), "device": str(self.work.where)}
+        notes = {**self.attempts.to_notes(), "device": str(self.work.placement)}
         save_checkpoint(self.state, folder.checkpoint, self.work.spec.id, notes)
         now = self.work.clock.status(status, self.attempts.steps + self.state.step)
-        now = now.model_copy(update={"journals": journals, "attempts": self.attempts.over})
+        now = now.model_copy(update={"journals": journals, "attempts": self.attempts.finished})
         folder.write_status(now)
         return now
 
@@ -332,7 +336,7 @@ def _probe(state: TrainingState, task: SymbolTask, work: _Work) -> Probe:
     """Measure the final weights as if training ended here; the clock is stopped meanwhile."""
     # Probing is not training: its time must not count as cost or towards a budget.
     cost = work.clock.status("training", state.step).cpu_seconds
-    with work.clock.stopped(), work.where.final_model(state, work.spec) as model:
+    with work.clock.stopped(), work.placement.final_model(state, work.spec) as model:
         fresh = None if state.step % TEST_EVERY else fresh_accuracy(model, task, state.step)
         return Probe(state.step, probe_accuracy(model, task), cost, fresh)
 
@@ -388,5 +392,5 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
         training=status,
         evaluation_seconds=time.perf_counter() - started,
         process_peak_memory_mb=peak_megabytes(),
-        versions=versions(str(work.where)) | {"begun at commit": folder.read_begun_at()},
+        versions=versions(str(work.placement)) | {"begun at commit": folder.read_begun_at()},
     )

@@ -290,7 +290,7 @@ def load_run(path: str | Path) -> Run:
     if not folder.checkpoint.exists() and folder.read_result() is not None:
         raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {TRAIN_AGAIN}")
     notes = {} if spec.goal is None else read_notes(folder.checkpoint, spec.id)
-    model = spec.attempt(len(Attempts.from_notes(notes).over)).make_model()
+    model = spec.attempt(len(Attempts.from_notes(notes).finished)).make_model()
     steps_done = load_final_weights(model, folder.checkpoint, spec.id)
     model.eval()
     return Run(folder, spec, model, steps_done)

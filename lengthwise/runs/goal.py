@@ -137,18 +137,18 @@ def length_grown_to(state: TrainingState, task: Task, recipe: Recipe) -> int | N
 class Attempts(NamedTuple):
     """The progress of a run: its finished attempts, and the steps that they took."""
 
-    over: tuple[Attempt, ...] = ()
+    finished: tuple[Attempt, ...] = ()
 
     @property
     def steps(self) -> int:
         """The number of steps of all finished attempts."""
-        return sum(attempt.steps for attempt in self.over)
+        return sum(attempt.steps for attempt in self.finished)
 
     def to_notes(self) -> dict[str, str]:
         """Return the notes for a checkpoint of the next attempt; empty before the first attempt is over."""
         # Attempts are saved in the checkpoint itself: in another file they could disagree with its weights after a
         # crash.
-        return {"attempts": json.dumps([attempt.model_dump() for attempt in self.over])} if self.over else {}
+        return {"attempts": json.dumps([attempt.model_dump() for attempt in self.finished])} if self.finished else {}
 
     @classmethod
     def from_notes(cls, notes: Mapping[str, str]) -> "Attempts":
@@ -158,8 +158,8 @@ class Attempts(NamedTuple):
     def announce(self, changes: Mapping[str, Any], seed: int) -> str:
         """Return a sentence about the next attempt, and about why there is another one."""
         settings = ", ".join([*(f"{name}={value}" for name, value in changes.items()), f"seed {seed}"])
-        why = f"; attempt {len(self.over)}: {self.over[-1].outcome}" if self.over else ""
-        return f"attempt {len(self.over) + 1}: {settings}{why}"
+        why = f"; attempt {len(self.finished)}: {self.finished[-1].outcome}" if self.finished else ""
+        return f"attempt {len(self.finished) + 1}: {settings}{why}"
 
 
 def attempts_text(attempts: Sequence[Attempt]) -> list[str]:

@@ -29,7 +29,7 @@ def held(path: Path) -> Iterator[TextIOWrapper]:
         BlockingIOError: another process holds it.
         OSError: the file system has no locks, or the file cannot be opened; the message tells which.
     """
-    with _opened(path) as file:
+    with _open_lock(path) as file:
         try:
             # The system frees this lock when the process dies, even by SIGKILL; a file that marks a lock would stay
             # behind.
@@ -75,7 +75,7 @@ def read_beginnings(folder: Path) -> list[str]:
         return []
 
 
-def _opened(path: Path) -> TextIOWrapper:
+def _open_lock(path: Path) -> TextIOWrapper:
     """Open the file of a lock for appending."""
     # A link could lead to a file of others, so O_NOFOLLOW rejects it. Opening a pipe without O_NONBLOCK could wait
     # for a reader indefinitely.

@@ -100,11 +100,11 @@ def machine_or_expression(source: str) -> Given | str:
             )
         return source
     if path.is_dir():
-        return _of_folder(path)
+        return _folder_machine(path)
     if path.suffix.lower() == ".toml":
-        return _of_certified_net(path)
+        return _certified_net_machine(path)
     if path.suffix.lower() == ".json" and is_certificate(path):
-        return _of_certificate(Certificate.read(path), path)
+        return _certificate_machine(Certificate.read(path), path)
     if path.suffix.lower() == ".regex" and (pattern := _pattern_alone(path)) is not None:
         return pattern
     return Given(read_machine(path), True)
@@ -120,11 +120,11 @@ def _is_path(source: str) -> bool:
     return all(len(os.fsencode(name)) <= MAX_NAME for name in source.split("/")) and exists(Path(source))
 
 
-def _of_folder(folder: Path) -> Given:
+def _folder_machine(folder: Path) -> Given:
     if (folder / LEARNED).exists():
         return Given(read_machine(folder / LEARNED), _learned_the_empty_string(folder))
     if certificate_file(folder).exists():
-        return _of_certified_net(folder)
+        return _certified_net_machine(folder)
     # Imported here, because it loads torch, which files of machines do not need.
     from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 
@@ -145,7 +145,7 @@ def _learned_the_empty_string(folder: Path) -> bool:
         return False
 
 
-def _of_certified_net(path: Path) -> Given:
+def _certified_net_machine(path: Path) -> Given:
     """Return the machine of the certificate in a folder or next to a TOML file, which is about the net there."""
     file = certificate_file(path)
     certificate = Certificate.read(file)
@@ -155,10 +155,10 @@ def _of_certified_net(path: Path) -> Given:
 
         # The machine comes from the certificate alone, so the task in the folder does not matter.
         check_about(str(path), certificate, load_stored(path), of_any_task=True)
-    return _of_certificate(certificate, file)
+    return _certificate_machine(certificate, file)
 
 
-def _of_certificate(certificate: Certificate, path: Path) -> Given:
+def _certificate_machine(certificate: Certificate, path: Path) -> Given:
     content = certificate.transducer if certificate.reaches("extracted") else certificate.machine
     machine = None if content is None else machine_from_json(content)
     if not isinstance(machine, Transducer):

@@ -29,20 +29,20 @@ def train_along(
         Diverged: the loss is not finite; all processes see the same loss.
     """
     check_ranks_of(spec, ranks)
-    where, folder = Placement(device, ranks), RunFolder(Path(root) / spec.id)
+    placement, folder = Placement(device, ranks), RunFolder(Path(root) / spec.id)
     probes = takes_probes(spec)
     with one_thread():
         if not ranks.any(False):  # only the first process knows whether there is something to train
             return
-        state = where.state(spec)
+        state = placement.state(spec)
         if folder.checkpoint.exists():
             load_checkpoint(state, folder.checkpoint, spec.id)
         # On disks that are not shared, some processes would begin at step 0 while others resume.
-        where.check_is_shared(state, folder.path)
+        placement.check_is_shared(state, folder.path)
         for step in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
             # Sharded weights are gathered by all processes together, so this loop has to take the steps of `execute`.
             if probes and step.step % PROBE_EVERY == 0:
-                with where.final_model(state, spec):
+                with placement.final_model(state, spec):
                     pass
             if step.step % spec.recipe.checkpoint_every == 0:
                 gathered_tensors(state, folder.path)

@@ -53,9 +53,9 @@ def load_stored(path: Path, device: str = "cpu") -> StoredModel:
         ValueError: the path has no model or is damaged; its machine was compiled without a task; the device does
             not exist.
     """
-    where = find_device(device)
+    target = find_device(device)
     stored = _load(path)
-    stored.model.to(where)
+    stored.model.to(target)
     return stored
 
 

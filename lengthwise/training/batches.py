@@ -80,10 +80,10 @@ def training_set(task: Task, recipe: Recipe, length: int, *, seed: int) -> Batch
     """
     if recipe.num_examples is None:
         raise ValueError("recipe: expected one with num_examples, got one that draws new strings for each step")
-    return drawn(task, recipe, recipe.num_examples, length, generator_for(seed, "training set", length))
+    return draw_batch(task, recipe, recipe.num_examples, length, generator_for(seed, "training set", length))
 
 
-def drawn(task: Task, recipe: Recipe, count: int, length: int, generator: torch.Generator) -> Batch:
+def draw_batch(task: Task, recipe: Recipe, count: int, length: int, generator: torch.Generator) -> Batch:
     """Draw strings of a length, with the targets of all prefixes if the recipe supervises them."""
     draw = task.sample_all_answers if recipe.supervision == "prefix" else task.sample
     return draw(count, length, generator)
@@ -107,11 +107,13 @@ class Batches:
         """Return the strings of a step, all of one length; `generator` belongs to the step alone."""
         task, count = task_at(self.task, self.recipe, step), self.recipe.num_examples
         if count is None:
-            return drawn(task, self.recipe, self.recipe.batch_size, length, generator)
+            return draw_batch(task, self.recipe, self.recipe.batch_size, length, generator)
         # Sets are made when a length is first drawn, because a curriculum may never come to the long ones.
         if (task, length) not in self._sets:
             self._sets[task, length] = training_set(task, self.recipe, length, seed=self.seed)
-        return _chosen(self._sets[task, length], torch.randint(count, (self.recipe.batch_size,), generator=generator))
+        return _select_rows(
+            self._sets[task, length], torch.randint(count, (self.recipe.batch_size,), generator=generator)
+        )
 
 
 @one_thread()
@@ -138,7 +140,7 @@ def examples_answered(model: SequenceModel, task: SymbolTask, recipe: Recipe, *,
     return tuple(points)
 
 
-def _chosen(strings: Batch, rows: Int64[Tensor, " B"]) -> Batch:
+def _select_rows(strings: Batch, rows: Int64[Tensor, " B"]) -> Batch:
     """Select rows, and drop the columns at the end that hold only pads in all of them."""
     inputs, targets = strings.inputs[rows], strings.targets[rows]
     if inputs.is_floating_point():

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from lengthwise.files import open_file, write_by_rename
 from lengthwise.models.base import SequenceModel, first_names
 from lengthwise.training.loop import Growth, TrainingState
-from lengthwise.training.shards import joined_shards, placed
+from lengthwise.training.shards import distribute, joined_shards
 
 NOTE = "note "
 """The prefix of the names of notes in a file's metadata."""
@@ -67,17 +67,17 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
     """Set `state` to the saved one. A damaged or foreign file raises a ValueError and changes nothing."""
     # Everything is read and checked before the state changes, so a rejected file leaves it as it was.
     tensors, metadata = _read(path, fingerprint, state.model)
-    weights = {name: placed(tensors[f"weights.{name}"], now) for name, now in state.model.state_dict().items()}
+    weights = {name: distribute(tensors[f"weights.{name}"], now) for name, now in state.model.state_dict().items()}
     state.model.load_state_dict(weights)
     for name, now in state.average.items():
-        state.average[name] = placed(tensors[f"average.{name}"], now)
+        state.average[name] = distribute(tensors[f"average.{name}"], now)
     with torch.no_grad():
         for name, parameter in state.head_parameters.items():
             parameter.copy_(tensors[f"head.{name}"])
     for name, parameter in state.parameters.items():
         prefix = f"optimizer.{name}."
         saved = {
-            key.removeprefix(prefix): placed(tensor, parameter.detach())
+            key.removeprefix(prefix): distribute(tensor, parameter.detach())
             for key, tensor in tensors.items()
             if key.startswith(prefix)
         }

@@ -6,7 +6,7 @@ from lengthwise.models.base import eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Task
 from lengthwise.threads import one_thread
-from lengthwise.training.batches import drawn, training_lengths
+from lengthwise.training.batches import draw_batch, training_lengths
 from lengthwise.training.loop import TrainingState
 from lengthwise.training.losses import supervised_loss
 from lengthwise.training.recipe import Recipe
@@ -27,7 +27,8 @@ def final_loss(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -
     # A recipe may allow thousands of lengths, and a batch of each would take longer than training.
     taken = [lengths[round(index * (len(lengths) - 1) / max(1, count - 1))] for index in range(count)]
     batches = (
-        drawn(task, recipe, recipe.batch_size, length, generator_for(seed, "final loss", length)) for length in taken
+        draw_batch(task, recipe, recipe.batch_size, length, generator_for(seed, "final loss", length))
+        for length in taken
     )
     with state.with_final_weights() as model, eval_mode(model):
         return fmean(float(supervised_loss(model, batch, recipe.supervision)) for batch in batches)

@@ -117,7 +117,7 @@ def _loss_and_states(
             supervised = supervised & (torch.arange(supervised.shape[1]) == positions[:, None])
         targets = batch.targets[supervised]
         if isinstance(model, AnswersNumbers):
-            numbers = _taken(model.numbers(inputs).flatten(), supervised)
+            numbers = _select_supervised(model.numbers(inputs).flatten(), supervised)
             share = len(targets) * ranks.size / max(1, count)  # 1 for one process
             if share:
                 loss = share * integer_loss(numbers, moved(targets, device), sharpness=model.sharpness)
@@ -141,7 +141,7 @@ def _num_supervised(batch: Batch, supervision: str) -> int:
     return int((supervised if supervision == "prefix" else supervised.any(1)).sum())
 
 
-def _taken(answers: Float[Tensor, "N *Y"], supervised: Bool[Tensor, "*M"]) -> Float[Tensor, "K *Y"]:
+def _select_supervised(answers: Float[Tensor, "N *Y"], supervised: Bool[Tensor, "*M"]) -> Float[Tensor, "K *Y"]:
     """Return the answers at the positions where a mask on the CPU is true."""
     return answers.index_select(0, moved(supervised.flatten().nonzero()[:, 0], answers.device))
 
@@ -163,7 +163,7 @@ def _mean_loss(
         return share * F.cross_entropy(answers, on_device, ignore_index=IGNORE, reduction=reduction)
     supervised = ~targets.isnan()
     expected = moved(targets[supervised], answers.device)
-    return share * F.mse_loss(_taken(answers[:, 0], supervised), expected, reduction=reduction)
+    return share * F.mse_loss(_select_supervised(answers[:, 0], supervised), expected, reduction=reduction)
 
 
 def _augmented(batch: Batch, recipe: Recipe, generator: torch.Generator, pad_block: int) -> Batch:

@@ -42,7 +42,7 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
     return {name: joined[name] if name in parts else tensor.detach().clone().cpu() for name, tensor in tensors.items()}
 
 
-def placed(tensor: Tensor, like: Tensor) -> Tensor:
+def distribute(tensor: Tensor, like: Tensor) -> Tensor:
     """Return a whole tensor on the device of `like`; if `like` is a part, return this process's part of the tensor."""
     there = tensor.to(like.device)
     if not is_part(like) or tensor.shape != like.shape:

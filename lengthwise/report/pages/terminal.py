@@ -190,10 +190,10 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None)
     balanced = curve.balanced()
     left_out = len(curve.points) - len(balanced.points)
     summary = f"mean {percent(balanced.mean())}, lowest {percent(balanced.min())}"
-    where = f"over {counted(len(balanced.points), 'point')}"
-    where += " at which every class can occur" * (curve.protocol != "structured")
+    scope = f"over {counted(len(balanced.points), 'point')}"
+    scope += " at which every class can occur" * (curve.protocol != "structured")
     others = f" ({left_out} others left out)" * bool(left_out)
-    print_line(console, f"{summary}, {where}{others}")
+    print_line(console, f"{summary}, {scope}{others}")
 
 
 def _subsample(points: Sequence[LengthPoint]) -> list[LengthPoint]:

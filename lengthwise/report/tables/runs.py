@@ -157,8 +157,8 @@ def _at(point: LengthPoint | None) -> str:
     """Return an accuracy and, unless it is perfect, its length or family."""
     if point is None:
         return NOTHING
-    where = f"{point.length:,}" if point.family == "random" else f"{point.length:,}, {point.family}"
-    return percent(point.accuracy) + (f" at {where}" if point.accuracy < 1 else "")
+    location = f"{point.length:,}" if point.family == "random" else f"{point.length:,}, {point.family}"
+    return percent(point.accuracy) + (f" at {location}" if point.accuracy < 1 else "")
 
 
 def _strings(curve: LengthCurve) -> str:
