@@ -182,6 +182,7 @@ def fold_constants(module: fx.GraphModule) -> fx.GraphModule:
         module.register_buffer(name, value.contiguous().clone())
         with graph.inserting_before(node):
             constant = graph.get_attr(name)
+        # Only users outside the folded part are redirected; the folded nodes disappear with the dead code.
         node.replace_all_uses_with(constant, delete_user_cb=lambda user, used=used: user in used)
         constants += 1
     graph.eliminate_dead_code()

@@ -32,6 +32,7 @@ class HubFolder(Export):
         if out.is_dir() and not is_empty(out) and not is_of_library(out):
             raise ValueError(f"{out}: expected a new or empty folder, or one written before, got others; name another")
         stored = load_stored(Path(source))
+        # Called for its checks: the model reads symbols, and the certificate is about this model.
         graph_facts(source, stored)
         certified = certificate_of(source)
         certificate = None if certified is None else certified[1]

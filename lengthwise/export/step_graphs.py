@@ -104,6 +104,7 @@ class GraphBuilder:
         """Return the file of the graph, whose only output [1, `width`] is the value `result`."""
         from onnx import checker, helper
 
+        # The last value is renamed, because verifiers do not read the operation Identity.
         for node in self.nodes:
             for names in (node.input, node.output):
                 names[:] = [output if name == result else name for name in names]

@@ -309,6 +309,7 @@ def _better_of_rpni(examples: Examples, result: SearchResult, exact: bool) -> Se
         return result
     assert isinstance(model, BlockLinearRNN)
     best = best._replace(size=model.config.d_model)
+    # No net learned this machine; the notes recognize RPNI's machine by the 0.
     return result._replace(model=model, machine=machine, best=best, num_alike=0)
 
 

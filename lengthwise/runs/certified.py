@@ -73,6 +73,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
     assert isinstance(task, MachineTask), "no other task has a certificate"
     if certificate.counterexample is not None:
         string = task.encode(certificate.counterexample.string)
+        # The counterexample is answered again here: a forged file could name any string and any answer.
         with torch.no_grad():
             index = int(final_answers(model.eval(), string[None]))
         answer = task.classes[index] if index >= 0 else None
@@ -85,6 +86,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
     if counterexample is not None and counterexample.shortest == "of all strings":
         with eval_mode(model):
             error = shortest_error(model, task)
+        # Only the length is compared, because several strings can be shortest.
         if error is None or len(error) != len(counterexample.string):
             raise ValueError(f"{folder}: the counterexample is not its model's shortest; certify {folder} again")
         sentences += [SHORTEST_CLAIM]

@@ -45,6 +45,7 @@ def requested_machine(
         return make_task("regex", pattern=source, **({} if alphabet is None else {"alphabet": alphabet}))
     if alphabet is not None:
         raise ValueError(f"alphabet: expected none next to {pattern}, which names its symbols, got {alphabet!r}")
+    # Task `dfa` has symbols of one character; other machines need the task of any machine.
     if source.labeled.is_automaton and not source.labeled.separator:
         return make_task("dfa", **source.labeled.dfa().to_json())
     return machine_task(source.labeled)

@@ -90,6 +90,7 @@ class RunResult(BaseModel):
     @field_validator("spec")
     @classmethod
     def _complete(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        # Pages and records read these fields without checks, so a result without them is rejected here.
         for section in SECTIONS:
             if not isinstance(spec.get(section), dict):
                 raise ValueError(f"expected a section {section}")

@@ -66,6 +66,7 @@ class PoolOptions(NamedTuple):
                     f"num_workers: expected none with the scheduler {address}, whose cluster has its workers, got "
                     f"{self.num_workers}; leave it out"
                 )
+            # Tried first, because connecting to Ray takes no time limit.
             if address not in unchecked:
                 check_reachable(address)
         return address

@@ -24,6 +24,7 @@ def dask_pool(options: PoolOptions) -> Iterator[Pool]:
     address = options.address(os.environ.get(ADDRESS))
     with ExitStack() as stack:
         if address is None:
+            # Ctrl-C goes to the whole process group; workers have to save their runs instead of ending.
             with signals_blocked():
                 cluster = LocalCluster(
                     n_workers=options.workers_or_default,

@@ -86,6 +86,7 @@ def optional_module(module: str, tracker: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
+        # A missing dependency of an installed package is another problem, which this advice would not solve.
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
         raise ValueError(

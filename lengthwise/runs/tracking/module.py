@@ -28,6 +28,7 @@ class ModuleTracker(Tracker):
     def summarize(self, measured: Measured, step: int) -> None:
         """Log numbers and words at the last step, and each point of a curve with its length as a separate number."""
         self._run.log({**measured.numbers, **measured.words}, step=step)
+        # One call for each point: lengths are not steps, and these trackers reject a step that is over.
         for name, points in measured.by_length.items():
             for length, number in points:
                 self._run.log({LENGTH: length, name: number})
