@@ -21,7 +21,7 @@ def workers_on(device: str) -> Iterator[None]:
     """Let this process and the workers that it starts train and measure on a device, after checking that it exists."""
     from lengthwise.devices import find_device
 
-    # The environment reaches workers of every pool, which get no other settings from this process.
+    # Jobs read the device from the environment and carry it to the workers of every pool.
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = find_device(device).type
     try:

@@ -162,9 +162,9 @@ def _models_of(text: str) -> list[str]:
         return [MODELS[text].name]
     if not Path(text).is_file():
         raise ValueError(f"model: expected a model's name or a file that registers one, got {text}, not found")
-    # An absolute path is valid in workers also, wherever they run.
+    # An absolute path stays valid in workers, whatever their working folder is.
     path = str(Path(text).resolve())
-    # Workers are other processes, and learn about the file from the environment.
+    # Jobs carry the files in this variable to workers in other processes.
     os.environ[EXTENSIONS] = os.pathsep.join(filter(None, [os.environ.get(EXTENSIONS), path]))
     load_extensions()
     names = [name for name, registered in MODELS.items() if file_of(registered) == path]
