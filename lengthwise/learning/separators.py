@@ -38,8 +38,8 @@ def warn_of_likely_separator(examples: Examples) -> None:
 def likely_separator(examples: Examples) -> tuple[str, str] | None:
     """Return the separator that strings of characters seem to have, and such a string; None if they have none.
 
-    A blank in a string is enough. Any other character has to be in half of the strings, and words of several
-    characters between its occurrences have to repeat: most words of a log occur in other rows also.
+    A blank in a string is enough. Any other character has to be in half of the strings. The words of several
+    characters between its occurrences have to repeat, because most words of a log occur in other rows also.
     """
     if not are_characters(examples):
         return None

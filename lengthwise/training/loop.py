@@ -56,8 +56,8 @@ SHARE_OF_LATEST = 0.05
 class StepRecord(NamedTuple):
     """The report of one step: steps done, loss, length before padding, norm of the gradient, learning rate of Adam.
 
-    The loss is the minimized one: the loss of the answers and, if the recipe has them, the losses of inconsistent
-    states, of the effect of pieces on states, and of states that do not contract.
+    The loss is the minimized one. It contains the loss of the answers and, if the recipe has them, further losses: of
+    inconsistent states, of the effect of pieces on states, and of states that do not contract.
     """
 
     step: int

@@ -46,10 +46,10 @@ def step_loss(
 ) -> StepLoss:
     """Return the loss of a step, `scheduled` steps into the recipe's schedule.
 
-    A recipe can add losses to the answers' loss: of the effect of pieces on the states of the task's machine; of the
-    growth of intervals in a step; and of inconsistent states. The last one is the mean square difference between the
-    states of suffixes of half of the strings and the states of the same suffixes with pads, each with its own noise.
-    A model can add its penalty.
+    A recipe can add three losses to the answers' loss. The first is about the effect of pieces on the states of the
+    task's machine, the second about the growth of intervals in a step, the third about inconsistent states. The third
+    is the mean square difference between states of suffixes and states of the same suffixes with pads. The suffixes
+    come from half of the strings, and each state has its own noise. A model can also add its penalty.
 
     All numbers are drawn on the CPU for the whole batch, and then moved to the model's device. If several processes
     train, the mean of their losses is the loss of the whole batch. `noise` draws the noise on states (default:

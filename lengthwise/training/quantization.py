@@ -32,8 +32,9 @@ def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int
 def quantize_states(model: SequenceModel, task: SymbolTask, *, length: int, seed: int) -> bool:
     """Close the model's states and make the prototypes of merged states its codes; return whether the states close.
 
-    The radius is the largest of a few for which the states of all nodes over strings of this length stay in their
-    classes (`extract_tree`, `compare_traces`) and the codebook is large enough. Only strings are taken from the task.
+    The radius is the largest of a few for which the codebook is large enough and states stay in their classes. These
+    are the states of all nodes over strings of this length (`extract_tree`, `compare_traces`). Only strings are taken
+    from the task.
     """
     assert isinstance(model, QuantizesStates)
     assert isinstance(model, TreeModel)

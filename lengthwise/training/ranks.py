@@ -2,7 +2,7 @@
 
 Every process draws the whole batch of a step from the seed and the step's number. It takes every `size`-th row,
 beginning with its own rank. Losses are sums over these rows, divided by the number of supervised positions in the whole
-batch: with prefix supervision ranks have different numbers of them, so a mean of the ranks' means would differ.
+batch. With prefix supervision ranks have different numbers of them, so a mean of the ranks' means would differ.
 Processes that start equal stay equal: they see the same gradient and the same loss, and decide alike.
 """
 

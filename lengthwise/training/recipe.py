@@ -168,7 +168,7 @@ class Recipe(Description):
     - `lengths="legal"`: all lengths of the task.
     - `lengths="mostly-balanced"`: balanced lengths, and now and then lengths at which some class cannot occur. Without
       strings of odd length a net cannot learn that they are outside of D_n. Lengths below all balanced ones are drawn
-      in the second half only: if a net learns from the start that all single symbols belong to one class, it confuses
+      in the second half only. A net that learns from the start that all single symbols belong to one class confuses
       them later.
     - `length_sampling="uniform"`, `"log-uniform"`: equal probabilities, or probabilities in proportion to 1/length.
     - `length_sampling="short-first"`: from 1/length at the first step to length at the last. Short strings teach the

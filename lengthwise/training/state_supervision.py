@@ -1,7 +1,7 @@
 """Supervision by states: every node of a tree learns where its piece of a string takes each state of the machine.
 
-A piece w of a string acts on the states q of the task's machine by the map q -> delta(q, w). A linear map, which is
-trained along and then discarded, reads this map off the node's state h:
+A piece w of a string acts on the states q of the task's machine by the map q -> delta(q, w). A linear map reads this
+map off the node's state h. It is trained along and then discarded.
 
     loss = mean over nodes and states q of CE(W_q norm(h) + b_q, delta(q, w)).
 
