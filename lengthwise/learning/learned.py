@@ -125,7 +125,7 @@ class Learned(NamedTuple):
     def claim(self) -> str:
         """What the certificate proves about this machine."""
         if self.certificate.level == "proved":
-            return "the net is this machine at every length; nothing is proved of the world"
+            return "the net is this machine at every length; nothing is proved about the world"
         return f"of the net and this machine: {self.certificate.claim} Not proved, because {self.certificate.reason}"
 
     def __repr__(self) -> str:
@@ -359,25 +359,25 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
     trained_on, notes = parts["trained on"], []
     known = {int(v) for v in np.unique(trained_on.ids)}
     if unknown := [symbol for v, symbol in enumerate(trained_on.symbols) if v not in known]:
-        notes.append(f"symbols in held-out strings alone, of which nothing was learned: {' '.join(unknown[:20])}")
+        notes.append(f"symbols only in held-out strings, about which nothing was learned: {' '.join(unknown[:20])}")
     if " " in trained_on.symbols and are_characters(trained_on):
-        notes.append("symbols are characters, spaces among them; where they are words, give a separator")
+        notes.append("symbols are characters, including spaces; if they are words, give a separator")
     if separator and all((examples.lengths == 1).all() for examples in parts.values()):
-        notes.append(f"the separator {separator!r} is in no string, so that each is one symbol: leave it out")
+        notes.append(f"no string contains the separator {separator!r}, so each is one symbol: leave it out")
     if trained_on.empty_label and trained_on.empty_label not in trained_on.classes:
-        notes.append(f"the empty string alone has the label {trained_on.empty_label}, which the machine leaves out")
+        notes.append(f"only the empty string has the label {trained_on.empty_label}, which the machine leaves out")
     if result.best.num_bits >= constant_message_length(trained_on):
         notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
     if result.num_alike == 0:
         lack = "without errors" if exact and min(attempt.num_errors for attempt in result.attempts) else "as short"
         theirs = min(attempt.num_bits for attempt in result.attempts)
         bits = f"{result.best.num_bits:,.0f} bits, the nets' at best {theirs:,.0f}"
-        notes.append(f"no net became a machine {lack}: this is RPNI's (AALpy), written down as a net ({bits})")
+        notes.append(f"no net became a machine {lack}: this is RPNI's (AALpy), converted to a net ({bits})")
     if result.num_alike == 1:
         notes.append("no other model became this machine: give a larger budget, or more examples")
     if exact and result.best.num_errors:
         also = "" if merged_states(trained_on) else ", or install AALpy (extra lstar)"
-        notes.append(f"no machine without errors came out: give a larger budget{also}")
+        notes.append(f"no machine without errors was learned: give a larger budget{also}")
     if contradicted := _contradictions(result.machine, trained_on, separator):
-        notes.append(f"of the labels that were trained on, the machine contradicts {len(contradicted):,}")
+        notes.append(f"the machine contradicts {counted(len(contradicted), 'label')} of the training examples")
     return tuple(notes)

@@ -193,7 +193,7 @@ def test_with_exact_labels_merged_states_stand_in_for_nets_that_err(monkeypatch)
         > trained_on["majority answer"].num_correct
     )
     assert (learned.certificate.level, learned.num_alike) == ("proved", 0)
-    assert any("this is RPNI's (AALpy), written down as a net" in note for note in learned.notes)
+    assert any("this is RPNI's (AALpy), converted to a net" in note for note in learned.notes)
 
     def too_large(*_: object) -> None:
         raise ValueError("machine: more weights than fit")
@@ -201,7 +201,7 @@ def test_with_exact_labels_merged_states_stand_in_for_nets_that_err(monkeypatch)
     monkeypatch.setattr(learned_module, "construct", too_large)
     kept = learn(rows, exact=True)
     assert kept.num_alike == 1
-    assert any("no machine without errors came out" in note for note in kept.notes)
+    assert any("no machine without errors was learned" in note for note in kept.notes)
 
 
 @pytest.mark.parametrize("share_wrong", [0.0, 0.1])
@@ -248,7 +248,7 @@ def test_a_label_that_only_the_empty_string_has_is_left_out(monkeypatch) -> None
     learned = learn([*pairs_of(machine, 200, 9), ("", "none yet")])
     assert learned.classes == CLASSES
     assert not learned.answers_empty
-    assert learned.notes[0] == "the empty string alone has the label none yet, which the machine leaves out"
+    assert learned.notes[0] == "only the empty string has the label none yet, which the machine leaves out"
 
 
 def test_wrong_labels_are_contradicted(tmp_path: Path, monkeypatch) -> None:
@@ -266,7 +266,7 @@ def test_wrong_labels_are_contradicted(tmp_path: Path, monkeypatch) -> None:
         assert CLASSES[right(examples)[len(one.string) - 1]] == one.answer != one.label
     assert result.notes == (
         "no other model became this machine: give a larger budget, or more examples",
-        f"of the labels that were trained on, the machine contradicts {result.attempts[0].num_errors}",
+        f"the machine contradicts {result.attempts[0].num_errors} labels of the training examples",
     )
     longest = result.accuracies["longest"]
     assert longest["machine"].num_correct > longest["RPNI"].num_correct
@@ -292,7 +292,7 @@ def test_traces_are_learned_symbol_by_symbol() -> None:
 def test_unknown_symbols_are_named() -> None:
     rows = [(f"{number:b}", str(number % 2)) for number in range(1, 64)]
     result = learn([*rows, ("10101010101x", "1"), ("10101010101xx", "1")], budget=0.0)
-    assert "symbols in held-out strings alone, of which nothing was learned: x" in result.notes
+    assert "symbols only in held-out strings, about which nothing was learned: x" in result.notes
 
 
 def test_labels_without_a_rule_are_named(monkeypatch) -> None:
@@ -314,7 +314,7 @@ def test_labels_without_a_rule_are_named(monkeypatch) -> None:
     spaced = [(string.replace("b", " "), label) for string, label in rows]
     with pytest.warns(UserWarning, match="separator: expected one"):
         notes = learn(spaced).notes
-    assert "symbols are characters, spaces among them; where they are words, give a separator" in notes
+    assert "symbols are characters, including spaces; if they are words, give a separator" in notes
 
 
 def test_too_few_are_refused() -> None:
@@ -406,7 +406,7 @@ def test_the_command_writes_what_was_learned(tmp_path: Path, monkeypatch: pytest
     out = capsys.readouterr().out
     assert "machine: 3 states, 2 symbols; 2 of " in out
     assert "expression: True where the string matches (" in out
-    assert "proved: the net is this machine at every length; nothing is proved of the world\n" in out
+    assert "proved: the net is this machine at every length; nothing is proved about the world\n" in out
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in page
     assert "<td>majority answer</td>" in page
@@ -505,6 +505,6 @@ def test_a_machine_that_is_right_on_all_held_out_labels_is_confirmed_and_printed
         == repr(learned)
         == (
             "A machine of 2 states over 2 symbols, learned from 399 rows. "
-            "proved: the net is this machine at every length; nothing is proved of the world."
+            "proved: the net is this machine at every length; nothing is proved about the world."
         )
     )

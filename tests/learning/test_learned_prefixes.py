@@ -119,7 +119,7 @@ def test_a_contradicted_label_is_listed_once_by_the_number_of_its_symbols(monkey
     machine = Transducer(Semiautomaton(LAST_B.semiautomaton.table, ("a", "longer")), 0, LAST_B.outputs)
     learned = learned_from(rows, monkeypatch, machine, supervision="prefix")
     assert learned.contradictions == (("longer longer", "a", "longer"), ("a a a", "longer", "a"))
-    assert learned.notes == ("of the labels that were trained on, the machine contradicts 2",)
+    assert learned.notes == ("the machine contradicts 2 labels of the training examples",)
 
 
 def test_an_answer_that_no_string_has_gets_no_expression_and_notes_are_sentences(monkeypatch, tmp_path: Path) -> None:
