@@ -258,7 +258,7 @@ def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
                 work.clock.rewind()
             return record.save("trained")
     except Diverged as error:
-        # The checkpoint stays: it is the last good one, and the status tells pages why there is no result.
+        # The checkpoint stays: it is the last good one, and the status tells pages why the result is missing.
         folder.write_status(work.clock.status("diverged", attempts.steps + state.step, str(error)))
         raise
     except RankEnded as error:

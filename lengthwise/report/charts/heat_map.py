@@ -23,7 +23,7 @@ MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}
 def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatChart:
     """Draw a panel for each part: the mean accuracy in percent, cut, on a color that begins at chance.
 
-    A dot is the lowest level of all finished runs of a cell; without any dot there is no legend.
+    A dot is the lowest level of all finished runs of a cell; without any dot the legend is left out.
     """
     rows = list(dict.fromkeys(cell.row for cell in experiment.cells))
     columns = list(dict.fromkeys(cell.column for cell in experiment.cells))

@@ -45,7 +45,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult]) -> tuple[str, ...]:
     num_restarts = sum(
         attempt.level is not None
         for tried, reached in zip(attempts, is_reached, strict=True)
-        # The attempt that reached the goal was no restart, although it has a certificate.
+        # The attempt that reached the goal was not a restart, although it has a certificate.
         for attempt in (tried[:-1] if reached else tried)
     )
     points = [point for result in results for curve in result.curves for point in curve.points]
