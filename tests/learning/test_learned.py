@@ -167,7 +167,7 @@ def test_with_exact_labels_a_machine_without_errors_comes_before_all_others(exac
     strings = [string for length in range(1, 6) for string in all_strings(2, length)]
     examples = read_examples([("".join("ab"[v] for v in s), CLASSES[large.run(s[None])[0, -1]]) for s in strings])
     drawn = iter([small] * 6 + [large, small, large, *[small] * 40])
-    monkeypatch.setattr(search_module, "_trained", lambda *_: construct("block-linear-rnn", small).model)
+    monkeypatch.setattr(search_module, "_train_model", lambda *_: construct("block-linear-rnn", small).model)
     monkeypatch.setattr(search_module, "_machine_of", lambda *_: next(drawn).for_strings_that_are_not_empty())
     kept: list[Transducer] = []
     result = search(examples, budget=1_000.0, seed=0, exact=exact, keep=lambda model, machine: kept.append(machine))

@@ -132,4 +132,4 @@ def test_an_answer_that_no_string_has_gets_no_expression_and_notes_are_sentences
     write_learned_page(learned, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "<dt>YES:</dt><dd>no string</dd>" in page
-    assert "of the empty string. Of the labels that were trained on, the machine contradicts 1." in page
+    assert "of the empty string. The machine contradicts 1 label of the training examples." in page
