@@ -47,8 +47,8 @@ WRAPPED = {
 }
 
 
-def boxes_around(model: RecurrentModel, radius: float) -> tuple[torch.Tensor, Form]:
-    """Return states that the net reaches, moved by up to a radius, and boxes around the reached ones."""
+def enclosures_around(model: RecurrentModel, radius: float) -> tuple[torch.Tensor, Form]:
+    """Return states that the net reaches, moved by up to a radius, and enclosures around the reached ones."""
     with torch.no_grad():
         reached = next(iter(model.states(torch.tensor([[0, 1, 1, 0, 1]]))))[0]
     offsets = radius * (2 * torch.rand(200, *reached.shape, generator=torch.Generator().manual_seed(0)) - 1)
@@ -62,13 +62,13 @@ def boxes_around(model: RecurrentModel, radius: float) -> tuple[torch.Tensor, Fo
 @np.errstate(all="ignore")
 def test_steps_of_wrapped_nets_stay_within_their_bounds(name: str, radius: float) -> None:
     model = WRAPPED[name]
-    states, boxes = boxes_around(model, radius)
+    states, enclosures = enclosures_around(model, radius)
     net = net_of(model, model.readout[-1][-1].out_features)
     assert checker.state_width(net) == states.shape[-1]
     for symbol in range(2):
         with torch.no_grad():
             _, after = model.step(torch.full((states.shape[:2].numel(),), symbol), states.flatten(0, 1))
-        low, high = checker.step(net, boxes, symbol).ends
+        low, high = checker.step(net, enclosures, symbol).ends
         values = after.view(states.shape).double().numpy()
         assert ((low <= values) & (values <= high)).all()
         assert ((high - low) < 1e-3 + 100 * radius).all()
@@ -90,12 +90,12 @@ def test_logits_of_read_outs_stay_within_their_bounds(
 ) -> None:
     model = READ[name]
     assert isinstance(model, RecurrentModel)
-    states, boxes = boxes_around(model, radius)
+    states, enclosures = enclosures_around(model, radius)
     with torch.no_grad():
         logits = model.readout(states.flatten(0, 1)).unflatten(0, states.shape[:2])
     seen: list[Form] = []
     monkeypatch.setattr(checker, "demand_ahead", lambda form, _: seen.append(form))
-    checker.demand_answers(net_of(model, logits.shape[-1]), boxes, np.zeros(len(boxes.center), np.int64))
+    checker.demand_answers(net_of(model, logits.shape[-1]), enclosures, np.zeros(len(enclosures.center), np.int64))
     low, high = seen[0].ends
     values = logits.double().numpy()
     assert ((low <= values) & (values <= high)).all()
@@ -152,13 +152,13 @@ def test_arrays_of_a_step_stay_within_the_memory_that_it_is_computed_for(
 ) -> None:
     model, rounded, largest = READ[name], Form.rounded, [0]
     assert isinstance(model, RecurrentModel)
-    _, boxes = boxes_around(model, 0.0)
-    net = net_of(model, model.readout(torch.tensor(boxes.center[:1], dtype=torch.float32)).shape[-1])
+    _, enclosures = enclosures_around(model, 0.0)
+    net = net_of(model, model.readout(torch.tensor(enclosures.center[:1], dtype=torch.float32)).shape[-1])
 
     def record(form: Form, size: checker.Array, units: int, digits: float = np.inf) -> Form:
         largest.append(max(form.center.size, form.slope.size))
         return rounded(form, size, units, digits)
 
     monkeypatch.setattr(Form, "rounded", record)
-    checker.step(net, boxes.each(lambda a: a[..., :1, :]), 0)
+    checker.step(net, enclosures.each(lambda a: a[..., :1, :]), 0)
     assert max(largest) <= checker.step_numbers(net) <= 32 * max(largest)
