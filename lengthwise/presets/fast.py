@@ -27,7 +27,7 @@ class Fast(Preset):
     With a goal: at most 4,000 steps until the loss is below 0.05, then 3,000 steps with more noise and with a penalty
     on inconsistent states. An attempt succeeds if its loss without noise is then below 1e-4.
 
-    Source: ours; LOG.md has what was tried.
+    Source: ours; `studies/chi2023/NOTES.md` has what was tried.
     """
 
     source = "ours"
