@@ -23,6 +23,9 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
 from lengthwise.studies.text import FOLDER
 
+collect_ignore = ["new_kind.py"]
+"""Modules that are not collected for doctests, because importing them registers members for all other tests."""
+
 torch.set_num_threads(1)
 disable_debug_mode()  # a chart is checked when it becomes a specification, and not each of its parts before, too
 settings.register_profile("lengthwise", deadline=None, derandomize=True, max_examples=50)  # 100 take twice as long
