@@ -78,9 +78,11 @@ def _commit() -> str | None:
     top = Path(__file__).parent.parent.parent
     if not (top / ".git").exists():
         return None
+    # Without optional locks: a process that is killed here would leave .git/index.lock in the user's checkout.
+    command = ["git", "--no-optional-locks", "-C", str(top)]
     try:
         outputs = [
-            subprocess.run(["git", "-C", str(top), *words], capture_output=True, text=True, check=True).stdout.strip()
+            subprocess.run([*command, *words], capture_output=True, text=True, check=True).stdout.strip()
             for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "lengthwise"])
         ]
     # git is missing, or fails in this checkout.
