@@ -1,1 +1,1 @@
-"""The ledger: what papers claim, next to what the results of this package say of it."""
+"""The ledger: the claims of papers, next to the results of this package."""

@@ -12,31 +12,35 @@ Verdict = Literal["reproduced", "contradicted", "not decided", "not run"]
 RULES: Mapping[Verdict, str] = MappingProxyType(
     {
         "reproduced": (
-            "a score: our mean is at least the paper's, to the digits that it prints, whatever our size (where the "
-            "paper says that a net fails: it is at most the paper's highest, measured as that is, by nets of the "
-            "paper's size or by nets that answer 99 % at the training length); a difference: it has the paper's sign "
-            "and is decided after Holm's correction, or, between two columns of one row, every run of one, above "
-            "chance, is better than all of the other, of four or more each, or, over all rows of a table, the 95 % "
-            "interval of the mean difference holds no 0, and what is behind was not trained for fewer steps; a "
-            "theorem, definition or construction: built as stated, and tested against its statement"
+            "A *score* is reproduced if our mean is at least the paper's, to the digits that it prints, whatever our "
+            "size. If the paper reports that a net fails, our score must be at most the paper's highest. Such nets "
+            "have the paper's size, or answer 99 % correctly at the training length. "
+            "A *difference* is reproduced if it has the paper's sign and one of three tests decides it: Holm's "
+            "correction over a table; two columns of a row with at least four runs each, where every run of one is "
+            "above chance and better than all runs of the other; or, over all rows of a table, a 95 % interval of "
+            "the mean difference without 0. The net that is behind must not have trained for fewer steps. "
+            "A *theorem, definition or construction* is reproduced if it is built as stated, and tested against its "
+            "statement."
         ),
         "contradicted": (
-            "at the paper's own size and protocol a score falls short of what is printed or a difference has the other "
-            "sign, or a statement about all sizes is false, with a counterexample where it is mathematics"
+            "At the paper's own size and protocol, a score is lower than the printed one, or a difference has the "
+            "other sign. A mathematical statement about all sizes is contradicted by a counterexample."
         ),
-        "not decided": "neither: our nets are smaller, trained for less, or on another device, which could explain it",
-        "not run": "no results are recorded; *ours* says what it takes, that there is nothing to run, or not run yet",
+        "not decided": (
+            "Neither holds. Our nets are smaller, trained for less, or on another device, which could explain it."
+        ),
+        "not run": "No results are recorded. The column *ours* gives the reason, or what a run takes.",
     }
 )
-"""When a claim has a verdict."""
+"""The condition of each verdict on a claim."""
 
 
 class Entry(NamedTuple):
     """The scores of a cell of an experiment's table, next to the paper's entry.
 
-    `figures` are columns of the table, the last of which is compared. `fails`: the paper reports that the net does no
-    better than its entry; `fits` is then the column and figure of the same row that say how well it does at its
-    training length. `expected`: the score from which on a claim without a printed entry holds.
+    `figures` are columns of the table; the last one is compared. `fails` means that the paper reports a net that does
+    not exceed its entry. Then `fits` names the column and figure of the same row with the score at the training length.
+    `expected` is the lowest score at which a claim without a printed entry holds.
     """
 
     experiment: str
@@ -102,7 +106,7 @@ class Phrase(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """How many parameters the model of a cell has at the paper's scale."""
+    """The number of parameters of a cell's model at the paper's scale."""
 
     experiment: str
     row: str
@@ -113,7 +117,7 @@ Number = TableNumber | Phrase | Parameters
 
 
 class Stated(NamedTuple):
-    """What a page says and a test or a command checks: of propositions, constructions, benchmarks and studies.
+    """A statement of a page that a test or a command checks: a proposition, a construction, a benchmark or a study.
 
     `page` is below the folder of pages. `test` is a file of tests; `command` what else repeats it. `why` goes with the
     numbers, if any.
@@ -139,7 +143,7 @@ Evidence = Entry | Effect | Contrast | Rows | Stated | Unrun
 
 
 class Claim(NamedTuple):
-    """What a section of a paper claims, in our words, and the evidence.
+    """A claim of a section of a paper, in our words, and the evidence.
 
     `published`: the paper's number, where it is not the entry of the cell.
     """

@@ -16,7 +16,9 @@ MIN_RUNS = 4
 def entry_verdict(
     ours: float, limits: tuple[float, float], *, smaller: bool, fails: bool = False, fit: float | None = None
 ) -> Verdict:
-    """Of a score, of which more is better: `limits` as in `printed_range`, `fit` the score at the training length.
+    """Return the verdict on a score, where a higher one is better.
+
+    `limits` comes from `printed_range`, and `fit` is the score at the training length.
 
     Example:
         >>> from lengthwise.report.tables.printed import printed_range
@@ -38,7 +40,7 @@ def entry_verdict(
 
 
 def effect_verdict(difference: float, corrected: float, *, sign: int, smaller: bool) -> Verdict:
-    """Of a difference with its corrected p; `sign` is the paper's."""
+    """Return the verdict on a difference with its corrected p; `sign` is the sign in the paper."""
     if math.isnan(corrected) or corrected > LEVEL:
         return "not decided"
     if difference * sign > 0:
@@ -47,7 +49,9 @@ def effect_verdict(difference: float, corrected: float, *, sign: int, smaller: b
 
 
 def contrast_verdict(higher: Sequence[float], lower: Sequence[float], *, chance: float, smaller: bool) -> Verdict:
-    """Of the runs of two columns, the first higher by the paper: disjoint ranges decide, the upper above chance.
+    """Return the verdict on the runs of two columns, of which the paper reports the first as higher.
+
+    Disjoint ranges decide if the upper one is above chance.
 
     Ranges of fewer than `MIN_RUNS` on a side decide nothing: of equal columns, two against two are disjoint in a third
     of all cases, four against four in one of 35.

@@ -246,5 +246,5 @@ def ledger_lines(docs: Path, reproduce: str, papers: Iterable[str]) -> dict[str,
 
 
 def count_verdicts(lines: Iterable[LedgerLine]) -> Counter[Verdict]:
-    """How many claims have each verdict."""
+    """Return the number of claims with each verdict."""
     return Counter(line.verdict for line in lines)

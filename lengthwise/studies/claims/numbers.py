@@ -32,10 +32,10 @@ def number_in(text: str, lookup: TableNumber) -> str:
 
 
 def phrase_in(text: str, lookup: Phrase) -> str:
-    """The group of the only match on a page.
+    """Return the group of the only match on a page.
 
     Raises:
-        ValueError: there is none, or several differ.
+        ValueError: nothing matches, or several matches differ.
 
     Example:
         >>> phrase_in("51 of 140 at d_min, 701 of 840 above it", Phrase("page.md", r"(\\d+ of \\d+) above"))

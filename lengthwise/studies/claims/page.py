@@ -12,9 +12,9 @@ Evaluations = Mapping[str, tuple[Paper, Sequence[LedgerLine]]]
 
 
 def claims_page(evaluations: Evaluations, command: str) -> str:
-    """The page: how many claims have which verdict, the rules, and a table of claims for each paper.
+    """Return the page: counts of verdicts, the conditions of verdicts, and a table of claims for each paper.
 
-    `command` is what the page says makes it.
+    The page names `command` as the command that makes it.
     """
     lines = [line for _, of_paper in evaluations.values() for line in of_paper]
     counts = count_verdicts(lines)
@@ -24,15 +24,15 @@ def claims_page(evaluations: Evaluations, command: str) -> str:
         "# The claims of the papers",
         f"Of {len(lines)} claims of {len(evaluations)} papers {counts['reproduced']} are reproduced, "
         f"{counts['contradicted']} contradicted, {counts['not decided']} not decided and {counts['not run']} not run. "
-        f"{tested} of those that are decided are definitions, theorems and constructions, which a test holds. Where "
-        "nets are trained, ours are mostly smaller than the papers', which decides little against them.",
+        f"{tested} of the decided claims are definitions, theorems and constructions, which tests check. Trained nets "
+        "are mostly smaller here than in the papers, so results of ours decide little against a paper.",
         markdown_table(*_counts(evaluations)),
         f"```console\n{command}\n```",
-        "Numbers are looked up in the recorded results, or in tables that benchmarks wrote, whenever this page is "
-        "made; a test fails when the page is not what they say.",
+        "The command looks numbers up in the recorded results, or in tables that benchmarks wrote. A test fails if the "
+        "page differs from them.",
         definitions(RULES.items()),
-        "Scores on D_n and Tomita languages are of the published strings: what lies below [shallow "
-        "features](results/shallow-features.md) there shows no language learned, here and in the paper.",
+        "Scores on D_n and Tomita languages are measured on the published strings. A score below [shallow "
+        "features](results/shallow-features.md) does not show that a language was learned, here or in the paper.",
     ]
     for name, (paper, of_paper) in evaluations.items():
         smaller = [
@@ -45,13 +45,13 @@ def claims_page(evaluations: Evaluations, command: str) -> str:
 
 
 def claims_table(lines: Sequence[LedgerLine]) -> Table:
-    """What a terminal shows of the claims of a paper."""
+    """Return the claims of a paper as a terminal shows them."""
     header = ("section", "claim", "verdict", "ours", "paper")
     return Table(header, tuple((line.section, line.claim, line.verdict, line.ours, line.published) for line in lines))
 
 
 def verdict_sentence(lines: Iterable[LedgerLine]) -> str:
-    """How many claims have each verdict."""
+    """Return the number of claims with each verdict, in words."""
     counts = count_verdicts(lines)
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in RULES)
 

@@ -105,7 +105,7 @@ class _StatedKeys(NamedTuple):
 _KINDS: Mapping[str, Any] = MappingProxyType(
     {"entry": Entry, "effect": Effect, "contrast": Contrast, "rows": Rows, "stated": _StatedKeys, "unrun": Unrun}
 )
-"""What holds the keys of each kind of evidence."""
+"""The class that holds the keys of each kind of evidence."""
 
 _Keys = TypeVar("_Keys")
 
