@@ -1,5 +1,6 @@
 """What a number depends on besides its specification: versions, the commit, the device, files of a user."""
 
+import os
 import platform
 import subprocess
 from collections.abc import Collection, Mapping
@@ -79,10 +80,11 @@ def _commit() -> str | None:
     if not (top / ".git").exists():
         return None
     # Without optional locks: a process that is killed here would leave .git/index.lock in the user's checkout.
-    command = ["git", "--no-optional-locks", "-C", str(top)]
+    command = ["git", "-C", str(top)]
+    settings = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:
         outputs = [
-            subprocess.run([*command, *words], capture_output=True, text=True, check=True).stdout.strip()
+            subprocess.run([*command, *words], capture_output=True, text=True, check=True, env=settings).stdout.strip()
             for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", "lengthwise"])
         ]
     # git is missing, or fails in this checkout.
