@@ -1,4 +1,4 @@
-"""Chunk sizes that differ from level to level, or that short pilots choose: a limitation named by Chi et al. (2023)."""
+"""Chunk sizes that differ by level or that short pilots choose: a limitation named by Chi et al. (2023)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,21 +23,21 @@ COLUMNS: Mapping[str, Settings] = MappingProxyType(
         "C=4, then 2": {"chunk_size": 2, "lower_chunk_sizes": [4]},
     }
 )
-"""Settings of the model; the last column has chunks of four symbols, and of two states above them."""
+"""Model settings by column. In the last column, chunks hold four symbols, and two states at the levels above."""
 
 SIZES = (2, 3, 4)
-"""Those that pilots choose from."""
+"""The chunk sizes that pilots choose from."""
 
 PILOT_STEPS = 1_000
-"""Of a pilot, whose schedule is run through in them; a net takes 6,000."""
+"""The training steps of a pilot, in which its whole schedule runs; a net takes 6,000."""
 
 DEPTHS_AT = (40, 500, 10_000)
 
 
 class Choice(NamedTuple):
-    """What the pilots of a task and seed said: the loss of each chunk size, their CPU seconds, and the size taken.
+    """The pilots of one task and seed: losses by chunk size, their CPU seconds, and the chosen size.
 
-    `accuracies` are those of the full nets, by chunk size, as far as there are any; `seconds` those that training took.
+    `accuracies` and `seconds` hold the accuracy and training time of each full net with a result, by chunk size.
     """
 
     row: str
@@ -49,19 +49,19 @@ class Choice(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The chunk size that the pilots choose."""
+        """Return the chunk size that the pilots choose."""
         return chosen_size(self.losses)
 
 
 class Chunks(NamedTuple):
-    """Levels of each column's tree by the length of the string, and the choices of the pilots."""
+    """The number of levels of each column's tree by string length, and the choices of the pilots."""
 
     depths: Mapping[str, Mapping[int, int]]
     choices: tuple[Choice, ...]
 
 
 def chosen_size(losses: Mapping[int, float]) -> int:
-    """The chunk size whose pilot ended with the lowest training loss, the smaller one of two that are equal.
+    """Return the chunk size whose pilot has the lowest final training loss; on a tie, the smaller size.
 
     Example:
         >>> chosen_size({2: 0.69, 3: 0.02, 4: 0.11})
@@ -72,7 +72,7 @@ def chosen_size(losses: Mapping[int, float]) -> int:
 
 @EXPERIMENTS.register("regular-gpt/chunks")
 def chunks(scale: Scale = "small") -> Experiment:
-    """Chunk sizes 2, 3 and 4, four symbols and then two states at a time, and the size that short pilots choose."""
+    """Compare chunk sizes 2, 3 and 4, sizes that differ by level, and the size that short pilots choose."""
     specs = ScaledSpecs(scale, seeds=(0, 1))
     languages = [language for language in LANGUAGES if language.row in ROWS][: 1 if scale == "smoke" else None]
     cells = [cell for language in languages for cell in _cells(specs, language)]
@@ -126,7 +126,7 @@ def _cells(specs: ScaledSpecs, language: Language) -> list[Cell]:
 
 
 def _pilot(size: int) -> str:
-    """The column of the pilots of a chunk size."""
+    """Return the name of the column for pilots of a chunk size."""
     return f"pilot, C={size}"
 
 
@@ -138,7 +138,7 @@ def _depths() -> dict[str, dict[int, int]]:
 
 
 def _choices(root: Path, cells: Sequence[Cell]) -> list[Choice]:
-    """Those of each task and seed whose pilots have results, from the results alone."""
+    """Return the choice of each task and seed whose pilots have results; only results are read."""
     results: dict[tuple[str, int], dict[str, RunResult]] = {}
     for cell in cells:
         for spec in cell.specs:

@@ -13,7 +13,10 @@ from lengthwise.studies.text import TRAINED_AT
 from lengthwise.text.language import LanguageTask
 
 COLUMNS = ("32/6", "16/3, at most 2 levels", "128/12", "128/6", "ALiBi", "T5")
-"""Of `regular-gpt/table-3`: the paper's 128/12 and at scale `small` its like, another, and two transformers."""
+"""The columns of `regular-gpt/table-3` to analyze.
+
+They are the paper's 128/12 (at scale `small` its counterpart 32/6), another RegularGPT, and two transformers.
+"""
 
 LENGTHS: dict[Scale, tuple[int, ...]] = {
     "paper": (512, 2_048, 8_192),
@@ -30,7 +33,7 @@ _HEADLINE = (
 
 
 class NetField(NamedTuple):
-    """The receptive fields of a trained net, by the length of chunks."""
+    """The receptive fields of a trained net, by chunk length."""
 
     column: str
     fields: list[TextField]
@@ -38,7 +41,7 @@ class NetField(NamedTuple):
 
 @EXPERIMENTS.register("regular-gpt/receptive-field")
 def receptive_field(scale: Scale = "small") -> Experiment:
-    """Figure 4b: how far back language models look, by the gradients of the next token, beyond the training length."""
+    """Figure 4b: measure by gradients how far back language models look, also beyond the training length."""
     experiment = table_3(scale)
     cells = [cell for cell in experiment.cells if cell.column in COLUMNS]
     if scale == "smoke":
@@ -69,7 +72,10 @@ def receptive_field(scale: Scale = "small") -> Experiment:
 
 
 def fields(root: Path, cells: Sequence[Cell], scale: Scale) -> list[NetField]:
-    """The receptive fields of the nets below a folder, and of those that get more levels with these held back."""
+    """Return the receptive fields of the nets in a folder.
+
+    Nets that get more levels on longer chunks are also measured with their levels held at the number for the shortest.
+    """
     lengths, nets = LENGTHS[scale], []
     for cell in cells:
         run = load_run(root / cell.specs[0].id)

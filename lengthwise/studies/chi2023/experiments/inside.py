@@ -17,7 +17,7 @@ OURS = "ours, preset fast"
 
 
 class Net(NamedTuple):
-    """A trained run of a row and column of the experiment, and its analysis."""
+    """A trained net, its row and column in the experiment, and its analysis."""
 
     row: str
     column: str
@@ -26,7 +26,7 @@ class Net(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """All nets of the page."""
+    """The nets of the page."""
 
     nets: tuple[Net, ...]
 
@@ -40,7 +40,7 @@ _HEADLINE = (
 
 @EXPERIMENTS.register("regular-gpt/inside")
 def inside(scale: Scale = "small") -> Experiment:
-    """Figures 3 and 4a: states of trained nets in clusters, and how far their gradients reach; ours and the paper's."""
+    """Figures 3 and 4a: cluster the states of trained nets and measure how far their gradients reach."""
     experiment = ours(scale).select(column="C=2")
     cells = [
         cell._replace(specs=cell.specs[:1], column=OURS) for cell in experiment.cells if cell.row in ROWS
@@ -82,7 +82,7 @@ def inside(scale: Scale = "small") -> Experiment:
 
 
 def _published_layers(scale: Scale) -> list[Cell]:
-    """Nets with the layer of the published code and with GPT-2's, the middle one of the paper's rates."""
+    """Return cells for the published code's layer and for GPT-2's, at the middle one of the paper's rates."""
     cells = []
     for language in LANGUAGES:
         for variant in ("code", "paper"):

@@ -21,7 +21,7 @@ PAPER_LENGTHS = (512, 1_024, 2_048, 4_096, 8_192)
 
 
 def _transformer(name: str, positions: str, published: str = "") -> TextColumn:
-    """Six of GPT-2's layers with this encoding."""
+    """Return a column for six of GPT-2's layers with this position encoding."""
     settings = {**AS_GPT2, "d_model": 192, "num_heads": 6, "num_layers": 6, "positions": positions}
     return TextColumn(name, "transformer", settings, published)
 
@@ -29,7 +29,7 @@ def _transformer(name: str, positions: str, published: str = "") -> TextColumn:
 def _regular_gpt(
     chunk_size: int, thickness: int, published: str = "", levels: int | None = None, *, as_published: bool = False
 ) -> TextColumn:
-    """RegularGPT with this chunk size and thickness, and, if given, a limit of levels, or the paper's depth."""
+    """Return a column for RegularGPT, optionally with a limit on its levels or with the paper's depth."""
     changes: Settings = {} if levels is None else {"max_levels": levels}
     changes |= {"depth": "input"} if as_published else {}
     settings = {"d_model": 192, "num_heads": 6, "chunk_size": chunk_size, "thickness": thickness, **changes}
@@ -53,7 +53,7 @@ ENCODINGS = {"KERPLE": "kerple-log", "T5": "t5", "ALiBi": "alibi"}
 
 
 def _like(name: str) -> str:
-    """A paper's entry with its C and K, for a column that has others."""
+    """Return a paper's entry with its C and K, for a column with another C or K."""
     return f"{name}: {PUBLISHED[name]}"
 
 
@@ -91,7 +91,7 @@ _HEADLINE = (
 
 @EXPERIMENTS.register("regular-gpt/table-3")
 def table_3(scale: Scale = "small") -> Experiment:
-    """Perplexity of language models up to 16 times their training length, on a text that is given."""
+    """Measure the perplexity of language models up to 16 times their training length, on a given text."""
     if scale == "paper":
         return _at_the_papers_size()
     task, plan = given_text(scale), chunk_plan(scale)
@@ -131,7 +131,7 @@ def table_3(scale: Scale = "small") -> Experiment:
 
 
 def papers_needs(num_nets: int) -> str:
-    """What this number of nets of the paper's size takes."""
+    """Return a sentence on the cost of this number of nets of the paper's size."""
     return (
         f"These are {num_nets} nets, each of which reads 0.82 billion tokens in about 0.6 (K=12: 1.0) times 10^18 "
         "operations: months of a CPU core, one to two hours of a GPU such as the H200 with bfloat16, and room for a "
@@ -140,7 +140,7 @@ def papers_needs(num_nets: int) -> str:
 
 
 def _at_the_papers_size() -> Experiment:
-    """The paper's eight nets, three seeds each."""
+    """Return the experiment with the paper's eight nets, three seeds each."""
     task, plan = given_text("paper"), chunk_plan("paper", PAPER_LENGTHS)
     columns = [TextColumn(name, "transformer", {"positions": ENCODINGS[name]}, PUBLISHED[name]) for name in ENCODINGS]
     for name in list(PUBLISHED)[len(ENCODINGS) :]:

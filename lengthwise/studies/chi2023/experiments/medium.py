@@ -8,11 +8,11 @@ from lengthwise.studies.languages import LANGUAGES
 ROWS = ("Even Pairs", "Modular Arithmetic", "Parity", "Cycle Navigation")
 
 _SHORT, _LONG = (30_000, (0, 1, 2)), (100_000, (0,))
-"""The steps after which a net is given up whose loss is not low, and seeds; `_LONG` is for modular arithmetic, too."""
+"""The maximal steps of a net whose loss does not become low, and the seeds; `_LONG` is only for modular arithmetic."""
 
 SOLVED_LOSS = 1e-3
 MORE_STEPS = 2_000
-"""What a net still trains for once its running loss is below `SOLVED_LOSS`."""
+"""The number of steps that a net still trains for once its running loss is below `SOLVED_LOSS`."""
 
 
 _HEADLINE = (
@@ -26,7 +26,7 @@ _HEADLINE = (
 
 @EXPERIMENTS.register("regular-gpt/medium")
 def medium(scale: Scale = "small") -> Experiment:
-    """Four tasks of Table 1 at D=256, the paper's width, each until its training loss is low; three seeds."""
+    """Train four tasks of Table 1 at D=256, the paper's width, until the training loss is low; three seeds."""
     cells = []
     for language in LANGUAGES:
         if language.row in ROWS:
@@ -67,7 +67,10 @@ def medium(scale: Scale = "small") -> Experiment:
 
 
 def _specs(scale: Scale, task: str, fields: Settings, steps: int, seeds: tuple[int, ...]) -> tuple[RunSpec, ...]:
-    """Preset `chi2023`, its rate constant: what a `PaceRecipe` calls contraction is only more steps."""
+    """Return specs of preset `chi2023` at a constant rate.
+
+    The contraction phase of `PaceRecipe` only adds steps here.
+    """
     more = 5 if scale == "smoke" else MORE_STEPS
     pace = {"solved_loss": SOLVED_LOSS, "contract_steps": more, "patience": steps}
     settings: Settings = {"task": fields, "train": {"steps": steps + more, "pace": pace}}

@@ -11,13 +11,13 @@ SEEDS = (0, 1, 2, 3, 4)
 
 
 def _our_plan(scale: Scale, *, certificate: bool = False) -> EvaluationPlan:
-    """One plan for all of our own experiments but for certificates, so that equal cells of two are one run."""
+    """Return the plan that our experiments share, except for certificates, so that equal cells share their runs."""
     plan = SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 64)))
     return plan.model_copy(update={"certificate": certificate})
 
 
 def _languages(specs: ScaledSpecs, *, left_out: Collection[str] = (), more_seeds: Collection[str] = ()) -> list[Cell]:
-    """A cell for each language, with everything else as the preset has it; five seeds in rows of `more_seeds`."""
+    """Return a cell for each language with the preset's settings; rows in `more_seeds` have five seeds."""
     cells = []
     for language in LANGUAGES:
         if language.row not in left_out:
@@ -32,7 +32,7 @@ PRODUCTS = "products"
 
 
 def _products(specs: ScaledSpecs) -> list[Cell]:
-    """A cell for each language: the same goal and budget, by the model whose merge need not be learned."""
+    """Return a cell for each language, by a model whose merge is not learned, with the same goal and budget."""
     of_products = specs._replace(model="block-linear-rnn")
     return [
         Cell(language.row, PRODUCTS, of_products(language.task, {"task": language.fields}, preset="machine"))
@@ -59,7 +59,7 @@ _ABOUT_PRODUCTS = (
 
 @EXPERIMENTS.register("regular-gpt/ours")
 def ours(scale: Scale = "small") -> Experiment:
-    """Seventeen regular tasks under our protocol: preset `fast`, five seeds, begun again where the loss is not low."""
+    """Train seventeen regular tasks by preset `fast`, five seeds; a net whose loss is not low begins again."""
     specs = ScaledSpecs(scale, seeds=SEEDS, goal="solved", budget=300)
     return Experiment(
         title="RegularGPT on regular languages, our protocol",
@@ -84,7 +84,7 @@ def ours(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/codebook")
 def codebook(scale: Scale = "small") -> Experiment:
-    """The tasks that preset `fast` learns, by nets whose states are moved to codes in the last tenth of training."""
+    """Train the tasks that preset `fast` learns, with states moved to codes in the last tenth of training."""
     specs = ScaledSpecs(scale, seeds=SEEDS[:3], model="codebook-gpt", goal="extracted", budget=1_200)
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
@@ -114,7 +114,7 @@ def codebook(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/groups")
 def groups(scale: Scale = "small") -> Experiment:
-    """Word problems of groups that are not solvable, A_5 and S_5, trained; compiled nets solve them exactly."""
+    """Train word problems of A_5 and S_5, groups that are not solvable; compiled nets solve them exactly."""
     specs = ScaledSpecs(scale, seeds=(0,))
     larger: Settings = {"model": {"d_model": 128}}
     # At smoke scale strings are too short for some elements.
@@ -140,7 +140,7 @@ def groups(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/chunk-sizes")
 def chunk_sizes(scale: Scale = "small") -> Experiment:
-    """Parity and cycle navigation with chunks of 2, 3 and 4 symbols (the paper's C=3 averages: 88.7 and 78.6)."""
+    """Compare chunks of 2, 3 and 4 symbols on parity and cycle navigation (the paper's means at C=3: 88.7 and 78.6)."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4))
     balanced: Settings = {"train": {"lengths": "balanced"}}
     larger: Settings = {"model": {"d_model": 128}, "train": {"steps": 8000, "batch_size": 256}}
@@ -175,7 +175,7 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/modular-arithmetic")
 def modular_arithmetic(scale: Scale = "small") -> Experiment:
-    """Modular arithmetic with precedence, from the final answer or from the answers to all prefixes."""
+    """Train modular arithmetic with precedence from the final answer or from the answers to all prefixes."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4))
     settings: Settings = {
         "task": {"leading_plus": True},
@@ -217,7 +217,7 @@ def modular_arithmetic(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/ablation")
 def ablation(scale: Scale = "small") -> Experiment:
-    """even-pairs with one ingredient of preset `fast` left out at a time, five seeds each."""
+    """Train even-pairs with one ingredient of preset `fast` left out at a time, five seeds each."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4))
     left_out: dict[str, Settings] = {
         "nothing": {},
@@ -242,7 +242,7 @@ def ablation(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/contraction")
 def contraction(scale: Scale = "small") -> Experiment:
-    """What it costs to train states into points, which proofs need: more noise late, states compared."""
+    """Measure the cost of contracting states to points, which proofs need, by late noise and by comparing states."""
     specs = ScaledSpecs(scale, seeds=(0, 1))
     not_compared: Settings = {"train": {"late_consistency": 0.0}}
     columns: dict[str, Settings] = {

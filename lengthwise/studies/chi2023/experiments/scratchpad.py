@@ -30,7 +30,10 @@ ROWS: Mapping[str, Settings] = MappingProxyType(
         "Cycle Navigation": {"name": "cycle-navigation"},
     }
 )
-"""Names and fields of tasks; answers to prefixes of a sample are distributed as those to samples."""
+"""Names and fields of tasks by row.
+
+Answers to the prefixes of a sample have the same distribution as answers to samples.
+"""
 
 WINDOW = 2
 
@@ -47,11 +50,11 @@ TRAINED_TO = 40
 LENGTHS = (20, 40, 60, 100, 200, 500)
 NUM_STRINGS = 64
 MAX_READ_AGAIN = 100
-"""Beyond that length, nets that read everything again for each answer are not measured: T^2 / 2 layers of attention."""
+"""The longest strings, in symbols, for nets that reread everything for each answer: T^2 / 2 layers of attention."""
 
 
 class Size(NamedTuple):
-    """What a scale measures: lengths, strings of each, and the longest for nets that read everything again."""
+    """The lengths of a scale, the strings of each, and the longest ones for nets that reread everything."""
 
     lengths: tuple[int, ...] = LENGTHS
     num_strings: int = NUM_STRINGS
@@ -59,7 +62,7 @@ class Size(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """All windows of a net that sees only the last symbols: their number, the least margin, the shortest error."""
+    """All windows of a net that sees only the last symbols: their number, least logit margin and shortest error."""
 
     receptive_field: int
     num_windows: int
@@ -68,9 +71,9 @@ class Windows(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A net's accuracy by length, with answers of its own in between and with the right ones where it has a scratchpad.
+    """A net's accuracy by length, with its own intermediate answers and, with a scratchpad, with the right ones.
 
-    `windows`: of nets with a bounded receptive field.
+    `windows` is None unless the net has a bounded receptive field.
     """
 
     row: str
@@ -81,7 +84,11 @@ class Measured(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """CPU seconds of a batch of strings: by own answers, one window or everything for each, and by RegularGPT."""
+    """CPU seconds for a batch of strings.
+
+    `window` and `read_again` are for nets with their own answers, which reread one window or everything for each
+    answer.
+    """
 
     length: int
     window: float
@@ -91,7 +98,7 @@ class Cost(NamedTuple):
 
 
 class Remedies(NamedTuple):
-    """What the study found; chance levels are by row and length."""
+    """The results of the study; chance levels are by row and length."""
 
     size: Size
     nets: tuple[Measured, ...]
@@ -110,7 +117,7 @@ _HEADLINE = (
 
 @EXPERIMENTS.register("regular-gpt/scratchpad")
 def scratchpad(scale: Scale = "small") -> Experiment:
-    """Scratchpads and recency biases, each alone and together, with the net's own intermediate answers."""
+    """Test scratchpads and recency biases, alone and together, with the net's own intermediate answers."""
     smoke = scale == "smoke"
     size = Size((2, 4, 8), 8, 4) if smoke else Size()
     cells = list(_cells(ScaledSpecs(scale, seeds=(0, 1, 2), model="transformer")))
@@ -194,7 +201,7 @@ def _measured(cell: Cell, spec: RunSpec, model: SequenceModel, size: Size) -> Me
 
 
 def _accuracies(model: SequenceModel, task: RegularTask, names: Mapping[int, int], size: Size) -> dict[int, float]:
-    """By the name of each length."""
+    """Return the accuracy at each length, under the name of the length."""
     curve = length_curve(model, task, names, num_strings=size.num_strings, protocol="one-pass")
     return {names[point.length]: point.accuracy for point in curve.points}
 
@@ -207,7 +214,7 @@ def _windows(net: SequenceModel, task: RegularTask) -> Windows:
 
 
 def _cost(length: int, size: Size) -> Cost:
-    """Times do not depend on weights: nets are untrained."""
+    """Time untrained nets, since times do not depend on weights."""
     parity = _task("Parity")
     task = Scratchpad(base=parity)
     strings = torch.randint(2, (size.num_strings, length), generator=generator_for(0, "cost", length))
@@ -225,7 +232,7 @@ def _cost(length: int, size: Size) -> Cost:
 
 
 def _seconds(answer: Callable[[Tensor], Tensor], strings: Tensor) -> float:
-    """CPU seconds, the least of three calls."""
+    """Return the least CPU seconds of three calls."""
     times = []
     for _ in range(3):
         started = time.process_time()

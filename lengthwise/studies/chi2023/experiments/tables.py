@@ -11,14 +11,14 @@ from lengthwise.studies.languages import LANGUAGES, Language
 from lengthwise.tasks.regular.parity import Parity
 
 RATES = (1e-4, 3e-4, 5e-4)
-"""Table 4."""
+"""The learning rates of Table 4."""
 
 SMALL_STEPS, SMALL_TRANSFORMER_STEPS = 5_000, 2_000
-"""At scale `small`; five layers over all symbols cost about ten times as much as a tree."""
+"""Training steps at scale `small`: five layers over all symbols cost about ten times as much as a tree."""
 
 
 class _Column(NamedTuple):
-    """A model, with what differs from preset `chi2023`, and the place of its entries in Table 1, if it has any."""
+    """A model, its changes to preset `chi2023`, and the field of its entries in Table 1, if it has any."""
 
     model: str
     changes: Mapping[str, Any] = MappingProxyType({})
@@ -35,15 +35,17 @@ COLUMNS: Mapping[str, _Column] = MappingProxyType(
         "C=3": _Column("regular-gpt", {"model": {"chunk_size": 3}}, "chunks_of_3"),
     }
 )
-"""The paper's, and two more recurrences."""
+"""The paper's columns, and two more recurrent models."""
 
 
 def specs_at_rates(
     scale: Scale, task: str, model: str, changes: Mapping[str, Any], *, other_tasks: Sequence[Settings] = ()
 ) -> tuple[RunSpec, ...]:
-    """Preset `chi2023` at all three rates; at `small` one seed, D=64, fewer steps, at `paper` three, 256, 100,000.
+    """Return specs of preset `chi2023` at the paper's three rates; at `smoke`, only at the first.
 
-    `other_tasks` as in `make_spec`.
+    Scale `small` has one seed, width 64 and fewer steps; scale `paper` has three seeds, width 256 and 100,000 steps.
+
+    `other_tasks` is passed to `make_spec`.
     """
     if scale == "small":
         steps = SMALL_TRANSFORMER_STEPS if model == "transformer" else SMALL_STEPS
@@ -57,13 +59,13 @@ def specs_at_rates(
 
 
 def plan_of_lengths(scale: Scale, dense: tuple[int, int]) -> EvaluationPlan:
-    """A range of lengths, with as many strings of each as a scale takes."""
+    """Return a plan for a range of lengths; the scale sets the number of strings of each length."""
     strings = {"smoke": 4, "small": 64, "paper": 512}[scale]
     return EvaluationPlan(dense=dense, dense_strings=strings, long=(), structured=())
 
 
 def _cells(scale: Scale, language: Language) -> list[Cell]:
-    """A row of Table 1."""
+    """Return the cells of a row of Table 1."""
     is_recognition = language.task in ("bounded-dyck", "tomita")
     fields = language.fields | ({"sampling": "chi2023"} if is_recognition else {})
     fields |= {"leading_plus": True} if language.task == "modular-arithmetic" else {}
@@ -104,7 +106,7 @@ _NEEDS_2 = (
 
 @EXPERIMENTS.register("regular-gpt/table-1")
 def table_1(scale: Scale = "small") -> Experiment:
-    """Table 1 under the paper's own protocol: its strings, baselines, layer, optimizer and rates; max and mean."""
+    """Table 1 under the paper's own protocol: its strings, baselines, layer, optimizer and rates; maximum and mean."""
     return Experiment(
         title="Chi et al. (2023), Table 1: RegularGPT and its baselines on regular languages, the paper's protocol",
         headline=_HEADLINE_1,
@@ -145,10 +147,10 @@ def table_1(scale: Scale = "small") -> Experiment:
 
 
 PROBABILITIES = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Of a one, in Table 2."""
+"""The probabilities of a one in the strings of Table 2."""
 
 WINDOWS = MappingProxyType({"same length": (1, 40), "extrapolation": (41, 500)})
-"""The two parts of Table 2, and the lengths that they score."""
+"""The two parts of Table 2, with the first and last length of each, in symbols."""
 
 _PUBLISHED_TABLE_2 = MappingProxyType(
     {
@@ -156,11 +158,11 @@ _PUBLISHED_TABLE_2 = MappingProxyType(
         "Transformer, extrapolation": ("50.1", "49.7", "50.3", "49.9", "50.0"),
     }
 )
-"""By probability; all other entries of the paper are 100."""
+"""The paper's entries by probability; all others are 100."""
 
 
 def _cells_of_table_2(scale: Scale, probability: float, trained_at: float) -> list[Cell]:
-    """Parity measured at a probability of a one, by nets that were trained at the same or at another."""
+    """Return cells for parity, measured at one probability of a one by nets trained at the same or another."""
     is_other = trained_at != probability
     other_tasks = [{"p": other} for other in PROBABILITIES if other != trained_at] if is_other else []
     cells = []
@@ -179,7 +181,7 @@ def _cells_of_table_2(scale: Scale, probability: float, trained_at: float) -> li
 
 @EXPERIMENTS.register("regular-gpt/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: parity over strings with more or fewer ones, at the training length and beyond, read in two ways."""
+    """Table 2: parity on strings with more or fewer ones, at the training length and beyond, in two readings."""
     cells = [
         cell
         for probability in PROBABILITIES

@@ -1,4 +1,4 @@
-"""RegularGPT's layer three ways, and one or two of them a level (thickness K), under the protocol of Table 1."""
+"""Three variants of RegularGPT's layer, with one or two layers a level (thickness K), under the protocol of Table 1."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,13 +11,13 @@ from lengthwise.studies.languages import LANGUAGES
 ROWS = ("Even Pairs", "Parity", "Cycle Navigation")
 
 LAYERS: Mapping[str, str] = MappingProxyType({"code": "the code's", "paper": "GPT-2's", "merge": "ours"})
-"""Variants of `regular-gpt`, and whose layer each has."""
+"""Variants of `regular-gpt`, with the origin of each one's layer."""
 
 
 @EXPERIMENTS.register("regular-gpt/variants")
 def variants(scale: Scale = "small") -> Experiment:
-    """The published code's layer, one or two a level, GPT-2's as the paper has it, and ours; preset `chi2023`."""
-    # What is recorded at scale `small` has pads before the string, where the code cuts windows if K is above 1.
+    """Compare the published code's layer (one or two a level), GPT-2's as in the paper, and ours; preset `chi2023`."""
+    # Recorded results at scale `small` have pads before the string; for K above 1 the code cuts windows instead.
     edge, two_layers = ("cut", "K=2") if scale == "paper" else ("pads", "K=2, pads")
     cells = []
     for language in LANGUAGES:

@@ -1,4 +1,4 @@
-"""The page about chunk sizes: how deep trees are, and what short pilots choose."""
+"""The page about chunk sizes: the depth of trees, and the sizes that short pilots choose."""
 
 from statistics import fmean
 
@@ -13,7 +13,7 @@ from lengthwise.studies.chi2023.experiments.chunks import DEPTHS_AT, SIZES, Choi
 
 @STUDY_PAGES.register("regular-gpt/chunks")
 def chunks_page(study: Chunks, stem: str) -> StudyPage:
-    """Levels by length; the pilots' losses, the sizes that they choose, and what that gave and cost."""
+    """Return the levels by length, the pilots' losses and choices, and the accuracy and cost of the choices."""
     file = f"{stem}.svg"
     sections = [
         "## How deep the trees are",
@@ -59,7 +59,7 @@ def _line(choice: Choice) -> list[str]:
 
 
 def _summary(choices: tuple[Choice, ...]) -> list[str]:
-    """Means over all tasks and seeds that have all nets, of the chosen size and of each fixed one."""
+    """Return means for the chosen size and for each fixed one, over all tasks and seeds with results for all nets."""
     complete = [choice for choice in choices if set(choice.accuracies) == set(SIZES)]
     if not complete:
         return []
@@ -78,7 +78,7 @@ def _summary(choices: tuple[Choice, ...]) -> list[str]:
 
 
 def _chart(choices: tuple[Choice, ...]) -> alt.HConcatChart:
-    """A panel for each task: the pilots' losses, a line for each seed, the chosen size filled."""
+    """Draw a panel for each task: the pilots' losses, a line for each seed, with the chosen size filled."""
     panels = []
     for row in dict.fromkeys(choice.row for choice in choices):
         values = [

@@ -19,12 +19,12 @@ from lengthwise.studies.text import TRAINED_AT
 
 SHARES = (0.5, 0.9, 0.99)
 POINTS = 100
-"""Distances at which a curve is drawn, evenly spaced on the logarithmic axis."""
+"""The number of distances at which a curve is drawn, evenly spaced on the logarithmic axis."""
 
 
 @STUDY_PAGES.register("regular-gpt/receptive-field")
 def text_field_page(nets: Sequence[NetField], stem: str) -> StudyPage:
-    """How many tokens hold half, nine tenths and 99 % of the gradient, by net and length, and the chart."""
+    """Return the number of tokens that hold half, 90 % and 99 % of the gradient, by net and length, and the chart."""
     header = ["net", "tokens", *(f"with {100 * share:g} %" for share in SHARES), f"in the last {TRAINED_AT - 1}"]
     lines = [_line(net.column, field) for net in nets for field in net.fields]
     sections = [
@@ -51,7 +51,7 @@ def _mean(windows: list[int]) -> str:
 
 
 def text_field_chart(nets: Sequence[NetField]) -> alt.ConcatChart:
-    """A panel for each net: the share of the gradient in the newest tokens against their number, means over chunks."""
+    """Draw a panel for each net: the share of the gradient in the newest tokens, by their number, mean over chunks."""
     longest = max(field.length for net in nets for field in net.fields)
     lengths = [f"{field.length:,} tokens" for field in nets[0].fields]
     ticks = alt.Axis(values=log_ticks(1, longest), format=",d", labelOverlap=True)
@@ -75,7 +75,7 @@ def text_field_chart(nets: Sequence[NetField]) -> alt.ConcatChart:
 
 
 def _curve(field: TextField, name: str) -> list[dict[str, str | float]]:
-    """The mean share of the 1, 2, ... newest tokens, at distances evenly spaced by their logarithms."""
+    """Return the mean share of the newest tokens, for logarithmically spaced numbers of tokens."""
     num_read = field.length - 1
     newest = torch.logspace(0, torch.tensor(float(num_read)).log10().item(), POINTS).round().long().unique()
     shares = field.cumulative.mean(0)[num_read - newest]

@@ -24,7 +24,7 @@ HEADER = (
 
 @STUDY_PAGES.register("regular-gpt/inside")
 def inside_page(inside: Inside, stem: str) -> StudyPage:
-    """A table of all nets; then for each a section, with four pictures of ours and two of those with other layers."""
+    """Return a table of all nets and a section for each: four pictures for our layer and two for other layers."""
     sections = [
         "## All nets",
         markdown_table(HEADER, map(_line, inside.nets)),
@@ -42,7 +42,7 @@ def inside_page(inside: Inside, stem: str) -> StudyPage:
 
 
 def _files(net: Net, stem: str) -> dict[str, str]:
-    """The files of a net's pictures, by the names of its charts."""
+    """Return the file names of a net's pictures, by chart name."""
     is_ours = net.column == OURS
     names = CAPTIONS if is_ours else ("elements", "field")
     suffix = "" if is_ours else f"-{net.run.spec.model_config.model_dump()['variant']}"

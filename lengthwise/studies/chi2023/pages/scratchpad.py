@@ -1,4 +1,4 @@
-"""The page about scratchpads and recency biases: accuracy with own answers, why one alone fails, what it costs."""
+"""The page about scratchpads and recency biases: accuracy with own answers, why one alone fails, and the cost."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -14,7 +14,7 @@ from lengthwise.studies.chi2023.experiments.scratchpad import TRAINED_TO, WINDOW
 
 @STUDY_PAGES.register("regular-gpt/scratchpad")
 def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
-    """Own answers with the chart, the right ones, windows, and costs."""
+    """Return the sections on own answers with the chart, on right answers, on windows and on costs."""
     lengths = study.size.lengths
     file = f"{stem}.svg"
     sections = [
@@ -99,7 +99,7 @@ def _cost(cost: Cost) -> list[str]:
 
 
 def _chart(study: Remedies, lengths: Sequence[int]) -> alt.HConcatChart:
-    """A panel for each task: own answers, means over nets, and chance."""
+    """Draw a panel for each task: accuracy with own answers, the mean over nets, and chance."""
     columns = list(dict.fromkeys(net.column for net in study.nets))
     panels = []
     for row, chance in study.chance.items():

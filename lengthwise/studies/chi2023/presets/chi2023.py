@@ -13,8 +13,8 @@ class Chi2023(Preset):
 
     Source: Chi et al. (2023), Table 4, and the published code.
     Differs from the source: the transformer is causal, with norms before its layers and after the last, GELU and
-        biases; the published one reads both ways, with norms behind its layers, ReLU and no biases. The `rnn` learns
-        its first state. Strings have up to 40 symbols, where Table 4 says 40 or 50.
+        biases. The published one reads both ways, with norms behind its layers, ReLU and no biases. The `rnn` learns
+        its first state. Strings have up to 40 symbols; in Table 4 they have 40 or 50.
     """
 
     source = "Chi et al. (2023), Table 4, and the published code"
