@@ -1,4 +1,4 @@
-"""The regular languages that experiments share, with what Table 1 of Chi et al. (2023) says of them."""
+"""The regular languages that experiments share, with their entries in Table 1 of Chi et al. (2023)."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Published(NamedTuple):
 
 
 class Language(NamedTuple):
-    """A row of Table 1, or a task of ours that it does not have."""
+    """A row of Table 1, or a task of ours that is not in it."""
 
     row: str
     task: str

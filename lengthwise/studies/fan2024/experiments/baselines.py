@@ -1,4 +1,4 @@
-"""Baselines of Fan et al. (2024) have to fit the training length first: a search of recipes by training loss alone."""
+"""Recipes by which baselines of Fan et al. (2024) fit the training length, chosen by training loss alone."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
@@ -14,7 +14,7 @@ GRID: tuple[tuple[float, int, int], ...] = (
     (1e-3, 100, 2),
     (4e-3, 100, 2),
 )
-"""Rates, steps of warm-up, and numbers of layers."""
+"""The recipes of the search: learning rate, steps of warm-up, and number of layers."""
 
 
 _HEADLINE = (
@@ -26,7 +26,7 @@ _HEADLINE = (
 
 @EXPERIMENTS.register("linear-rnn/baselines-search")
 def baselines_search(scale: Scale = "small") -> Experiment:
-    """The recipe of each baseline on Sum and EvenPair that its final training loss chooses, and whether it fits."""
+    """Search for a recipe of each baseline on Sum and EvenPair by its final training loss, and check that it fits."""
     cells = [
         Cell(row, column, tuple(spec for point in GRID for spec in _point(scale, row, column, point)))
         for row in ("Sum(5)", "EvenPair(5)")
@@ -60,7 +60,7 @@ def baselines_search(scale: Scale = "small") -> Experiment:
 
 
 def _point(scale: Scale, row: str, column: str, point: tuple[float, int, int]) -> tuple[RunSpec, ...]:
-    """One recipe of the grid."""
+    """Return the specs of one recipe of the grid."""
     rate, warmup, layers = point
     model, settings = BASELINES[column]
     task = TASKS[row]

@@ -1,4 +1,4 @@
-"""What explains the gap between our small runs of Fan et al. (2024) and the paper's, and what more layers do."""
+"""Controls for the gap between our small runs of Fan et al. (2024) and the paper's, and a test of more layers."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
@@ -11,7 +11,7 @@ _PLAN = EvaluationPlan(dense_strings=128, long=((40, 256), (500, 256)), structur
 
 
 def _schedules(rate: float) -> dict[str, Settings]:
-    """Sections `train` by column: rate and steps each alone, both, and a rate that falls to 0."""
+    """Return sections `train` by column: rate and steps each changed alone, both, and a rate that falls to 0."""
     high: Settings = {"optimizer": {"learning_rate": _HIGH}}
     return {
         f"0.001, {_FEW:,} steps": merge(high, {"steps": _FEW}),
@@ -37,7 +37,7 @@ _CONTROLS_HEADLINE = (
 
 @EXPERIMENTS.register("linear-rnn/controls")
 def controls(scale: Scale = "small") -> Experiment:
-    """Rate and number of steps of Table 2, one at a time, for the code's layer on Sum and EvenPair."""
+    """Change rate and number of steps of Table 2 one at a time, for the code's layer on Sum and EvenPair."""
     specs = ScaledSpecs(scale, seeds=(0, 1), model="block-linear-rnn")
     cells = []
     for row in _ROWS:
@@ -46,7 +46,7 @@ def controls(scale: Scale = "small") -> Experiment:
             given: Settings = {"model": {"num_layers": task.layers}, "train": merge(at_fan_rate(task), train)}
             cells.append(Cell(row, column, specs(task.name, given, preset="fan2024"), task.published["Ours"]))
     if scale == "smoke":
-        cells = [cells[0], cells[len(cells) // 2]]  # at this scale columns differ in their rate alone
+        cells = [cells[0], cells[len(cells) // 2]]  # at this scale columns differ only in their rate
     return Experiment(
         title="Rate and steps: what explains the gap to the paper's Table 2",
         headline=_CONTROLS_HEADLINE,
@@ -79,7 +79,7 @@ _LAYERS_HEADLINE = (
 
 @EXPERIMENTS.register("linear-rnn/layers")
 def layers(scale: Scale = "small") -> Experiment:
-    """Limitation (c) of the paper: more layers of small blocks instead of larger blocks, on Sum."""
+    """Limitation (c) of the paper: test more layers of small blocks instead of larger blocks, on Sum."""
     specs = ScaledSpecs(scale, seeds=(0,), model="block-linear-rnn")
     task = TASKS["Sum(5)"]
     forms: dict[str, Settings] = {"code": {}, "eq. (5)-(6)": LITERAL}

@@ -1,4 +1,4 @@
-"""Why nets of Fan et al. (2024) that add up forty digits without an error are below chance at five hundred."""
+"""The drift of states by which nets of Fan et al. (2024) are right at 40 digits and below chance at 500."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +12,11 @@ from lengthwise.tasks.regular.sum import Sum
 
 ROW = "Sum(5)"
 REFERENCE = 40
-"""The training length."""
+"""The training length, in symbols."""
 
 
 class NetDrift(NamedTuple):
-    """What became of the states of a net of a row of Table 2."""
+    """A trained net on a row of Table 2, and how its states drift with the length."""
 
     column: str
     seed: int
@@ -25,7 +25,7 @@ class NetDrift(NamedTuple):
 
 @EXPERIMENTS.register("linear-rnn/drift")
 def drift(scale: Scale = "small") -> Experiment:
-    """Sum(5) beyond its training length: how states shrink and turn, and by how much answers are off."""
+    """Measure on Sum(5) beyond the training length how states shrink and turn, and by how much answers are off."""
     check_is_not_paper(scale, "the paper does not follow its states")
     experiment = table_2(scale)
     cells = [cell for cell in experiment.cells if cell.row == ROW and cell.column.startswith("Ours")]

@@ -1,4 +1,4 @@
-"""Language models with block-diagonal recurrences: the limitation (b) that Fan et al. (2024) name."""
+"""Language models with block-diagonal recurrences: limitation (b) of Fan et al. (2024)."""
 
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
 from lengthwise.runs.spec import Settings
@@ -40,7 +40,7 @@ _HEADLINE = (
 
 @EXPERIMENTS.register("linear-rnn/language")
 def language(scale: Scale = "small") -> Experiment:
-    """Perplexity of block-diagonal recurrences next to diagonal ones, an LSTM and a transformer, on a given text."""
+    """Compare the perplexity of block-diagonal and diagonal recurrences, an LSTM and a transformer on a given text."""
     task, plan = given_text(scale), chunk_plan(scale)
     return Experiment(
         title="Linear RNNs as language models",

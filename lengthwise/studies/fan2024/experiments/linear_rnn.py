@@ -38,7 +38,7 @@ TASKS = {
 }
 
 LITERAL: Settings = {"columns": "clamped", "input_map": "linear", "first_state": "zero"}
-"""Equations (5) and (6) as the paper has them."""
+"""Settings of the layer in equations (5) and (6), exactly as in the paper."""
 
 _OURS: dict[str, tuple[str, Settings]] = {
     "Ours": ("block-linear-rnn", {}),
@@ -56,15 +56,15 @@ BASELINES: dict[str, tuple[str, Settings]] = {
     "LRU": ("diagonal-linear-rnn", {"transitions": "constant"}),
     "Diagonal, eq. (3)": ("diagonal-linear-rnn", {"transitions": "input-dependent"}),
 }
-"""The linear recurrences that the paper names: section 2, eq. (2) to (4), and section 4.3."""
+"""The linear recurrences that the paper names in section 2, equations (2) to (4), and in section 4.3."""
 
 _AT_PAPER_SCALE = ("Ours", "Ours, eq. (5)-(6)")
 FIT = (40, 0.99)
-"""The training length, and the accuracy at it below which a net has not learned its task."""
+"""The training length, in symbols, and the accuracy that a net needs there to count as having learned its task."""
 
 
 def at_fan_rate(task: Fan2024Task) -> Settings:
-    """A section `train`: the published code's length, rate and decay; preset `fan2024` has its steps."""
+    """Return a section `train` with the published code's length, rate and decay; preset `fan2024` sets the steps."""
     return {
         "min_length": task.length,
         "max_length": task.length,
@@ -73,14 +73,19 @@ def at_fan_rate(task: Fan2024Task) -> Settings:
 
 
 def _small(task: Fan2024Task) -> Settings:
-    """Instead of 40,000 steps at a rate of 1e-4 or 2e-4; one of three layers takes up to twenty times as long."""
+    """Return steps and rate at scale `small`, for the paper's 40,000 steps at 1e-4 or 2e-4.
+
+    A step of three layers takes up to twenty times as long, so these nets get fewer steps.
+    """
     return {"steps": 2_000 if task.layers == 1 else 1_000, "optimizer": {"learning_rate": 1e-3}}
 
 
 def _specs(scale: Scale, task: Fan2024Task, model: str, settings: Settings) -> tuple[RunSpec, ...]:
-    """Preset `fan2024` with the task's rate, decay and layers; two seeds and `_small` at `small`.
+    """Return specs of preset `fan2024` with the task's rate, decay and layers.
 
-    At `paper` five seeds, and one where there are three layers, of which 40,000 steps take hours.
+    Scale `small` has two seeds and the steps and rate of `_small`.
+
+    Scale `paper` has five seeds, but one for three layers, whose 40,000 steps take hours.
     """
     train = at_fan_rate(task)
     if scale == "small":
@@ -189,7 +194,7 @@ _PAPER_NOTES = (
 
 @EXPERIMENTS.register("linear-rnn/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: block-diagonal transitions next to S4 and its kin, by the best test and by final weights."""
+    """Table 2: compare block-diagonal transitions with S4 and its kin, by the best test and by final weights."""
     models = {**_OURS, **BASELINES, "LSTM": ("lstm", {})}
     cells = [
         Cell(column, row, _specs(scale, task, model, settings), task.published.get(row, ""))
@@ -213,7 +218,7 @@ def table_2(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("linear-rnn/sensitivity")
 def sensitivity(scale: Scale = "small") -> Experiment:
-    """The block dimension S and the exponent p of the column norm (the paper's limitation c), for two such norms."""
+    """Vary the block dimension S and the exponent p of the column norm (limitation c), for two such norms."""
     forms = {"code": "rescaled", "columns of eq. (6)": "clamped"}
     task = TASKS["Sum(5)"]
     cells = [
@@ -251,7 +256,7 @@ def sensitivity(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("linear-rnn/ours")
 def ours(scale: Scale = "small") -> Experiment:
-    """The paper's three tasks under our protocol: preset `machine`, five seeds, final weights, certificates."""
+    """Train the paper's three tasks under our protocol: preset `machine`, five seeds, final weights, certificates."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), model="block-linear-rnn")
     plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (100_000, 1_000)), certificate=True)
     return Experiment(

@@ -1,4 +1,4 @@
-"""The page about drifting states: by how much answers are off, and what became of the harmonics of mean states."""
+"""The page about drifting states: by how much answers are off, and the harmonics of mean states."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ from lengthwise.report.tables.numbers import percent
 from lengthwise.studies.fan2024.experiments.drift import REFERENCE, NetDrift
 
 NUM_LENGTHS = 5
-"""Lengths in the tables, for each net."""
+"""The number of lengths in the tables, for each net."""
 
 
 @STUDY_PAGES.register("linear-rnn/drift")
 def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
-    """The chart, how often answers are off by how much, and harmonics."""
+    """Return the chart, the frequency of each error, and the harmonics."""
     names = [f"{net.column}, seed {net.seed}" for net in nets]
     off = [
         [name, str(point.length), *map(percent, point.shifts)]
@@ -50,13 +50,13 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
 
 
 def _evenly_apart(net: NetDrift) -> list[DriftPoint]:
-    """Points at lengths that are evenly apart, the last one among them."""
+    """Return points at evenly spaced lengths, including the last one."""
     step = max(1, len(net.points) // NUM_LENGTHS)
     return net.points[::-1][::step][::-1]
 
 
 def drift_chart(nets: Sequence[NetDrift]) -> alt.ConcatChart:
-    """A panel for each net: the fraction of answers that are off by each number, against the length."""
+    """Draw a panel for each net: the fraction of answers that are off by each number, against the length."""
     panels = []
     for net in nets:
         values = [

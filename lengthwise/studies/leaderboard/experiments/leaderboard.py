@@ -1,4 +1,4 @@
-"""Every model on every regular task, by one protocol: what it learns from short strings, and what is proved of it."""
+"""Every model on every regular task by one protocol: its accuracy after training on short strings, and its proofs."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -14,10 +14,10 @@ from lengthwise.studies.leaderboard.experiments.random_languages import NUM_STAT
 
 STEPS, BATCH_SIZE, SEEDS = 1_000, 64, (0, 1, 2)
 RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
-"""The learning rates of which each model has one, the same on all tasks."""
+"""The learning rates to choose from; each model has one rate for all tasks."""
 
 MEAN_LENGTH = 20
-"""Of a training string: lengths are short ones at first and long ones in the end."""
+"""The mean length of a training string, in symbols; lengths are mostly short at first and long in the end."""
 
 LAST = "last answer"
 SUPERVISIONS: Mapping[str, str] = {LAST: "last", "all prefixes": "prefix"}
@@ -65,7 +65,7 @@ ENTRANTS = (
 )
 
 EVERY = 9
-"""How far apart the lengths are that are measured."""
+"""The distance between measured lengths, in symbols."""
 
 LENGTHS_NOTE = (
     "Where strings of every length exist those of 41, 50, 59, ... symbols are measured, all of which leave 2 when "
@@ -73,7 +73,7 @@ LENGTHS_NOTE = (
 )
 
 NUM_RANDOM = 10
-"""Random languages, of the size of those in `linear-rnn/random-languages`."""
+"""The number of random languages; they have as many states as in `linear-rnn/random-languages`."""
 
 ROWS = (
     *LANGUAGES,
@@ -90,7 +90,7 @@ ROWS = (
 )
 
 HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
-"""The task that chooses learning rates; the leaderboard itself does not have it."""
+"""The task on which learning rates are chosen; it is not part of the leaderboard."""
 
 _ABOUT_RUNS = (
     f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols, which is drawn, short ones "
@@ -101,7 +101,7 @@ _ABOUT_RUNS = (
 
 
 def entrant_cell(entrant: Entrant, language: Language, part: str, scale: Scale) -> Cell:
-    """One cell: a model's runs on a task, by one supervision."""
+    """Return the cell of a model on a task, by one supervision."""
     return Cell(
         language.row,
         entrant.column,
@@ -112,7 +112,7 @@ def entrant_cell(entrant: Entrant, language: Language, part: str, scale: Scale) 
 
 
 def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """The leaderboard of these models."""
+    """Return the leaderboard of these models."""
     at_end = [entrant.column for entrant in entrants if entrant.rate in (RATES[0], RATES[-1])]
     others = [entrant.column for entrant in entrants if not is_of_package(MODELS[entrant.model])]
     plan = EvaluationPlan(
@@ -160,12 +160,12 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 @EXPERIMENTS.register("leaderboard")
 def leaderboard(scale: Scale = "small") -> Experiment:
-    """All models by one protocol: regular tasks, last answers and all prefixes, three seeds, with certificates."""
+    """Compare all models by one protocol: regular tasks, last answers and all prefixes, three seeds, certificates."""
     return leaderboard_of(ENTRANTS, scale)
 
 
 def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """The search for the learning rates of these models."""
+    """Return the search for the learning rates of these models."""
     return Experiment(
         title="Learning rates of the leaderboard",
         about=(
@@ -194,14 +194,14 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 @EXPERIMENTS.register("leaderboard/rates")
 def leaderboard_rates(scale: Scale = "small") -> Experiment:
-    """The learning rate of each model of the leaderboard, chosen on a task that the leaderboard does not have."""
+    """Choose the learning rate of each model of the leaderboard, on a task outside the leaderboard."""
     return rates_of(ENTRANTS, scale)
 
 
 def specs_of(
     entrant: Entrant, language: Language, supervision: str, scale: Scale, seeds: Sequence[int]
 ) -> tuple[RunSpec, ...]:
-    """A cell's runs, by the budget that all have."""
+    """Return the specs of a cell, with the training budget that all cells share."""
     optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
     # The strings of smoke runs are too short for all elements of S_5.
     kind = "legal" if scale == "smoke" else "mostly-balanced"

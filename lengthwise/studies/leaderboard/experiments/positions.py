@@ -1,4 +1,4 @@
-"""Transformers with position encodings on every regular task: what they learn, and how long it holds."""
+"""Transformers with position encodings on every regular task: their accuracy at and beyond training lengths."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
@@ -8,18 +8,18 @@ from lengthwise.studies.languages import LANGUAGES
 from lengthwise.studies.leaderboard.experiments.leaderboard import EVERY, LENGTHS_NOTE
 
 MAX_LENGTH = 512
-"""Of the strings that are measured, and so the size of the table of learned positions."""
+"""The longest measured string, in symbols, and therefore the size of the table of learned positions."""
 
 
 def _model(positions: str) -> Settings:
-    """A transformer with this encoding."""
+    """Return the settings of a transformer with this encoding."""
     table = {"learned_positions": MAX_LENGTH} if positions == "learned" else {}
     return {"positions": positions, **table}
 
 
 @EXPERIMENTS.register("transformers/positions")
 def positions(scale: Scale = "small") -> Experiment:
-    """Seventeen regular tasks by transformers of two layers, each position encoding but `local`, three seeds."""
+    """Train transformers of two layers on seventeen regular tasks, each position encoding but `local`, three seeds."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="transformer")
     settings: Settings = {"train": {"steps": 1_000, "batch_size": 64}}
     plan = EvaluationPlan(dense_every=EVERY, dense_strings=32, long=((500, 128),), structured=((500, 32),))

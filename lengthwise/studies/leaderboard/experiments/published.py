@@ -1,4 +1,4 @@
-"""What papers print of the leaderboard's models on its tasks, and by which protocol."""
+"""Published entries for the leaderboard's models and tasks, with their protocols."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,7 +18,7 @@ _PERCENT = (
     "strings of the test, trained at 3-40 symbols, tested at 40-256."
 )
 _WINDOWS = {_CHI_RECOGNITION: (51, 100), _GRAZZI: (41, 256), _PERCENT: (41, 256)}
-"""The lengths of a protocol, as far as ours has them, where they are not all of ours."""
+"""The first and last measured length of protocols that do not cover all of our lengths, in symbols."""
 
 ARITHMETIC, LEADING_PLUS, EQUALS = "Modular Arithmetic", "Arithmetic, leading +", "Arithmetic, = at the end"
 
@@ -49,7 +49,7 @@ _PERCENT_TABLE: Mapping[str, tuple[str, ...]] = {
 
 
 def _entries() -> Iterator[tuple[str, str, str, str]]:
-    """Row, column, what is printed, and the protocol."""
+    """Yield row, column, published entry and protocol."""
     for language in LANGUAGES:
         row = LEADING_PLUS if language.row == ARITHMETIC else language.row
         protocol = _CHI_RECOGNITION if row.startswith(("D_", "Tomita")) else _CHI
@@ -70,10 +70,10 @@ def _by_cell() -> dict[tuple[str, str], tuple[Printed, ...]]:
 
 
 PUBLISHED: Mapping[tuple[str, str], tuple[Printed, ...]] = _by_cell()
-"""By row and column, with final answers supervised: what papers print.
+"""The published entries by row and column, with final answers supervised.
 
-The Transformer of Chi et al. is not causal, has five layers and relative positions; the linear CDEs are those of the
-paper on SLiCE (blocks of four, rank four), from the table of PD-SSM's.
+The Transformer of Chi et al. is not causal and has five layers and relative positions. The linear CDEs are the ones in
+the paper on SLiCE (blocks of four, rank four), with entries from the table in the paper on PD-SSM.
 """
 
 NOTES = (

@@ -1,4 +1,4 @@
-"""How a model does on regular languages on average: languages drawn at random, not chosen."""
+"""A model's average over regular languages that are drawn at random, not chosen."""
 
 from lengthwise.automata.monoid import monoid_up_to
 from lengthwise.automata.random_languages import random_language
@@ -7,14 +7,14 @@ from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Sca
 from lengthwise.runs.spec import Settings
 
 NUM_STATES, NUM_SYMBOLS, BLOCK = 6, 2, 64
-"""The size of the languages, and the states of the net: 128 as in preset `machine` take several times as long."""
+"""The size of the languages, and the states of the net: preset `machine`'s 128 would take several times as long."""
 
 MAX_ELEMENTS = 30_000
-"""Of transition monoids, beyond which they are not counted."""
+"""The largest transition monoid that is counted to the end, in elements."""
 
 
 def about_monoids(count: int) -> str:
-    """How many elements the transition monoids of the first languages have: what a net that composes has to learn.
+    """Return a sentence on the transition monoids of the first languages, whose elements a composing net has to learn.
 
     Example:
         >>> about_monoids(10)
@@ -35,7 +35,7 @@ def _monoid_size(seed: int) -> int:
 
 @EXPERIMENTS.register("linear-rnn/random-languages")
 def random_languages(scale: Scale = "small") -> Experiment:
-    """A linear RNN of one dense block on 50 random languages: the mean with its interval, and the share proved."""
+    """Train a linear RNN of one dense block on 50 random languages: mean with its interval, and the share proved."""
     specs = ScaledSpecs(scale, seeds=(0,), model="block-linear-rnn")
     count = 3 if scale == "smoke" else 50
     size: Settings = {"d_model": BLOCK, "block_dim": BLOCK}

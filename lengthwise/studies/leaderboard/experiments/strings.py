@@ -1,4 +1,4 @@
-"""Tasks whose answer is a string, by models of the leaderboard and with its budget."""
+"""Tasks with strings as answers, by models of the leaderboard and with its budget."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale
@@ -23,7 +23,7 @@ ROWS = {
     "Binary Addition": ("binary-addition", {"RNN": "50.3", "LSTM": "55.5", "Transformer": "54.3"}),
     "Bucket Sort": ("bucket-sort", {"RNN": "27.9", "LSTM": "99.3", "Transformer": "91.9"}),
 }
-"""Tasks, and what Delétang et al. print of models that they have, too."""
+"""The tasks by row, with the entries of Delétang et al. for the models that they share with the leaderboard."""
 
 FIT = (40, 0.99)
 
@@ -36,7 +36,7 @@ _HEADLINE = (
 
 @EXPERIMENTS.register("leaderboard/strings")
 def strings(scale: Scale = "small") -> Experiment:
-    """Reversing, copying, sorting, adding and stacks, by models of the leaderboard, every query supervised."""
+    """Test models of the leaderboard on reversing, copying, sorting, adding and stacks, with every query supervised."""
     entrants = [entrant for entrant in ENTRANTS if entrant.column in COLUMNS]
     small = EvaluationPlan(dense_every=9, dense_strings=64, long=((40, 256),), structured=())
     plan = SMOKE_PLAN if scale == "smoke" else small

@@ -15,10 +15,10 @@ class Grazzi2024(Preset):
     Source: Grazzi, Siems, Zela, Franke, Hutter and Pontil, "Unlocking state-tracking in linear RNNs through negative
         eigenvalues" (ICLR 2025), appendix E.1.
     Differs from the source: it chooses among 1e-2, 1e-3, 5e-4 and 1e-4 by the median of three seeds, and its code has
-        shorter runs of smaller batches; gradients are clipped for all tasks, where the text says both; the rate falls
-        to 0, not to 1e-6, and does so from the first step on, so that 0.98e-3 is its largest; float32 throughout; 512
-        units in `mlp`, which it does not state; weights begin as ours do, not with a deviation of 0.02, and of
-        0.02 / sqrt(2 layers) in maps back to the residual stream.
+        shorter runs of smaller batches. Gradients are clipped for all tasks; the text has both versions. The
+        rate falls to 0, not to 1e-6, and does so from the first step on, so that 0.98e-3 is its largest. All numbers
+        are float32. `mlp` has 512 units; the paper does not give their number. Weights begin as ours do, not with a
+        deviation of 0.02, and of 0.02 / sqrt(2 layers) in maps back to the residual stream.
     """
 
     source = "Grazzi et al. (ICLR 2025), appendix E.1"

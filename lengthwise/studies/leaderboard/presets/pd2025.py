@@ -12,9 +12,9 @@ class PD2025(Preset):
     The rate rises to 2e-3 over the first tenth of the steps and falls as half a cosine.
 
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
-        (NeurIPS 2025) and the published code; the recipe is that of Walker et al., "Structured linear CDEs" (2025).
-    Differs from the source: the rate falls to 0, not to 1e-5, from the first step on, so that 1.95e-3 is its largest;
-        embeddings decay as all weights do; no dropout; final weights, where theirs are those of the best checkpoint,
+        (NeurIPS 2025) and the published code. The recipe is from Walker et al., "Structured linear CDEs" (2025).
+    Differs from the source: the rate falls to 0, not to 1e-5, from the first step on, so that 1.95e-3 is its largest.
+        Embeddings decay as all weights do; there is no dropout. Weights are the final ones, not the best checkpoint's,
         and training does not end at 99.95 %.
     """
 

@@ -9,13 +9,13 @@ from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
 class SD2025(Preset):
     """SD-SSM, a `block-linear-rnn` of one block of unit columns: a million steps of Adam on final answers.
 
-    Rate and p are those of the published code for parity; for other tasks it has 2e-5 or 1e-4, and 1.1 to 1.4.
+    Rate and p are the published code's for parity; for other tasks it has 2e-5 or 1e-4, and 1.1 to 1.4.
 
     Source: the code published with Terzić et al., "On the expressiveness and length generalization of selective
         state-space models on regular languages" (AAAI 2025).
-    Differs from the source: a symbol has a matrix of its own, there a mixture of 6 to 18 that all share; answers are
-        read through a hidden layer, at the last symbol, there by a linear map, at a symbol that ends the string;
-        matrices and inputs are drawn N(0, 1 / S), there uniformly, up to sqrt(3 / S) and 1 / sqrt(symbols).
+    Differs from the source: each symbol has a matrix of its own; the source mixes 6 to 18 matrices that all symbols
+        share. Answers are read through a hidden layer at the last symbol, not by a linear map at a symbol that ends the
+        string. Matrices and inputs are drawn from N(0, 1 / S), not uniformly up to sqrt(3 / S) and 1 / sqrt(symbols).
     """
 
     source = "Terzić et al. (AAAI 2025), the published code"

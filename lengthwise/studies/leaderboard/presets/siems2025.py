@@ -13,10 +13,10 @@ class Siems2025(Preset):
 
     Source: Siems, Carstensen, Zela, Hutter, Pontil and Grazzi, "DeltaProduct: improving state-tracking in linear RNNs
         via Householder products" (2025), the published code for word problems.
-    Differs from the source: new strings at every step; weights in float32, where it has bfloat16, in which strengths
-        hardly come near 2; training does not end at an accuracy of 99 %; 1e-3 is the rate of its instructions, 1e-4
-        that of its code; weights begin as ours do, not with a deviation of 0.02, and maps back to the residual stream
-        as the others.
+    Differs from the source: every step has new strings. Weights are float32; the source has bfloat16, in which
+        strengths hardly come near 2. Training does not end at an accuracy of 99 %. The rate 1e-3 is from its
+        instructions; its code has 1e-4. Weights begin as ours do, not with a deviation of 0.02, and maps back to the
+        residual stream as the others.
     """
 
     source = "Siems et al. (2025), the published code for word problems"
