@@ -1,4 +1,4 @@
-"""What the experiments on language share: the text that they are given, and how nets are trained on it."""
+"""The text of the experiments on language, and the training of their nets."""
 
 import os
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ TRAINED_AT = 128
 LENGTHS = (128, 256, 512, 1_024, 2_048)
 
 GPT2_VOCAB_SIZE = 50_257
-"""Of the nets at scale `paper`, next to preset `chi2023-language` or `xu2024-language`."""
+"""The vocabulary size at scale `paper`, in tokens, for presets `chi2023-language` and `xu2024-language`."""
 
 FIELDS = {"files": "train", "valid_files": "valid", "test_files": "test"}
-"""The files of the task `text`, and the splits that they have."""
+"""The split in each field of files of the task `text`."""
 
 NOVELS = "04f2bccbd52a920a"
-"""The hash of the text that the pages are about."""
+"""The hash of the text on which the pages report."""
 
 _BOOKS = (
     " War and Peace (Maude's translation), Middlemarch and Bleak House for training, Moby-Dick for validation, David "
@@ -33,18 +33,18 @@ _BOOKS = (
 )
 
 AS_GPT2: Settings = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
-"""A transformer that begins, reads in and reads out as GPT-2 does."""
+"""Settings by which a transformer initializes, embeds and reads out as GPT-2 does."""
 
 _SMOKE: dict[str, Settings] = {
     "transformer": {"num_heads": 2, "num_layers": 1},
     "looped-transformer": {"num_heads": 2, "num_loops": 2},
     "regular-gpt-lm": {"num_heads": 2, "thickness": 1},
 }
-"""Sizes at scale `smoke` next to width 16, by the name of the model."""
+"""Sizes at scale `smoke` by model name; the width is 16 for all."""
 
 
 class TextColumn(NamedTuple):
-    """A language model of a table: its model with settings, and the paper's entry."""
+    """A language model of a table: its name, model and settings, and the paper's entry."""
 
     name: str
     model: str
@@ -53,7 +53,7 @@ class TextColumn(NamedTuple):
 
 
 def training(steps: int) -> Settings:
-    """Windows of the training length, 16 a step, by AdamW."""
+    """Return a section `train`: 16 windows of the training length a step, by AdamW."""
     return {
         "steps": steps,
         "batch_size": 16,
@@ -63,7 +63,7 @@ def training(steps: int) -> Settings:
 
 
 def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps: int) -> list[Cell]:
-    """The row of nets trained on a text, one seed each; at `smoke` tiny ones."""
+    """Return the row of nets trained on a text, one seed each; at `smoke` tiny ones."""
     fields, cells = task.model_dump(mode="json"), []
     for column in columns:
         small: Settings = {"d_model": 16, **_SMOKE.get(column.model, {})} if scale == "smoke" else {}
@@ -74,7 +74,7 @@ def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps
 
 
 def preset_cells(task: Text, columns: Sequence[TextColumn], preset: str, seeds: Sequence[int]) -> list[Cell]:
-    """The row of nets at the paper's size: the steps of a preset, and its sizes where the columns have no others."""
+    """Return the row of nets at the paper's size: a preset's steps, and its sizes unless columns set others."""
     fields, cells = task.model_dump(mode="json"), []
     for column in columns:
         settings: Settings = {"task": fields, "model": column.settings}
@@ -85,7 +85,7 @@ def preset_cells(task: Text, columns: Sequence[TextColumn], preset: str, seeds: 
 
 
 def chunk_plan(scale: Scale, lengths: tuple[int, ...] = LENGTHS) -> EvaluationPlan:
-    """Perplexity of 1,000 chunks of each length; at `smoke` of four short ones."""
+    """Return a plan for the perplexity of 1,000 chunks of each length; at `smoke` of four short ones."""
     return EvaluationPlan(
         chunk_lengths=(16, 64)[: len(lengths)] if scale == "smoke" else lengths,
         num_chunks=4 if scale == "smoke" else 1_000,
@@ -93,7 +93,7 @@ def chunk_plan(scale: Scale, lengths: tuple[int, ...] = LENGTHS) -> EvaluationPl
 
 
 def given_text(scale: Scale) -> Text:
-    """The text in the folder that is named, or the one that needs no file; at `smoke` always the latter."""
+    """Return the text in the folder that the variable names, or the built-in text without one or at `smoke`."""
     folder = None if scale == "smoke" else os.environ.get(FOLDER)
     if not folder:
         text = make_task("text")
@@ -110,7 +110,7 @@ def given_text(scale: Scale) -> Text:
 
 
 def lacking(scale: Scale) -> str:
-    """What has to be given before runs can be run, if anything has."""
+    """Return a message if the text's folder is missing, or an empty string."""
     if scale == "smoke" or os.environ.get(FOLDER):
         return ""
     return (
@@ -120,7 +120,7 @@ def lacking(scale: Scale) -> str:
 
 
 def about_text(task: Text) -> str:
-    """What a text is: where it comes from, its hashes, and its size."""
+    """Return a description of a text: its sources, hashes and size."""
     sizes = ", ".join(f"{len(task.tokens(split)):,} {split}" for split in ("train", "valid", "test"))
     source = f"{', '.join(task.header.sources)} (hash {task.header.source})"
     corpus = f", corpus {task.corpus}" if task.corpus else ""
@@ -133,5 +133,5 @@ def about_text(task: Text) -> str:
 
 
 def headline_of(task: Text, headline: str) -> str:
-    """What came out, where the text is the one that it came out of."""
+    """Return the headline if the text is the one that it reports on, or an empty string."""
     return headline if task.header.source == NOVELS else ""

@@ -17,7 +17,7 @@ PERIODS: Mapping[str, range] = {"small": range(2, 9), "smoke": range(2, 5)}
 
 
 class Smallest(NamedTuple):
-    """The smallest dimensions of a word: without feedback, with it, and with a W_h that contracts."""
+    """The smallest dimensions for a word: without feedback, with feedback, and with a W_h that contracts."""
 
     word: str
     without: int
@@ -27,7 +27,7 @@ class Smallest(NamedTuple):
 
 @EXPERIMENTS.register("rnn-memorization/feedback")
 def feedback(scale: Scale = "small") -> Experiment:
-    """The smallest linear RNNs with feedback, W_h expanding or contracting, of all binary words up to period 8."""
+    """Find the smallest linear RNNs with feedback, W_h expanding or contracting, for binary words up to period 8."""
     check_is_not_paper(scale, "the note has no such search")
     return Experiment(
         title="The smallest linear RNNs that read their own answers",
@@ -43,7 +43,10 @@ def feedback(scale: Scale = "small") -> Experiment:
 
 
 def study(periods: range) -> list[Smallest]:
-    """All words of these periods; a net with feedback is made to say its word before it counts."""
+    """Return the smallest dimensions for all words of these periods.
+
+    A net with feedback counts only once it has generated its word.
+    """
     rows = []
     for word in (word for period in periods for word in binary_words(period)):
         net = digits(word)

@@ -1,4 +1,4 @@
-"""Memorizing words with linear RNNs (2023): whether training finds what is there, and for how long it lasts.
+"""Memorizing words with linear RNNs (2023): do trained nets find the known solutions, and for how long are they right?
 
 A study without runs: nets of a few numbers are trained hundreds at a time.
 """
@@ -32,10 +32,10 @@ LOW: tuple[Precision, ...] = ("bfloat16", "float16")
 
 
 class Size(NamedTuple):
-    """Which words, how many nets of each, how they are trained, and for how many steps they generate.
+    """The words, the number of nets for each, their training, and the number of steps that they generate.
 
-    Nets are trained on the first `length` symbols and generate `longest`; written generators, of precision `LOW`, up to
-    `steps_looked_at`.
+    Nets are trained on the first `length` symbols and generate `longest`. Written generators have a precision of `LOW`
+    and generate up to `steps_looked_at`.
     """
 
     periods: range
@@ -54,13 +54,13 @@ SIZES = {
 
 
 def size_at(scale: Scale) -> Size:
-    """The size of a scale; `"paper"` is a ValueError, as the note trains nothing."""
+    """Return the size of a scale; `"paper"` raises a ValueError, as the note trains nothing."""
     check_is_not_paper(scale, "the note trains nothing")
     return SIZES[scale]
 
 
 def trained_words(size: Size) -> list[Memorization]:
-    """Of each period 0^a 1^b in halves, binary words drawn at random, and up to period 8 one of three letters."""
+    """Return words of each period: 0^a 1^b in halves, random binary ones, and up to period 8 one of three letters."""
     texts = []
     for p in size.periods:
         drawn = generator_for(0, "words", p)
@@ -74,10 +74,10 @@ def trained_words(size: Size) -> list[Memorization]:
 
 
 class Rounded(NamedTuple):
-    """A trained net with the entries of W_h rounded: its first wrong step among those generated, next to its formula.
+    """A trained net with the entries of W_h rounded: its first wrong step among those generated, and its formula.
 
-    `formula` is (pi / p) / |dtheta|, with dtheta the largest distance of an eigenvalue's angle from a multiple of
-    2 pi / p, after rounding: training does not find these angles exactly, either.
+    `formula` is (pi / p) / |dtheta|. There dtheta is the largest distance of an eigenvalue's angle from a multiple of 2
+    pi / p, after rounding; training does not find these angles exactly either.
     """
 
     formula: float
@@ -85,10 +85,10 @@ class Rounded(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A net that was trained: its size, what it says, and the eigenvalues of its W_h.
+    """A trained net: its size, its first wrong step, and the eigenvalues of its W_h.
 
-    `first_wrong` is the first wrong step among those generated, in float64, None if there is none; `when_rounded` is
-    the same net at each precision of `LOW`. `learns_inputs` is False where W_x = 0.
+    `first_wrong` is the first wrong generated step in float64, or None if all are right. `when_rounded` has the same
+    net at each precision of `LOW`. `learns_inputs` is False if W_x = 0.
     """
 
     word: Memorization
@@ -100,12 +100,12 @@ class Trained(NamedTuple):
     eigenvalues: tuple[complex, ...]
 
     def is_right(self, steps: int) -> bool:
-        """Whether the first `steps` symbols are right."""
+        """Return True if the first `steps` symbols are right."""
         return self.first_wrong is None or self.first_wrong > steps
 
 
 def train_all(words: Sequence[Memorization], size: Size) -> list[Trained]:
-    """Nets of every dimension from 1 to the period, W_x = 0 and learned; those of one dimension side by side."""
+    """Train nets of every dimension from 1 to the period, W_x = 0 and learned, all nets of a dimension in one batch."""
     trained = []
     for d in range(1, max(memorization.word.period for memorization in words) + 1):
         chosen = [memorization for memorization in words if memorization.word.period >= d for _ in range(size.seeds)]
@@ -142,7 +142,7 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
 
 
 def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precision, count: int) -> list[Rounded]:
-    """Each net, its W_h rounded, on its own word for `count` steps."""
+    """Return the result of each net with W_h rounded, on its own word for `count` steps."""
     low = nets._replace(hidden=torch.from_numpy(rounded(nets.hidden.numpy(), precision)))
     generated, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
     results = []
@@ -156,16 +156,17 @@ def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precisio
 
 
 def _first(is_wrong: torch.Tensor) -> int | None:
-    """The first step at which it is True, counted from 1."""
+    """Return the first step at which the tensor is True, counted from 1."""
     return int(is_wrong.int().argmax()) + 1 if bool(is_wrong.any()) else None
 
 
 class Learned(NamedTuple):
-    """Nets of the smallest dimension of one word, W_x = 0: the frequencies of those that are right where trained.
+    """The frequencies of a word's nets of the smallest dimension, W_x = 0, that are right on the trained symbols.
 
     `off` is the largest distance of any frequency from a whole number, in the median net. `readable` counts nets whose
-    nearest frequencies can read the word, `robust` those where they are the set of the widest margin; `sets` and
-    `all_sets` say how many sets of that dimension can read the word, and how many there are: chance.
+    nearest frequencies can read the word. `robust` counts nets whose nearest frequencies are the set with the widest
+    margin. For comparison with chance, `sets` counts the sets of that dimension that can read the word, and `all_sets`
+    counts all sets.
     """
 
     word: Memorization
@@ -178,7 +179,7 @@ class Learned(NamedTuple):
 
 
 def learned_frequencies(trained: Sequence[Trained], size: Size) -> list[Learned]:
-    """The eigenvalues that training finds next to the frequencies that linear programs find."""
+    """Compare the eigenvalues of trained nets with the frequencies that linear programs find."""
     smallest = [net for net in trained if not net.learns_inputs and net.dimension == net.word.upper]
     rows = []
     for _, group in groupby(sorted(smallest, key=_name), key=_name):
@@ -209,7 +210,7 @@ def _name(net: Trained) -> tuple[int, str]:
 
 
 def frequencies_of(eigenvalues: Sequence[complex], period: int) -> tuple[Frequencies, float]:
-    """The whole frequencies that eigenvalues are nearest to, 0 left out, and how far off the farthest is.
+    """Return the whole frequencies nearest to the eigenvalues, without 0, and the largest distance from them.
 
     Example:
         >>> frequencies_of([1j, -1j, 0.9 + 0j], 8)
@@ -221,11 +222,11 @@ def frequencies_of(eigenvalues: Sequence[complex], period: int) -> tuple[Frequen
 
 
 class Lasting(NamedTuple):
-    """A written generator whose W_h was rounded to one of the precisions `LOW`: first wrong steps.
+    """The first wrong steps of a written generator whose W_h was rounded to one of the precisions `LOW`.
 
-    `formula` is (pi / p) / |dtheta| of the plane that drifts fastest, `predicted` follows the drift of all planes,
-    `measured` was generated with states in float64, `wholly` with all in bfloat16 (None: none in the steps looked at,
-    or, of `wholly`, another precision).
+    `formula` is (pi / p) / |dtheta| of the plane that drifts fastest. `predicted` follows the drift of all planes.
+    `measured` was generated with states in float64, `wholly` with all numbers in bfloat16. None means that all
+    generated steps are right or, for `wholly`, that the precision is another one.
     """
 
     word: Memorization
@@ -238,12 +239,12 @@ class Lasting(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the formula is meant for it: one plane, or line, and threshold 0."""
+        """Return True if the formula applies: one plane or line, and threshold 0."""
         return len(self.word.frequencies) == 1 and self.threshold < 1e-6
 
 
 def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
-    """For how many steps written generators are right at low precision."""
+    """Measure for how many steps written generators are right at low precision."""
     rows = []
     for memorization in words:
         count, letters = size.steps_looked_at, np.resize(memorization.word.letters, size.steps_looked_at)
@@ -269,7 +270,7 @@ def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
 
 
 class Memorized(NamedTuple):
-    """All that the study computes."""
+    """The results of the study."""
 
     size: Size
     words: list[Memorization]
@@ -279,7 +280,7 @@ class Memorized(NamedTuple):
 
 
 def study(size: Size) -> Memorized:
-    """Train nets of all dimensions on all words, and look at what they and written generators do."""
+    """Train nets of all dimensions on all words, and measure them and written generators."""
     words = trained_words(size)
     trained = train_all(words, size)
     return Memorized(size, words, trained, learned_frequencies(trained, size), lifetimes(words, size))
@@ -287,7 +288,7 @@ def study(size: Size) -> Memorized:
 
 @EXPERIMENTS.register("rnn-memorization")
 def rnn_memorization(scale: Scale = "small") -> Experiment:
-    """Linear RNNs that learn words: success against dimension, their eigenvalues, and how long they last."""
+    """Train linear RNNs on words: success against dimension, their eigenvalues, and how long they are right."""
     size = size_at(scale)
     return Experiment(
         title="Learning to repeat words",

@@ -1,4 +1,4 @@
-"""Words that standard RNNs learn to repeat, next to linear ones: the note's first sentence, by training.
+"""Standard RNNs and linear ones that learn to repeat words: the note's first sentence, tested by training.
 
 A study without runs, as `rnn-memorization`.
 """
@@ -19,7 +19,7 @@ WORDS = ("01", "001", "0011", "0001", "00011", "00101", "000111", "001011")
 
 
 class Kind(NamedTuple):
-    """A kind of net: what is applied to its states, and whether it reads its own answers."""
+    """A kind of net: the activation of its states, and whether it reads its own answers."""
 
     activation: Activation
     learns_inputs: bool
@@ -34,7 +34,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Size(NamedTuple):
-    """Words, nets of each kind and dimension, training, and how many symbols are trained on and generated."""
+    """The words, the nets of each kind and dimension, their training, and the symbols trained on and generated."""
 
     words: tuple[str, ...]
     dimensions: range
@@ -51,7 +51,7 @@ SIZES: Mapping[str, Size] = {
 
 
 class Success(NamedTuple):
-    """Of nets of one word, kind and dimension: how many are right where they were trained, and a hundred times on.
+    """The number of nets of one word, kind and dimension that are right where trained, and a hundred times as far.
 
     `smallest` is the dimension of the smallest linear RNN without feedback.
     """
@@ -65,7 +65,7 @@ class Success(NamedTuple):
 
 
 class Standard(NamedTuple):
-    """What was computed, and of which size."""
+    """The results of the study, and its size."""
 
     size: Size
     rows: list[Success]
@@ -73,7 +73,7 @@ class Standard(NamedTuple):
 
 @EXPERIMENTS.register("rnn-memorization/standard")
 def standard(scale: Scale = "small") -> Experiment:
-    """Standard RNNs that learn words of short period, next to linear ones: success against dimension, and how long."""
+    """Train standard and linear RNNs on words of short period: success against dimension, and how long it lasts."""
     check_is_not_paper(scale, "the note trains nothing")
     size = SIZES[scale]
     return Experiment(
@@ -90,7 +90,7 @@ def standard(scale: Scale = "small") -> Experiment:
 
 
 def study(size: Size) -> Standard:
-    """Train nets of all kinds and dimensions, those of one kind and dimension side by side."""
+    """Train nets of all kinds and dimensions, all nets of one kind and dimension in one batch."""
     words = [parse_word(text) for text in size.words for _ in range(size.seeds)]
     smallest = {text: memorize(text).upper for text in size.words}
     rows = []
@@ -105,7 +105,7 @@ def study(size: Size) -> Standard:
 
 
 def _first_wrong(words: list[Word], kind: str, dimension: int, size: Size) -> list[int]:
-    """Of each net the first wrong step, counted from 1; one beyond the last where none is wrong."""
+    """Return each net's first wrong step, counted from 1, or one beyond the last step if all are right."""
     activation, learns_inputs = KINDS[kind]
     letters = torch.stack([_repeated(word, size.longest) for word in words])
     generator = generator_for(0, "standard", kind, dimension)

@@ -26,7 +26,7 @@ _HOW = (
 
 @STUDY_PAGES.register("rnn-memorization/feedback")
 def feedback_page(study: Sequence[Smallest], stem: str) -> StudyPage:
-    """How many words take how many dimensions, by period, with their chart, and all words."""
+    """Return the number of words for each dimension, by period, with their chart, and a list of all words."""
     picture = f"![Words by period and smallest dimension]({stem}.svg)"
     by_period = f"## Dimensions by period\n\n{picture}\n\n{_by_period(study)}\n\n{_HOW}"
     sections = [by_period, f"## All words\n\n{_all(study)}"]
@@ -44,7 +44,7 @@ def _headline(study: Sequence[Smallest]) -> str:
 
 
 def dimensions_chart(study: Sequence[Smallest]) -> alt.HConcatChart:
-    """Words by period, the bars divided by smallest dimension: without feedback, with it, and contracting."""
+    """Draw words by period in bars split by smallest dimension: without feedback, with feedback, and contracting."""
     kinds = {
         "no feedback": [str(row.without) for row in study],
         "any W_h": [str(row.anyhow) for row in study],

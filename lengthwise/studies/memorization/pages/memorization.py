@@ -1,4 +1,4 @@
-"""The page about memorizing words: what training finds, with which frequencies, and how long it lasts."""
+"""The page about memorizing words: success of training, the learned frequencies, and how long nets are right."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -24,7 +24,7 @@ MODES = {False: "W_x = 0", True: "W_x learned"}
 
 @STUDY_PAGES.register("rnn-memorization")
 def memorization_page(study: Memorized, stem: str) -> StudyPage:
-    """Success against dimension, learned frequencies, lifetimes, and the chart of success."""
+    """Return success against dimension, learned frequencies, lifetimes, and the chart of success."""
     size, trained = study.size, study.trained
     sections = [
         _protocol(size, len(study.words)),
@@ -55,7 +55,7 @@ def _headline(trained: Sequence[Trained], size: Size) -> str:
 
 
 def _lasting(trained: Sequence[Trained], size: Size) -> tuple[int, int]:
-    """How many nets are right on what they were trained on, and how many of these for as long as they are followed."""
+    """Count the nets that are right on their training symbols, and how many of them are on all generated symbols."""
     right = [net for net in trained if net.is_right(size.length)]
     return len(right), sum(net.is_right(size.longest) for net in right)
 
@@ -92,7 +92,7 @@ def _success_text(trained: Sequence[Trained], size: Size) -> str:
 
 
 def _side(net: Trained) -> int:
-    """Whether the dimension is below, at or above the smallest: -1, 0 or 1."""
+    """Return -1, 0 or 1 for a dimension below, at or above the smallest."""
     return (net.dimension > net.word.upper) - (net.dimension < net.word.upper)
 
 
@@ -102,7 +102,7 @@ def _share(nets: Sequence[Trained], size: Size) -> str:
 
 
 def _success_table(trained: Sequence[Trained], size: Size, learns: bool) -> str:
-    """A row for each word: how many nets of each dimension are right; the smallest dimension is bold."""
+    """Return a row for each word with the number of right nets by dimension; the smallest dimension is bold."""
     nets = [net for net in trained if net.learns_inputs == learns]
     dimensions = sorted({net.dimension for net in nets})
     words = dict.fromkeys(net.word.word.text for net in nets)
@@ -185,13 +185,13 @@ def _steps(number: float | int | None) -> str:
 
 
 def _near(pairs: Sequence[tuple[float, int | None]]) -> str:
-    """How many formulas are within 5 % of the steps that were measured, of how many."""
+    """Count the formulas within 5 % of the measured steps, in words."""
     near = sum(measured is not None and abs(formula - measured) <= 0.05 * measured for formula, measured in pairs)
     return f"{near} of {len(pairs)}"
 
 
 def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
-    """Median first wrong steps of trained nets, in float64 and with W_h rounded; then measured next to predicted."""
+    """Return median first wrong steps of trained nets, in float64 and with W_h rounded, then measured and predicted."""
     right = [net for net in trained if net.is_right(size.length)]
     lines = []
     for learns, name in MODES.items():
@@ -207,7 +207,7 @@ def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
 
 
 def _formula_text(right: Sequence[Trained], size: Size) -> str:
-    """The lifetimes of nets of the smallest dimension next to their own formula."""
+    """Compare the lifetimes of nets of the smallest dimension with their own formula."""
     nets = [net for net in right if not net.learns_inputs and net.dimension == net.word.upper]
     lines = [
         [
@@ -243,7 +243,7 @@ def _middle(steps: list[int]) -> str:
 
 
 def success_chart(trained: Sequence[Trained], size: Size) -> alt.LayerChart:
-    """Share of nets that are right against dimension less d_min, a line for W_x = 0 and one for W_x learned."""
+    """Draw the share of right nets against dimension less d_min, with a line for W_x = 0 and one for W_x learned."""
     values = []
     for learns, name in MODES.items():
         own = [net for net in trained if net.learns_inputs == learns]

@@ -1,4 +1,4 @@
-"""The page about standard RNNs that learn words, next to linear ones."""
+"""The page about standard RNNs and linear ones that learn words."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from lengthwise.studies.memorization.experiments.standard import KINDS, Size, St
 
 @STUDY_PAGES.register("rnn-memorization/standard")
 def standard_page(study: Standard, stem: str) -> StudyPage:
-    """Success of each kind below, at and above the smallest dimension, by word, and the chart."""
+    """Return the success of each kind below, at and above the smallest dimension, by word, and the chart."""
     size = study.size
     sections = [
         _protocol(size),
@@ -59,7 +59,7 @@ def _sides(study: Standard) -> str:
 
 
 def _counts(study: Standard, kind: str, side: int) -> tuple[int, int, int]:
-    """How many nets of a kind on one side of d_min are right, how many last, and how many there are."""
+    """Count the right nets, the lasting nets and all nets of a kind on one side of d_min."""
     rows = [row for row in study.rows if row.kind == kind and _side(row) == side]
     return sum(row.num_right for row in rows), sum(row.num_lasting for row in rows), len(rows) * study.size.seeds
 
@@ -69,7 +69,7 @@ def _part(number: int, count: int) -> str:
 
 
 def _side(row: Success) -> int:
-    """Whether the dimension is below, at or above the smallest: -1, 0 or 1."""
+    """Return -1, 0 or 1 for a dimension below, at or above the smallest."""
     return (row.dimension > row.smallest) - (row.dimension < row.smallest)
 
 
@@ -83,7 +83,7 @@ def _by_word(study: Standard, kind: str) -> str:
 
 
 def success_chart(study: Standard) -> alt.HConcatChart:
-    """Two panels, right and lasting: the share of nets of each kind against dimension, over all words."""
+    """Draw two panels, right and lasting: the share of nets of each kind against dimension, over all words."""
     panels = []
     kinds = list(KINDS)
     for name, measured in (("right", "num_right"), ("lasting", "num_lasting")):

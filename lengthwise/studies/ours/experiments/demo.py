@@ -12,12 +12,12 @@ _TASKS: dict[str, tuple[str, Settings]] = {
     "D_3": ("bounded-dyck", {"depth": 3}),
     "Tomita 3": ("tomita", {"index": 3}),
 }
-"""The one that takes longest begins first."""
+"""The tasks by name and settings; the slowest one begins first."""
 
 
 @EXPERIMENTS.register("demo")
 def demo(scale: Scale = "small") -> Experiment:
-    """Six tasks, one seed: nets that become finite machines, until they are proved; measured up to length 100,000."""
+    """Train six tasks, one seed, until their nets are proved finite machines; measured up to length 100,000."""
     specs = ScaledSpecs(scale, seeds=(0,), model="block-linear-rnn", goal="proved")
     plan = EvaluationPlan(dense_strings=64)
     return Experiment(

@@ -7,14 +7,14 @@ from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSp
 from lengthwise.runs.spec import Settings
 
 BUDGET = 300.0
-"""CPU seconds after which no attempt begins."""
+"""The CPU seconds after which no further attempt begins."""
 
 MAX_LETTERS = 100
-"""Of the longest strings that are measured; training sees up to 12."""
+"""The longest measured string, in letters; training uses up to 12."""
 
 
 class _Problem(NamedTuple):
-    """A row: task, fields, classes of messages, and what is printed of looped transformers at 60 letters."""
+    """A row: task, fields, classes of messages, and the published accuracy of looped transformers at 60 letters."""
 
     row: str
     task: str
@@ -41,7 +41,7 @@ def _cell(scale: Scale, problem: _Problem) -> Cell:
 
 @EXPERIMENTS.register("grid/dynamic-programming")
 def dynamic_programming(scale: Scale = "small") -> Experiment:
-    """Longest common subsequence and Levenshtein distance by grid recurrences, with their certificates."""
+    """Train grid recurrences on longest common subsequence and Levenshtein distance, with certificates."""
     long = () if scale == "smoke" else ((20, 1_000), (40, 1_000), (60, 1_000), (MAX_LETTERS, 200))
     return Experiment(
         title="Dynamic programming, learned from final answers, and what is proved of it",

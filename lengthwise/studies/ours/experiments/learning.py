@@ -1,4 +1,4 @@
-"""Machines learned from examples: how often the right one, with and without wrong labels.
+"""Machines learned from examples: how often they are the right ones, with and without wrong labels.
 
 A study without runs: `learn` searches among small nets.
 """
@@ -29,7 +29,7 @@ CLASSES = ("no", "yes")
 
 
 class Size(NamedTuple):
-    """How many languages, examples and wrong labels; `budget` is in CPU seconds a language."""
+    """The number of languages, examples and wrong labels; `budget` is in CPU seconds a language."""
 
     languages: int = 20
     tomita: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7)
@@ -43,10 +43,10 @@ SMOKE_SIZE = Size(languages=1, tomita=(), examples=200, longest=10, wrong=(0.05,
 
 
 class Recovery(NamedTuple):
-    """What came of one language: whether `learn` and RPNI, from the same examples, found its machine.
+    """The result for one language: whether `learn` and RPNI recovered its machine from the same examples.
 
-    Two machines count as the same where they answer every string that is not empty alike. `seconds` are CPU seconds,
-    certificate included; RPNI's machine is None where AALpy is not installed.
+    Two machines count as the same if they agree on every string that is not empty. `seconds` are CPU seconds,
+    certificate included. RPNI's machine is None if AALpy is not installed.
     """
 
     name: str
@@ -63,16 +63,16 @@ class Recovery(NamedTuple):
 
 
 class Recoveries(NamedTuple):
-    """All that the study computes."""
+    """The results of the study."""
 
     size: Size
     recoveries: list[Recovery]
 
 
 def random_machine(num_states: int, seed: int) -> Transducer:
-    """A machine of two symbols and two answers, all of whose states are needed: uniform among those drawn.
+    """Draw a minimal machine of two symbols and two answers, uniformly among machines with this number of states.
 
-    Of its states three in ten at least give each answer.
+    Each answer has more than three in ten of the states.
 
     Example:
         >>> random_machine(5, 0).num_states
@@ -87,7 +87,7 @@ def random_machine(num_states: int, seed: int) -> Transducer:
 
 
 def examples_of(machine: Transducer, size: Size, seed: int, share_wrong: float = 0.0) -> Pairs:
-    """Uniform strings of uniform lengths and their labels, a share of which is changed to the other one."""
+    """Draw uniform strings of uniform lengths with their labels, a share of which is flipped."""
     chance = np.random.default_rng(seed)
     strings = chance.integers(len(machine.symbols), size=(size.examples, size.longest))
     lengths = chance.integers(1, size.longest + 1, size=size.examples)
@@ -99,7 +99,7 @@ def examples_of(machine: Transducer, size: Size, seed: int, share_wrong: float =
 
 
 def examples_of_language(task: RecognitionTask, size: Size, seed: int) -> Pairs:
-    """Strings that a recognition task draws: in the language, near misses and others, of uniform legal lengths."""
+    """Draw a recognition task's strings: members, near misses and others, of uniform legal lengths."""
     generator = generator_for(seed, "examples")
     legal = [length for length in range(1, size.longest + 1) if task.is_legal_length(length)]
     lengths = torch.randint(len(legal), (size.examples,), generator=generator)
@@ -112,7 +112,7 @@ def examples_of_language(task: RecognitionTask, size: Size, seed: int) -> Pairs:
 
 
 def recoveries(size: Size) -> Iterator[Recovery]:
-    """One of each language: Tomita's from right labels, machines drawn at random from some that are wrong, too."""
+    """Yield a recovery of each language: Tomita's with right labels, random machines also with some wrong labels."""
     for index in size.tomita:
         task = make_task("tomita", index=index)
         assert isinstance(task, RecognitionTask)
@@ -134,7 +134,7 @@ def _recovery(name: str, machine: Transducer, pairs: Pairs, share_wrong: float, 
         share_wrong,
         right.num_states,
         len(examples),
-        learned.num_alike > 0 and same_machine(learned.machine, right),  # not RPNI's, which stands next to it
+        learned.num_alike > 0 and same_machine(learned.machine, right),  # 0 if it is RPNI's
         learned.machine.num_states,
         learned.certificate.level,
         len(learned.attempts),
@@ -145,13 +145,13 @@ def _recovery(name: str, machine: Transducer, pairs: Pairs, share_wrong: float, 
 
 
 def same_machine(one: Transducer, other: Transducer) -> bool:
-    """Whether two machines over the same symbols answer all strings that are not empty alike."""
+    """Return True if two machines over the same symbols agree on all strings that are not empty."""
     return one.for_strings_that_are_not_empty().to_json() == other.for_strings_that_are_not_empty().to_json()
 
 
 @EXPERIMENTS.register("learning/wrong-labels")
 def wrong_labels(scale: Scale = "small") -> Experiment:
-    """Machines behind examples: Tomita's languages, and random machines with 0 to 10 % of the labels wrong."""
+    """Recover machines from examples: Tomita's languages, and random machines with 0 to 10 % of the labels wrong."""
     check_is_not_paper(scale)
     size = Size() if scale == "small" else SMOKE_SIZE
     return Experiment(

@@ -14,7 +14,7 @@ _TASKS = {
 
 @EXPERIMENTS.register("recurrent/proved")
 def proved(scale: Scale = "small") -> Experiment:
-    """Elman networks of preset `contracting`, three seeds, with their certificates."""
+    """Train Elman networks by preset `contracting`, three seeds, with their certificates."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="rnn")
     plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
     return Experiment(
@@ -36,7 +36,7 @@ def proved(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("recurrent/bounded")
 def bounded(scale: Scale = "small") -> Experiment:
-    """Recurrences of reflections on parity, five seeds, with the lengths up to which they are proved."""
+    """Train recurrences of reflections on parity, five seeds, and prove them up to some length."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), model="block-linear-rnn")
     plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
     return Experiment(

@@ -1,11 +1,11 @@
-"""How soon a net is proved right at every length, when training follows what it has reached."""
+"""The time until a net is proved right at every length, if training follows what it has reached."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
 from lengthwise.studies.languages import LANGUAGES
 
 BUDGET = 60.0
-"""CPU seconds after which no attempt begins."""
+"""The CPU seconds after which no further attempt begins."""
 
 _TASKS = {
     **{language.row: (language.task, language.fields) for language in LANGUAGES},
@@ -16,7 +16,7 @@ _TASKS = {
 
 @EXPERIMENTS.register("within-a-minute/tasks")
 def tasks(scale: Scale = "small") -> Experiment:
-    """Nineteen regular tasks, five seeds: nets that become finite machines, until they are proved."""
+    """Train nineteen regular tasks, five seeds, until their nets are proved finite machines."""
     specs = ScaledSpecs(
         scale,
         seeds=(0, 1, 2, 3, 4),

@@ -1,4 +1,4 @@
-"""The page about machines learned from examples: how many are the right ones, next to RPNI's."""
+"""The page about machines learned from examples: how many are right, compared with RPNI's."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -17,7 +17,7 @@ LEARNERS = ("lengthwise learn", "RPNI")
 
 @STUDY_PAGES.register("learning/wrong-labels")
 def learning_page(study: Recoveries, stem: str) -> StudyPage:
-    """A line for Tomita's languages and one for each share of wrong labels; every language below, and the chart."""
+    """Return a line for Tomita's languages and for each share of wrong labels, then all languages and the chart."""
     size, recoveries = study.size, study.recoveries
     header = ["languages", "wrong labels", "recovered", "proved", "CPU s", "models", "RPNI", "RPNI's states"]
     sections = [
@@ -40,7 +40,7 @@ def learning_page(study: Recoveries, stem: str) -> StudyPage:
 
 
 def _groups(recoveries: Sequence[Recovery]) -> list[list[Recovery]]:
-    """Named languages, then those drawn at random by their share of wrong labels."""
+    """Group named languages, then random ones by their share of wrong labels."""
     keys = dict.fromkeys((one.name.split()[0], one.share_wrong) for one in recoveries)
     return [[one for one in recoveries if (one.name.split()[0], one.share_wrong) == key] for key in keys]
 
@@ -100,7 +100,7 @@ def _detail(one: Recovery) -> list[str]:
 
 
 def recovery_chart(recoveries: Sequence[Recovery]) -> alt.Chart:
-    """Share of random machines that were recovered against the share of wrong labels, ours and RPNI's."""
+    """Draw the share of recovered random machines against the share of wrong labels, ours and RPNI's."""
     values = []
     for group in _groups(recoveries):
         if not group[0].name.startswith("Tomita"):

@@ -12,11 +12,11 @@ from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 LOOPS: dict[Scale, tuple[int, ...]] = {"paper": (5, 10, 50, 100), "small": (2, 5, 10, 20), "smoke": (2,)}
 
 KINDS = {"plain loop": "code", "timestep": "timestep"}
-"""Columns, and the variants of `looped-transformer` that they are."""
+"""The columns and their variants of `looped-transformer`."""
 
 
 class _Size(NamedTuple):
-    """Of the problems: letters of a string, of the alphabet, and how many there are to train on and to test on."""
+    """The letters of a string and of the alphabet, and the number of training and test problems."""
 
     length: int
     alphabet: int
@@ -34,13 +34,13 @@ _SMALL: Settings = {
     "model": {"learned_positions": 20},
     "train": {"steps": 2_000, "batch_size": 64, "optimizer": {"schedule": "constant", "warmup_steps": 100}},
 }
-"""Next to preset `plain`, as in `looped/table-1`."""
+"""The changes to preset `plain` at scale `small`, as in `looped/table-1`."""
 
 
 class TrainTest(NamedTuple):
-    """Accuracies of a run: on the first strings of its training set (None where there is no fixed one) and on others.
+    """The accuracies of a run on its training set (None if strings are always new) and on test strings.
 
-    `num_scored`: how many strings of the training set.
+    `train` is scored on the first `num_scored` strings of the training set.
     """
 
     row: str
@@ -54,7 +54,7 @@ class TrainTest(NamedTuple):
 
 @EXPERIMENTS.register("looped/figure-5")
 def figure_5(scale: Scale = "small") -> Experiment:
-    """Figure 5: accuracy on training and test problems against the number of loops, with and without timestep."""
+    """Figure 5: compare accuracy on training and test problems by number of loops, with and without timestep."""
     size = _SIZES[scale]
     cells = list(_cells(scale, size))
     return Experiment(
@@ -112,7 +112,7 @@ def _specs(scale: Scale, size: _Size, model: Settings, train: Settings) -> tuple
 
 
 def accuracies(root: Path, cells: Sequence[Cell]) -> list[TrainTest]:
-    """What the runs below a folder scored, from their results alone."""
+    """Return the accuracies of the runs in a folder; only results are read."""
     points = []
     for cell in cells:
         kind, _, loops = cell.column.partition(", R=")

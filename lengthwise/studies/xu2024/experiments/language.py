@@ -23,10 +23,10 @@ from lengthwise.studies.text import (
 STEPS = 1_000
 LOOPS = (1, 3, 6)
 KINDS = {"timestep": "timestep", "plain": "code"}
-"""Variants of the looped transformer by what the columns call them; at scale `paper` those that end in -language."""
+"""Variants of the looped transformer by their name in the columns; scale `paper` uses those that end in -language."""
 
 WIDE: Settings = {"d_model": 448, "num_heads": 7, "gates": "closed"}
-"""One layer with about as many numbers as the transformer's six."""
+"""Settings of one layer with about as many parameters as the transformer's six."""
 
 _LEARNED: Settings = {**AS_GPT2, "positions": "learned", "learned_positions": TRAINED_AT}
 
@@ -47,7 +47,7 @@ PUBLISHED = {
     "3 loops, timestep": "23.45 (train 5.31)",
     "6 loops, timestep": "22.42 (train 5.05)",
 }
-"""Test perplexities as printed."""
+"""The paper's test perplexities as printed."""
 
 
 _HEADLINE = (
@@ -61,7 +61,7 @@ _HEADLINE = (
 
 @EXPERIMENTS.register("looped/table-3")
 def looped_table_3(scale: Scale = "small") -> Experiment:
-    """Perplexity of one wide layer, looped 1, 3 and 6 times, with timestep encoding and without, on a given text."""
+    """Measure the perplexity of one wide layer, looped 1, 3 and 6 times, with and without timestep encoding."""
     if scale == "paper":
         return _at_the_papers_size()
     task = given_text(scale)
@@ -96,7 +96,7 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
 
 
 def _at_the_papers_size() -> Experiment:
-    """The paper's seven nets, a seed each."""
+    """Return the experiment with the paper's seven nets, a seed each."""
     task = given_text("paper")
     return Experiment(
         title="Looped transformers: Table 3 of Xu and Sato, language",

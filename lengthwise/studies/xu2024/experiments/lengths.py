@@ -7,13 +7,13 @@ from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSp
 from lengthwise.runs.spec import Settings
 
 TRAINED, MEASURED = 12, 60
-"""The longest strings of training and of the measurement."""
+"""The longest training string and the longest measured one, in symbols."""
 
 _TASKS = {"Even Pairs": "even-pairs", "Parity": "parity", "Cycle Navigation": "cycle-navigation"}
 
 
 class _Column(NamedTuple):
-    """A column: its name, and the settings of `looped-transformer` next to those of preset `looped-lengths`."""
+    """A column: its name, and its changes to the `looped-transformer` of preset `looped-lengths`."""
 
     name: str
     model: Settings
@@ -39,7 +39,7 @@ _COLUMNS = (
 
 @EXPERIMENTS.register("looped/lengths")
 def lengths(scale: Scale = "small") -> Experiment:
-    """Trained up to 12 symbols, measured up to 60: how many loops, and what they know of the time."""
+    """Train up to 12 symbols and measure up to 60: vary the number of loops, and the encoding of time."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="looped-transformer")
     smoke = scale == "smoke"
     return Experiment(

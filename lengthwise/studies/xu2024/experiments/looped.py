@@ -10,9 +10,9 @@ from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
 
 class _Problem(NamedTuple):
-    """A row of Table 1: task, length, fields, and the paper's entries; of loops, for 5, 10, 50 and 100 in turn.
+    """A row of Table 1: task, length, fields, and the paper's entries, for loops in the order 5, 10, 50, 100.
 
-    `steps` are those of scale `small`; `loops` the row's own, where it does not have those of its scale.
+    `steps` applies at scale `small`. `loops` replaces the numbers of loops of the scale, if it is not empty.
     """
 
     row: str
@@ -56,27 +56,34 @@ _SMALL_TRAIN: Settings = {"batch_size": 64, "optimizer": {"schedule": "constant"
 """Next to preset `plain`."""
 
 _SMALL_POSITIONS = 28
-"""Symbols of the longest problem, two strings of 12 and 14 letters; sinusoids are learned with far more slowly."""
+"""The symbols of the longest problem, two strings of 12 and 14 letters.
+
+Positions are learned, because training is far slower with sinusoids.
+"""
 
 _LOOPS: dict[Scale, tuple[int, ...]] = {"paper": (5, 10, 50, 100), "small": (2, 5, 10), "smoke": (2,)}
 
 _LAYERS: dict[Scale, int] = {"paper": 12, "small": 5, "smoke": 2}
-"""Of the transformer without loops."""
+"""The number of layers of the transformer without loops."""
 
 _VARIANTS = {"plain loop": "code", "control": "control", "timestep": "timestep"}
-"""Columns of Table 1, and the variants of `looped-transformer` that they are."""
+"""The columns of Table 1 and their variants of `looped-transformer`."""
 
 _WIDE: dict[Scale, int] = {"paper": 312, "small": 84, "smoke": 20}
-"""Widths at which the control's layer has as many parameters as the layer, gains and gates of timestep at its width.
+"""The widths at which the control's layer has as many parameters as the timestep layer with its gains and gates.
 
-12 D^2 + 13 D of the control are 17 d^2 + 271 d of timestep for d = 64, and for 256, up to 1.5 %; heads divide D.
+For d = 64 and 256, the control's 12 D^2 + 13 D equal the 17 d^2 + 271 d of timestep within 1.5 %. The number of heads
+divides D.
 """
 
 _WIDE_LOOPS = 5
 
 
 def _dynamic_programming(scale: Scale, problem: _Problem, model: str, sizes: Settings) -> tuple[RunSpec, ...]:
-    """Three seeds; all problems of one length, as the paper's; preset `xu2024` or, at `small`, `plain`."""
+    """Return specs of three seeds, with problems of one length as in the paper.
+
+    The preset is `xu2024`, or `plain` at `small`.
+    """
     length = 8 if scale == "smoke" else problem.length
     settings: Settings = {
         "task": {**problem.fields, "max_length": length},
@@ -94,7 +101,7 @@ def _dynamic_programming(scale: Scale, problem: _Problem, model: str, sizes: Set
 
 
 def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
-    """A transformer, then each kind of loop with each number of loops (at `paper`, those that the paper has)."""
+    """Yield a transformer, then each kind of loop with each number of loops (at `paper`, the paper's numbers)."""
     window = (8, 8) if scale == "smoke" else (problem.length, problem.length)
     layers = _LAYERS[scale]
     specs = _dynamic_programming(scale, problem, "transformer", {"num_layers": layers})
@@ -114,7 +121,7 @@ def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
 
 
 def _loops(scale: Scale, problem: _Problem) -> tuple[int, ...]:
-    """The row's own, or those of its scale; at `paper`, as many as the paper has entries of."""
+    """Return the row's own numbers of loops or the scale's; at `paper`, the ones with entries in the paper."""
     if scale == "smoke":
         return _LOOPS[scale]
     of_paper = _LOOPS["paper"][: len(problem.timestep.split())]
@@ -122,11 +129,11 @@ def _loops(scale: Scale, problem: _Problem) -> tuple[int, ...]:
 
 
 def _parameters(cells: Sequence[Cell]) -> str:
-    """How many parameters the models of a row have, in words."""
+    """Return a sentence on the number of parameters of a row's models."""
     counts: dict[str, int] = {}
     for cell in cells:
         kind = cell.column.split(", R=")[0]
-        if kind not in counts:  # more loops have no more parameters
+        if kind not in counts:  # loops share their parameters
             named = cell.specs[0].outline().named_parameters()
             counts[kind] = sum(p.numel() for name, p in named if not name.startswith("read"))
     sizes = ", ".join(f"{count:,} ({name})" for name, count in counts.items())
@@ -134,7 +141,7 @@ def _parameters(cells: Sequence[Cell]) -> str:
 
 
 def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
-    """What time, more loops, and a loop instead of layers bring."""
+    """Return the pairs to compare: with and without time, more and fewer loops, a loop and layers."""
     time = [(f"timestep, R={r}", f"{other}, R={r}") for other in ("control", "plain loop") for r in loops]
     more = [(f"{arm}, R={many}", f"{arm}, R={few}") for arm in _VARIANTS for few, many in pairwise(loops)]
     wide = [(f"timestep, R={r}", f"wide control, R={r}") for r in loops]
@@ -160,7 +167,7 @@ _TAKEN_ALONE = (
 
 @EXPERIMENTS.register("looped/table-1")
 def table_1(scale: Scale = "small") -> Experiment:
-    """Table 1: dynamic programming by looped transformers, with timestep encoding, its control, and without."""
+    """Table 1: train looped transformers on dynamic programming, with timestep encoding, its control, and without."""
     problems = _PAPER if scale == "paper" else _SMALL
     rows = [list(_row(scale, problem)) for problem in problems]
     return Experiment(
@@ -202,7 +209,7 @@ def table_1(scale: Scale = "small") -> Experiment:
             "Scale `paper` has the published sizes, steps, positions and labels, by preset `xu2024`.",
         ),
         cells=[cell for row in rows for cell in row],
-        # No task has a length above that of its row, at which it is therefore measured. Pilots saw strings of seed 0.
+        # A task has no strings beyond its row's length, so 100 measures it there. Pilots already saw strings of seed 0.
         plan=EvaluationPlan(
             dense=(100, 100), dense_strings=64 if scale == "smoke" else 4_000, long=(), structured=(), seed=1
         ),
@@ -219,7 +226,7 @@ def table_1(scale: Scale = "small") -> Experiment:
 
 
 _IN_CONTEXT_LOOPS: dict[Scale, tuple[int, ...]] = {"paper": (12, 50, 70), "small": (5,), "smoke": (2,)}
-"""The first number is that of Table 2."""
+"""The numbers of loops; the first one is Table 2's."""
 
 _TREES: dict[Scale, Settings] = {
     "paper": {"depth": 4, "dims": 20, "max_points": 101},
@@ -235,7 +242,7 @@ _SMALL_TREES: Settings = {
 
 
 def _in_context(scale: Scale, model: str, sizes: Settings) -> tuple[RunSpec, ...]:
-    """Three seeds; at `paper` preset `xu2024-in-context`, at `small` preset `plain` with `_SMALL_TREES`."""
+    """Return specs of three seeds: preset `xu2024-in-context` at `paper`, `plain` with `_SMALL_TREES` at `small`."""
     settings: Settings = {"task": _TREES[scale], "model": sizes}
     if scale != "paper":
         positions = {"learned_positions": 2 * _TREES[scale]["max_points"] - 1}
@@ -248,7 +255,7 @@ def _in_context(scale: Scale, model: str, sizes: Settings) -> tuple[RunSpec, ...
 
 
 PRINTED_ERRORS = {"transformer": "8.64e-03", "plain loop": "1.43e-02", "timestep": "1.70e-03"}
-"""Entries of Table 2, of nets with 12 layers or loops on trees of depth 4 in 20 dimensions."""
+"""The entries of Table 2 for nets with 12 layers or loops, on trees of depth 4 in 20 dimensions."""
 
 
 def _in_context_cells(scale: Scale) -> Iterator[Cell]:
@@ -268,7 +275,7 @@ def _in_context_cells(scale: Scale) -> Iterator[Cell]:
 
 @EXPERIMENTS.register("looped/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: decision trees in context, by looped transformers and by one of layers of their own."""
+    """Table 2: train looped transformers, and one with separate layers, on decision trees in context."""
     cells = list(_in_context_cells(scale))
     points = _TREES[scale]["max_points"]
     return Experiment(

@@ -25,7 +25,7 @@ NETS: Mapping[str, Settings] = {
 
 
 class Size(NamedTuple):
-    """Steps of training, symbols of a string, loops, and the search: distances, starts and steps from each."""
+    """The training steps, symbols of a string, loops, and the search: distances, starts and steps from each."""
 
     steps: int
     length: int
@@ -42,7 +42,7 @@ SIZES: Mapping[str, Size] = {
 
 
 class Moduli(NamedTuple):
-    """A net before or after its training: its accuracy, and the largest changes, by kind and distance."""
+    """The accuracy of a net before or after training, and its largest changes by kind and distance."""
 
     net: str
     is_trained: bool
@@ -51,7 +51,7 @@ class Moduli(NamedTuple):
 
 
 class Study(NamedTuple):
-    """What was computed, and of which size."""
+    """The results of the study, and its size."""
 
     size: Size
     moduli: list[Moduli]
@@ -59,7 +59,7 @@ class Study(NamedTuple):
 
 @EXPERIMENTS.register("looped/moduli")
 def moduli(scale: Scale = "small") -> Experiment:
-    """Moduli of sequence, contextual and token continuity of looped transformers, before and after training."""
+    """Estimate moduli of sequence, contextual and token continuity of looped transformers before and after training."""
     check_is_not_paper(scale, "the paper estimates no moduli")
     size = SIZES[scale]
     return Experiment(
@@ -78,7 +78,7 @@ def moduli(scale: Scale = "small") -> Experiment:
 
 @one_thread()
 def study(size: Size) -> Study:
-    """Train each net, and search before and after."""
+    """Train each net, and search for the largest changes before and after."""
     nets = []
     for net, variant in NETS.items():
         spec = _spec(size, variant)
@@ -100,7 +100,7 @@ def _spec(size: Size, variant: Settings) -> RunSpec:
 
 
 def _searched(model: SequenceModel, size: Size) -> dict[Kind, dict[float, float]]:
-    """The largest change of logits, in the 2-norm, at each distance."""
+    """Return the largest change of logits, in the 2-norm, at each distance."""
     with eval_mode(model):
         function, domain = on_embeddings(model)
         return {

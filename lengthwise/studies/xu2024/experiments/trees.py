@@ -1,4 +1,4 @@
-"""Appendix C.3 of Xu and Sato (2024): the paper's decision trees, and what its two curricula bring."""
+"""Appendix C.3 of Xu and Sato (2024): the paper's decision trees, and the effect of its two curricula."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from lengthwise.tasks.in_context.decision_tree import DecisionTree, mean_so_far,
 
 
 class _Size(NamedTuple):
-    """Trees, loops or layers, the steps after which curricula rise by one, and prompts of a measurement."""
+    """The trees, loops or layers, the steps after which curricula rise by one, and the prompts of a measurement."""
 
     trees: Settings
     depth: int
@@ -35,7 +35,7 @@ _SMALL: Settings = {
     "model": {"d_model": 64, "num_heads": 4},
     "train": {"steps": 8_000, "batch_size": 16, "lengths": "legal", "supervision": "prefix"},
 }
-"""Next to preset `plain`, as in `looped/table-2`."""
+"""The changes to preset `plain` at scale `small`, as in `looped/table-2`."""
 
 START_DIMS, START_POINTS = 5, 26
 
@@ -47,7 +47,7 @@ _HEADLINE = (
 
 
 class TreeErrors(NamedTuple):
-    """Errors against how many examples came before: of runs by column, and of simple learners by name."""
+    """Errors by number of preceding examples, for runs by column and for simple learners by name."""
 
     runs: dict[str, list[ErrorCurve]]
     learners: dict[str, list[float]]
@@ -55,11 +55,11 @@ class TreeErrors(NamedTuple):
 
 @EXPERIMENTS.register("looped/trees")
 def trees(scale: Scale = "small") -> Experiment:
-    """Decision trees of depth 4 in 20 dimensions: loops and layers, with and without the paper's curricula."""
+    """Train on decision trees of depth 4 in 20 dimensions: loops and layers, with and without curricula."""
     size = _SIZES[scale]
     points, count = size.trees["max_points"], size.depth
     row = f"depth {size.trees['depth']}, {size.trees['dims']} dimensions, {points} points"
-    # What is recorded at scale `small` has SiLU, where the published code has GELU in context.
+    # Recorded results at scale `small` have SiLU; the published code has GELU in context.
     timestep = _loop("timestep-in-context" if scale == "paper" else "timestep", count)
     columns = {
         f"transformer, L={count}": ("transformer", {"num_layers": count}, "both"),
@@ -110,7 +110,7 @@ def _loop(variant: str, num_loops: int) -> Settings:
 
 
 def _specs(scale: Scale, size: _Size, model: str, sizes: Settings, curriculum: str) -> tuple[RunSpec, ...]:
-    """One seed; at `paper`, three, by preset `xu2024-in-context`."""
+    """Return specs of one seed; at `paper` three, of preset `xu2024-in-context`."""
     points, dims = size.trees["max_points"], size.trees["dims"]
     rise = {"by": 5, "every": size.every}
     of_dims = {"field": "active_dims", "start": START_DIMS, "stop": dims, "every": size.every}
@@ -130,7 +130,7 @@ def _specs(scale: Scale, size: _Size, model: str, sizes: Settings, curriculum: s
 
 
 def tree_errors(root: Path, cells: Sequence[Cell], num_prompts: int) -> TreeErrors:
-    """Errors of runs below a folder, from their results alone, and those of simple learners on as many prompts."""
+    """Return the errors of runs in a folder, read from results only, and of simple learners on as many prompts."""
     runs: dict[str, list[ErrorCurve]] = {}
     for cell in cells:
         results = [RunFolder(root / spec.id).read_result() for spec in cell.specs]
@@ -144,6 +144,6 @@ def tree_errors(root: Path, cells: Sequence[Cell], num_prompts: int) -> TreeErro
 
 
 def _errors(answers: torch.Tensor, targets: torch.Tensor) -> list[float]:
-    """The mean squared error at each point."""
+    """Return the mean squared error at each point."""
     errors: list[float] = (answers - targets)[:, ::2].square().mean(0).tolist()
     return errors

@@ -18,7 +18,7 @@ ON_TRAINING, ON_TEST, ON_TEST_NEW = "training problems", "test problems", "test 
 
 @STUDY_PAGES.register("looped/figure-5")
 def figure_5_page(points: Sequence[TrainTest], stem: str) -> StudyPage:
-    """Both accuracies by kind and number of loops, how they go together, and the chart."""
+    """Return both accuracies by kind and number of loops, their correlation, and the chart."""
     scored = max((point.num_scored for point in points), default=0)
     header = ["problems to train on", "net", "training", "test", "test less training", "runs"]
     sections = [
@@ -47,7 +47,7 @@ def _headline(points: Sequence[TrainTest]) -> str:
 
 
 def _groups(points: Sequence[TrainTest]) -> list[list[TrainTest]]:
-    """The runs of each cell."""
+    """Return the runs of each cell."""
     keys = dict.fromkeys((point.row, point.kind, point.num_loops) for point in points)
     return [[point for point in points if (point.row, point.kind, point.num_loops) == key] for key in keys]
 
@@ -65,13 +65,13 @@ def _line(group: Sequence[TrainTest]) -> list[str]:
 
 
 def _means(group: Sequence[TrainTest]) -> tuple[float | None, float]:
-    """The mean accuracy on training problems, if these are fixed, and on test problems."""
+    """Return the mean accuracy on training problems, if they are fixed, and on test problems."""
     train = [point.train for point in group if point.train is not None]
     return fmean(train) if train else None, fmean(point.test for point in group)
 
 
 def _together(points: Sequence[TrainTest]) -> str:
-    """Pearson's correlation of the two accuracies over all runs with a fixed training set, of each kind."""
+    """Return Pearson's correlation of the two accuracies for each kind, over all runs with a fixed training set."""
     parts = []
     for kind, value, low, high, count in _correlations(points):
         limits = "" if math.isnan(low) else f"{low:.2f} to {high:.2f}; "
@@ -83,7 +83,7 @@ def _together(points: Sequence[TrainTest]) -> str:
 
 
 def _correlations(points: Sequence[TrainTest]) -> list[tuple[str, float, float, float, int]]:
-    """The kind, its correlation, the interval of that, and the number of runs."""
+    """Return for each kind its correlation, the interval of the correlation, and the number of runs."""
     lines = []
     for kind in dict.fromkeys(point.kind for point in points):
         pairs = [(point.train, point.test) for point in points if point.kind == kind and point.train is not None]
@@ -95,12 +95,12 @@ def _correlations(points: Sequence[TrainTest]) -> list[tuple[str, float, float, 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
     try:
         return correlation(*zip(*pairs, strict=True)) if len(pairs) > 1 else math.nan
-    except StatisticsError:  # all the same
+    except StatisticsError:  # undefined if all values are equal
         return math.nan
 
 
 def accuracy_chart(points: Sequence[TrainTest]) -> alt.HConcatChart:
-    """A panel for each kind: accuracies on training and test problems against the number of loops, means over runs."""
+    """Draw a panel for each kind: training and test accuracy against the number of loops, means over runs."""
     kinds = list(dict.fromkeys(point.kind for point in points))
     lines = [ON_TRAINING, ON_TEST, ON_TEST_NEW]
     panels = []

@@ -11,7 +11,7 @@ from lengthwise.studies.xu2024.experiments.moduli import KINDS, Moduli, Study
 
 @STUDY_PAGES.register("looped/moduli")
 def moduli_page(study: Study, stem: str) -> StudyPage:
-    """The largest changes by net, kind and distance, and the chart."""
+    """Return the largest changes by net, kind and distance, and the chart."""
     size = study.size
     header = ["net", "accuracy", "modulus", *(f"t = {distance:g}" for distance in size.distances)]
     lines = [
@@ -52,7 +52,7 @@ def _name(one: Moduli) -> str:
 
 
 def moduli_panels(study: Study) -> list[alt.Chart]:
-    """Of each net, before and after training: a line for each modulus."""
+    """Draw a chart for each net before and after training, with a line for each modulus."""
     panels = []
     for one in study.moduli:
         values = [

@@ -13,12 +13,12 @@ from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.studies.xu2024.experiments.trees import TreeErrors
 
 COLUMNS = (0, 5, 10, 25, 50, 75, 100)
-"""Numbers of examples that the table shows, where prompts have them."""
+"""The numbers of examples in the table, as far as prompts have them."""
 
 
 @STUDY_PAGES.register("looped/trees")
 def trees_page(study: TreeErrors, stem: str) -> StudyPage:
-    """Errors after some numbers of examples, of nets and of simple learners, and the chart."""
+    """Return the errors of nets and of simple learners after some numbers of examples, and the chart."""
     curves = _curves(study)
     longest = max(map(len, curves.values()))
     counts = [count for count in COLUMNS if count < longest]
@@ -37,7 +37,7 @@ def trees_page(study: TreeErrors, stem: str) -> StudyPage:
 
 
 def _curves(study: TreeErrors) -> dict[str, list[float]]:
-    """Errors by name, the mean over the runs of a column."""
+    """Return errors by name, with the mean over the runs of a column."""
     of_runs = {column: _mean(curves) for column, curves in study.runs.items() if curves}
     return of_runs | study.learners
 
@@ -47,7 +47,7 @@ def _mean(curves: Sequence[ErrorCurve]) -> list[float]:
 
 
 def error_chart(study: TreeErrors) -> alt.Chart:
-    """A line for each column and, in gray, for each simple learner."""
+    """Draw a line for each column and, in gray, for each simple learner."""
     curves = _curves(study)
     values = [
         {"examples": count, "error": error, "answers by": name}

@@ -12,7 +12,7 @@ class Xu2024InContext(Preset):
     """In-context regression as in Xu and Sato (2024): 26 to 101 points, five more after every 5,000 of 200,000 steps.
 
     Source: Xu and Sato (2024), Appendix C, for in-context learning; Garg et al. (2022) for the curriculum.
-    Differs from the source: there the dimension of the task rises, too, over the same steps (`task_rise`, which names a
+    Differs from the source: there the dimension of the task also rises over the same steps (`task_rise`, which names a
         field of the task).
     """
 

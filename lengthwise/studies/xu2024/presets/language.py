@@ -12,12 +12,13 @@ _AS_GPT2 = {"learned_positions": 1024, "initialization": "gpt2", "read_in": "pla
 class Xu2024Language(Preset):
     """Looped transformers of width 2,048 and a transformer of 12 layers as in Table 3 of Xu and Sato (2024).
 
-    Windows of 1,024 tokens; `num_loops` is 1, 3 or 6, at evaluation any number (`LoopedTransformer.with_loops`), with
-    timestep encoding (`variant` `"timestep-language"`) or without (`"code-language"`). A step is meant for a GPU.
+    Windows have 1,024 tokens. `num_loops` is 1, 3 or 6, and at evaluation any number (`LoopedTransformer.with_loops`).
+    Loops have timestep encoding (`variant` `"timestep-language"`) or not (`"code-language"`). A step is meant for a
+    GPU.
 
     Source: Xu and Sato (2024), Appendix C.4, and their code.
-    Differs from the source: a batch of 24 windows, 20 of which its code adds up to a step; maps and the last norm
-        have biases; and as `chi2023-language` differs from nanoGPT.
+    Differs from the source: a step is one batch of 24 windows; their code adds up 20 such batches. Maps and the last
+        norm have biases. It also differs from nanoGPT as `chi2023-language` does.
     """
 
     source = "Xu and Sato (2024), Appendix C.4, and the published code"

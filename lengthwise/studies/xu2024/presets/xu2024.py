@@ -9,13 +9,14 @@ from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
 class Xu2024(Preset):
     """Looped transformers as in Xu and Sato (2024): AdamW, 781,250 steps, one warm-up in twenty.
 
-    These are 100 passes over 1,000,000 strings; here strings are drawn again unless `train.num_examples` says how many.
+    These are 100 passes over 1,000,000 strings. Here strings are always new, unless `train.num_examples` sets their
+    number.
 
-    The length is that of the problem and has to be given.
+    The length of the problem has to be given.
 
     Source: Xu and Sato (2024), Appendix C, for edit distance and longest common subsequence.
     Differs from the source: all parameters decay, gains and biases included, and the rate warms up step by step; the
-        paper says neither.
+        paper specifies neither.
     """
 
     source = "Xu and Sato (2024), Appendix C"
