@@ -14,7 +14,7 @@ class PD2025(Preset):
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025) and the published code. The recipe is from Walker et al., "Structured linear CDEs" (2025).
     Differs from the source: the rate falls to 0, not to 1e-5, from the first step on, so that 1.95e-3 is its largest.
-        Embeddings decay as all weights do, without dropout. Weights are the final ones, not the best checkpoint's,
+        Embeddings decay as all weights do. Dropout is off. Weights are the final ones, not the best checkpoint's,
         and training does not end at 99.95 %.
     """
 
