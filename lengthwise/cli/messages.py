@@ -25,6 +25,8 @@ OTHER_NAMES = {
     "picture": "out",
     "page": "out",
     "level": "min_level",
+    "goal": "until",
+    "goal.budget": "budget",
 }
 """The names of library arguments on the command line, if the command has an option of that name."""
 

@@ -1,9 +1,6 @@
 """Commands that train: train, resume."""
 
 import math
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
@@ -81,11 +78,10 @@ def train(
     _check_seeds(seeds, seed, workers, parallel)
     settings = given.read()
     seconds = BUDGET if budget is None else budget
-    with _flag_for_goal():
-        specs = [
-            make_spec(task, model, settings, preset=preset, seed=number, goal=until, budget=seconds)
-            for number in ([seed or 0] if seeds is None else parse_seeds(seeds))
-        ]
+    specs = [
+        make_spec(task, model, settings, preset=preset, seed=number, goal=until, budget=seconds)
+        for number in ([seed or 0] if seeds is None else parse_seeds(seeds))
+    ]
     plan = EvaluationPlan().up_to(longest, specs[0].task)
     with tracked(track, runs) as listener:
         if seeds is None:
@@ -94,15 +90,6 @@ def train(
         check_alone("seeds", "one run")
         with workers_on(device):
             return _train_all(specs, runs, plan, workers, listener)
-
-
-@contextmanager
-def _flag_for_goal() -> Iterator[None]:
-    """Name the flag --until in messages about the argument `goal` of `make_spec`."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(re.sub(r"^goal\b", "until", str(error), flags=re.MULTILINE)) from None
 
 
 def _check_seeds(seeds: str | None, seed: int | None, workers: int, parallel: str | None) -> None:

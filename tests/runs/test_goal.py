@@ -7,6 +7,8 @@ from fewer_strings import draw_fewer_strings
 from safetensors.torch import load_file
 
 from lengthwise.certification import strings as drawn
+from lengthwise.cli.messages import with_flag
+from lengthwise.cli.training import train as train_command
 from lengthwise.conventions import Diverged
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.report.pages import run as run_page
@@ -343,3 +345,8 @@ def test_reflections_reach_a_bounded_certificate_and_no_other() -> None:
     make_spec("parity", "block-linear-rnn", {}, preset="reflecting", goal="bounded")
     with pytest.raises(ValueError, match="at most 'bounded', got 'proved'; choose solved or extracted or bounded"):
         make_spec("parity", "block-linear-rnn", {}, preset="reflecting", goal="proved")
+
+
+@pytest.mark.parametrize(("argument", "flag"), [("goal", "--until"), ("goal.budget", "--budget")])
+def test_messages_about_a_goal_name_the_flag_that_sets_it(argument: str, flag: str) -> None:
+    assert with_flag(f"{argument}: expected another", train_command) == f"{flag}: expected another"
