@@ -18,6 +18,7 @@ has it, and `counterexamples`, the lengths of refuting strings.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from lengthwise.experiment import Experiment
 from lengthwise.registry import nearest
@@ -62,7 +63,6 @@ class _Fields:
 
     def __init__(self, experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
         self._experiment, self._outcomes = experiment, outcomes
-        self._table: Table | None = None
         self._fields: dict[str, Callable[[], object]] = {
             "cells": lambda: _Names(3, lambda *names: combined(self._figures(*names))),
             "highest": lambda: _Names(3, lambda *names: _extreme(self._figures(*names), max)),
@@ -81,11 +81,14 @@ class _Fields:
             raise ValueError(f"headline: no such field as {name!r}{known}")
         return self._fields[name]()
 
+    @cached_property
+    def _all_lines(self) -> list[dict[str, str]]:
+        table = figure_table(self._experiment, self._outcomes)
+        return [dict(zip(table.header, line, strict=True)) for line in table.lines]
+
     def _lines(self, row: str, column: str) -> list[dict[str, str]]:
         """The figures of each cell in the selected rows and columns, by name."""
-        if self._table is None:
-            self._table = figure_table(self._experiment, self._outcomes)
-        lines = [dict(zip(self._table.header, line, strict=True)) for line in self._table.lines]
+        lines = self._all_lines
         for axis, pattern in (("row", row), ("column", column)):
             names = list(dict.fromkeys(line[axis] for line in lines))
             selected = _selected(pattern, names)
