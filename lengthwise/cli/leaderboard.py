@@ -69,14 +69,15 @@ def leaderboard(
     before = read_records(records) if records.exists() else []
     _print_recorded(records, before, [*(entrant.model for entrant in ENTRANTS), *names], scale, console)
     size = parse_scale(scale)
+    options = PoolOptions(workers)
     _announce(names, row, size, console)
     with workers_on(device):
-        added = [_with_rate(name, size, runs, console, PoolOptions(workers)) for name in names]
+        added = [_with_rate(name, size, runs, console, options) for name in names]
         _restore(records, before, runs)
         own = leaderboard_of(added, size).select(row)
         whole = leaderboard_of([*ENTRANTS, *added], size)
         page = Page("leaderboard", scale, whole, runs, pages, before, f"lengthwise leaderboard --model {model}")
-        return _run(own, page, console, PoolOptions(workers))
+        return _run(own, page, console, options)
 
 
 def _announce(names: Sequence[str], row: str | None, size: "Scale", console: Output) -> None:

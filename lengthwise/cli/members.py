@@ -187,10 +187,10 @@ def _preset_details(name: str, preset: type[Preset]) -> Iterator[Paragraph]:
     for section, settings in changes:
         rows = [Setting(key, "", _value(value)) for key, value in settings.items()]
         yield [Line(f"{section}: changes" if rows else f"{section}: the defaults"), *_rows(rows)]
-    for model, attempts in preset.goals.items():
-        rows = [Setting(key, "", _value(value)) for key, value in flat(attempts.train).items()]
+    for model, goal_preset in preset.goals.items():
+        rows = [Setting(key, "", _value(value)) for key, value in flat(goal_preset.train).items()]
         tried = "; then ".join(
-            ", ".join(f"{key}={value}" for key, value in changes.items()) for changes in attempts.models if changes
+            ", ".join(f"{key}={value}" for key, value in changes.items()) for changes in goal_preset.models if changes
         )
         heading = f"train {model} until a level is reached: changes"
         yield [Line(heading), *_rows(rows), *([Line(f"models tried: {tried}", 0)] if tried else [])]

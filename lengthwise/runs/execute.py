@@ -177,7 +177,7 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
                 certificate = _certified(state, work)
         except Diverged as error:
             problem = error
-        outcome = Attempt(
+        finished = Attempt(
             model=changes,
             seed=attempt.seed,
             steps=state.step,
@@ -191,8 +191,8 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
         if was_decided:
             work.clock.rewind()
             was_decided = False
-        attempts = Attempts((*attempts.finished, outcome))
-        is_reached = goal.is_reached_by(outcome)
+        attempts = Attempts((*attempts.finished, finished))
+        is_reached = goal.is_reached_by(finished)
         # CPU seconds of earlier processes count, so an interrupted run gets no second budget.
         is_last = is_reached or work.clock.status("", 0).cpu_seconds >= goal.budget
         # Divergence of the last attempt is the run's outcome; earlier divergence only costs an attempt.
@@ -200,7 +200,7 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
             raise problem
         status = _close_attempt(work, attempts, "reached" if is_reached else "out of budget" if is_last else "training")
         if is_last:
-            work.decide(state.step, f"{status.status}: {outcome.outcome}, after {status.cpu_seconds:.1f} CPU seconds")
+            work.decide(state.step, f"{status.status}: {finished.outcome}, after {status.cpu_seconds:.1f} CPU seconds")
             return _Trained(state, status, certificate)
 
 

@@ -132,9 +132,9 @@ def make_spec(
     if issubclass(task_class, VectorTask):
         check_accepts_vectors(model_class)
     base: Settings = {"train": base_preset.train, "model": base_preset.models.get(model, {})}
-    attempts = base_preset.goals.get(model, GoalPreset({"pace": {}}))
+    goal_preset = base_preset.goals.get(model, GoalPreset({"pace": {}}))
     # The order is the precedence: preset, changes for a goal, then the user's settings.
-    merged = merge(merge(base, {} if goal is None else {"train": attempts.train}), settings)
+    merged = merge(merge(base, {} if goal is None else {"train": goal_preset.train}), settings)
     problems = _misplaced(settings, seed)
     built: dict[str, Any] = {}
     for section, kind in (("task", task_class), ("model", model_class.Config), ("train", Recipe)):
@@ -146,7 +146,7 @@ def make_spec(
         raise ValueError("\n".join(problems))
     spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
     if level is not None:
-        spec = spec._replace(goal=_goal(level, budget, attempts, settings.get("model", {})))
+        spec = spec._replace(goal=_goal(level, budget, goal_preset, settings.get("model", {})))
     fields = _section(merged, "task")
     spec = spec._replace(other_tasks=tuple(_other_task(task_class, {**fields, **changes}) for changes in other_tasks))
     check(spec)
@@ -176,9 +176,9 @@ def _check_sections(settings: object, other_tasks: object) -> None:
         check_kind("other_tasks", changes, Mapping, "changes of the task's settings")
 
 
-def _goal(level: GoalLevel, budget: float | int, attempts: GoalPreset, given: Mapping[str, Any]) -> Goal:
+def _goal(level: GoalLevel, budget: float | int, preset: GoalPreset, given: Mapping[str, Any]) -> Goal:
     """Return a goal, with the models of a preset that change none of the given settings."""
-    models = tuple(dict(changes) for changes in attempts.models if not given.keys() & changes.keys()) or ({},)
+    models = tuple(dict(changes) for changes in preset.models if not given.keys() & changes.keys()) or ({},)
     return validated(Goal, {"level": level, "budget": budget, "models": models}, path="goal")
 
 
