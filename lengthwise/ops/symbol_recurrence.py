@@ -100,7 +100,7 @@ def symbol_final_state(
     if _in_chunks(transitions, tokens):
         state = _chunked(transitions, tokens, values[tokens], initial)[:, -1]
     else:
-        state, step = initial, _Step(transitions, values, len(tokens))
+        state, step = initial, SymbolStep(transitions, values, len(tokens))
         for symbols in tokens.unbind(1):
             state = step(state, symbols)
     if overflow == "raise" and not bool(state.isfinite().all()):  # run again: the message names the first such step
@@ -186,14 +186,14 @@ def _chunked(
     # A generator, so that only the matrices of one step of all chunks exist at a time, not T N S^2 numbers.
     starts = chunk_starts((transitions[u] for u in symbols.unbind(2)), inputs, initial)
     state = torch.stack(starts[:-1], 1).flatten(0, 1)
-    states, step = torch.empty_like(inputs), _Step(transitions, None, len(state))
+    states, step = torch.empty_like(inputs), SymbolStep(transitions, None, len(state))
     for i in range(size):
         state = step(state, symbols[:, :, i].flatten()) + inputs[:, :, i].flatten(0, 1)
         states[:, :, i] = state.unflatten(0, (batch_size, -1))
     return states.flatten(1, 2)[:, :length]
 
 
-class _Step:
+class SymbolStep:
     """A step of all strings: x becomes A[u] x + v[u] for the symbol u of each string."""
 
     def __init__(self, transitions: Table, values: Values | None, batch_size: int) -> None:
@@ -224,7 +224,7 @@ class _SymbolRecurrence(torch.autograd.Function):
             states = _chunked(transitions, tokens, values[tokens], initial).transpose(0, 1)
         else:
             states = initial.new_empty(tokens.shape[1], *initial.shape)
-            step, state = _Step(transitions, values, len(tokens)), initial
+            step, state = SymbolStep(transitions, values, len(tokens)), initial
             for t, symbols in enumerate(tokens.unbind(1)):
                 state = states[t] = step(state, symbols)
         ctx.save_for_backward(transitions, tokens, initial, states)
@@ -243,15 +243,15 @@ class _SymbolRecurrence(torch.autograd.Function):
             adjoint = earlier[:, -1]
         else:
             adjoints, adjoint = torch.empty_like(states), torch.zeros_like(initial)
-            step = _Step(transitions.mT, None, len(tokens))
+            step = SymbolStep(transitions.mT, None, len(tokens))
             for t in reversed(range(len(states))):
                 adjoint = adjoints[t] = adjoint + gradient[:, t]
                 adjoint = step(adjoint, tokens[:, t])
-        by_table, by_values = _sums_by_symbol(adjoints, torch.cat([initial[None], states[:-1]]), tokens, transitions)
+        by_table, by_values = sums_by_symbol(adjoints, torch.cat([initial[None], states[:-1]]), tokens, transitions)
         return by_table, by_values, None, adjoint
 
 
-def _sums_by_symbol(
+def sums_by_symbol(
     adjoints: Float[Tensor, "T B N S"], before: Float[Tensor, "T B N S"], tokens: Tokens, transitions: Table
 ) -> tuple[Table, Values]:
     """Return, over all positions of each symbol, the sum of l_t x_{t-1}^T, and of l_t."""

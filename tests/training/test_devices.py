@@ -32,7 +32,7 @@ WAITS = {
     "models/grid_recurrence.py:_compact": "the longest first string of a batch is the height of its grid",
     "ops/in_range.py:_within": "states that grow out of range are divided: whether any does is looked at",
     "ops/symbol_recurrence.py:_is_one_hot": "states of one-hot vectors are followed as positions of a 1",
-    "ops/symbol_recurrence.py:_sums_by_symbol": "positions of a symbol are one product: how many there are is a size",
+    "ops/symbol_recurrence.py:sums_by_symbol": "positions of a symbol are one product: how many there are is a size",
     "ops/sparse_recurrence.py:__init__": "positions of a symbol are one product: how many there are is a size",
     "models/looped_transformer.py:_converged": "loops end when no state changes any more",
     "ops/intervals.py:is_sum_exact": "bounds of sums that are exact are not widened",

@@ -1,0 +1,137 @@
+r"""The likelihood of a string's answers under an input-output hidden Markov model.
+
+The model has S states, a distribution A[u] e_s over next states for each state s and symbol u, and a distribution
+E e_s over answers for each state. Its distribution over states is conditioned on every given answer before the next
+symbol is read. With f_0 the first distribution,
+
+    m_t = A[u_t] f_{t-1},   p_t = e_y . m_t  for row e_y of E and answer y = y_t,   f_t = e_y * m_t / p_t.
+
+So p_t is the probability of answer y_t given all symbols and answers before it, and the sum of all log p_t is the log
+likelihood of the answers. At a position without a target f_t = m_t, and its log p_t counts as 0. Normalizing f_t at
+every step keeps all numbers in the range of floats, on strings of any length.
+
+An answer whose probability is below `MIN_PROBABILITY` is impossible for the model. Its log probability is
+log `MIN_PROBABILITY` with a gradient of 0, and it leaves the distribution as it is.
+
+The gradient runs backwards. With a weight g_t on log p_t and l_t the gradient by f_t,
+
+    h_t = (l_t - l_t . f_t + g_t) / p_t,   the gradient by m_t is e_y * h_t,   l_{t-1} = A[u_t]^T (e_y * h_t).
+
+For g = 1 these are the messages of the forward-backward algorithm. Products of the gradients with the probabilities
+themselves are therefore expected counts of transitions and answers (`lengthwise.training.baum_welch`).
+
+Source: Bengio and Frasconi, "An input output HMM architecture" (NIPS 1995); Rabiner, "A tutorial on hidden Markov
+models" (1989), for the scaling.
+Differs from the source: transitions depend on a symbol through a table, and answers depend on the state alone.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from lengthwise.conventions import IGNORE
+from lengthwise.devices import in_full_precision
+from lengthwise.ops.symbol_recurrence import SymbolStep, sums_by_symbol
+
+MIN_PROBABILITY = 1e-30
+"""The probability below which an answer counts as impossible; float32 still represents it with full precision."""
+
+Transitions = Float[Tensor, "V S S"]
+Emissions = Float[Tensor, "Y S"]
+Tokens = Int64[Tensor, "B T"]
+Distribution = Float[Tensor, "B S"]
+
+
+def answer_log_probabilities_by_definition(
+    transitions: Transitions, emissions: Emissions, tokens: Tokens, targets: Tokens, initial: Distribution
+) -> Float[Tensor, "B T"]:
+    """Return log p_t at every position, one symbol after another."""
+    log_probabilities, state = [], initial
+    for symbols, answers in zip(tokens.unbind(1), targets.unbind(1), strict=True):
+        moved = torch.einsum("bij,bj->bi", transitions[symbols], state)
+        joint = moved * emissions[answers.clamp(min=0)]
+        probability = joint.sum(1)
+        is_given = answers != IGNORE
+        is_possible = is_given & (probability >= MIN_PROBABILITY)
+        # A probability of 1 where none is used, because 0 times the infinite gradient of log 0 would be NaN.
+        divisor = torch.where(is_possible, probability, torch.ones_like(probability))
+        least = torch.full_like(divisor, MIN_PROBABILITY).log() * is_given
+        log_probabilities.append(torch.where(is_possible, divisor.log(), least))
+        state = torch.where(is_possible[:, None], joint / divisor[:, None], moved)
+    return torch.stack(log_probabilities, 1)
+
+
+@in_full_precision
+def answer_log_probabilities(
+    transitions: Transitions, emissions: Emissions, tokens: Tokens, targets: Tokens, initial: Distribution
+) -> Float[Tensor, "B T"]:
+    """Return log p_t at every position, 0 at targets of `IGNORE`; gradients by all three tables are computed by hand.
+
+    Nothing of size T S^2 is built. `lengthwise.ops.symbol_recurrence` describes a step.
+
+    Example: a coin of two sides whose side is the answer, and a symbol that turns it in one of ten cases.
+        >>> turn = torch.tensor([[[0.9, 0.1], [0.1, 0.9]]])
+        >>> sides, first = torch.eye(2), torch.tensor([[1.0, 0.0]])
+        >>> tokens, targets = torch.zeros(1, 3, dtype=torch.int64), torch.tensor([[0, 1, 1]])
+        >>> answer_log_probabilities(turn, sides, tokens, targets, first).exp()[0].tolist()
+        [0.8999999761581421, 0.10000000149011612, 0.8999999761581421]
+    """
+    result: Tensor = _AnswerLikelihood.apply(transitions, emissions, tokens, targets, initial)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _AnswerLikelihood(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        transitions: Transitions,
+        emissions: Emissions,
+        tokens: Tokens,
+        targets: Tokens,
+        initial: Distribution,
+    ) -> Float[Tensor, "B T"]:
+        step = SymbolStep(transitions[:, None], None, len(tokens))
+        weights = emissions[targets.T.clamp(min=0)]
+        moved, states = torch.empty_like(weights), torch.empty_like(weights)
+        is_given = targets.T != IGNORE
+        is_possible = torch.empty_like(is_given)
+        divisors = weights.new_empty(is_given.shape)
+        state = initial
+        for t, symbols in enumerate(tokens.unbind(1)):
+            moved[t] = step(state[:, None], symbols)[:, 0]
+            torch.mul(moved[t], weights[t], out=states[t])
+            torch.sum(states[t], 1, out=divisors[t])
+            is_possible[t] = is_given[t] & (divisors[t] >= MIN_PROBABILITY)
+            divisors[t].masked_fill_(~is_possible[t], 1)
+            states[t] /= divisors[t, :, None]
+            torch.where(is_possible[t, :, None], states[t], moved[t], out=states[t])
+            state = states[t]
+        ctx.save_for_backward(transitions, emissions, tokens, targets, initial, moved, states, divisors, is_possible)
+        least = torch.full_like(divisors, MIN_PROBABILITY).log() * is_given
+        return torch.where(is_possible, divisors.log(), least).T
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, gradient: Float[Tensor, "B T"]) -> tuple[Tensor | None, ...]:
+        saved: tuple[Tensor, ...] = ctx.saved_tensors  # type: ignore[attr-defined]
+        transitions, emissions, tokens, targets, initial, moved, states, divisors, is_possible = saved
+        step = SymbolStep(transitions.mT[:, None], None, len(tokens))
+        rows = targets.T.clamp(min=0)
+        weights = emissions[rows]
+        by_moved, by_joint = torch.empty_like(states), torch.empty_like(states)
+        by_state = torch.zeros_like(initial)
+        for t in reversed(range(len(states))):
+            weight = gradient[:, t] - (by_state * states[t]).sum(1)
+            by_joint[t] = _masked(is_possible[t], (by_state + weight[:, None]) / divisors[t, :, None])
+            by_moved[t] = torch.where(is_possible[t, :, None], by_joint[t] * weights[t], by_state)
+            by_state = step(by_moved[t, :, None], tokens[:, t])[:, 0]
+        before = torch.cat([initial[None], states[:-1]])
+        by_transitions, _ = sums_by_symbol(by_moved[:, :, None], before[:, :, None], tokens, transitions[:, None])
+        by_emissions = torch.zeros_like(emissions).index_add_(0, rows.flatten(), (by_joint * moved).flatten(0, 1))
+        return by_transitions[:, 0], by_emissions, None, None, by_state
+
+
+def _masked(is_possible: Bool[Tensor, " B"], values: Distribution) -> Distribution:
+    """Return the values with 0 in the rows of answers that are missing or impossible."""
+    return torch.where(is_possible[:, None], values, torch.zeros_like(values))
