@@ -154,9 +154,13 @@ class MixtureReadout(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(num_states, num_classes))
 
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw logits from N(0, 1)."""
+    def reset_parameters(self, generator: torch.Generator, *, alignment: float = 0.0) -> None:
+        """Draw logits from N(0, 1), and add `alignment` to the logit of class s mod Y of each state s."""
         nn.init.normal_(self.weight, generator=generator)
+        if alignment:
+            states = torch.arange(len(self.weight))
+            with torch.no_grad():
+                self.weight[states, states % self.weight.shape[1]] += alignment
 
     def forward(self, states: Float[Tensor, "*M D"]) -> Float[Tensor, "*M Y"]:
         return (states @ self.weight.softmax(-1)).clamp(min=MIN_PROBABILITY).log()

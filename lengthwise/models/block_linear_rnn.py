@@ -13,7 +13,8 @@ from lengthwise.layers.block_linear import HARDENED, NORMALIZED, BlockLinearLaye
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, RecurrentModel, Width, check_divides_width
-from lengthwise.models.capabilities import FollowsTraining
+from lengthwise.models.capabilities import Distributions, FollowsTraining, HoldsDistributions
+from lengthwise.ops.answer_likelihood import answer_log_probabilities
 from lengthwise.ops.in_range import Steps, states_in_range, steps_by_position, steps_by_symbol
 from lengthwise.ops.symbol_recurrence import symbol_final_state
 
@@ -40,6 +41,8 @@ class BlockLinearRNNConfig(ModelConfig):
       contains the logits of the symbol's matrix.
     - `read`: a hidden layer reads the states of all layers (`"all"`) or of the last one (`"last"`). For one block in
       one layer, `"mixture"` reads a mixture over its states (`MixtureReadout`).
+    - `alignment`: the number added to one first logit of each state's answers in a mixture, that of class s mod Y for
+      state s and Y classes. States then begin as copies of answers, instead of competing for them.
     - `end_temperature`: with `"stochastic"` or `"reflected"` columns, the temperature is 1 in the first 40 % of
       training. It then falls to this value until 90 %, each step by the same factor, and is 0 in the last 10 %.
 
@@ -53,7 +56,13 @@ class BlockLinearRNNConfig(ModelConfig):
     state is therefore kept at 2^30 at most (`lengthwise.ops.in_range`); later layers and the read-out see directions.
     """
 
-    used_with = MappingProxyType({"p": ("columns", tuple(NORMALIZED)), "end_temperature": ("columns", HARDENED)})
+    used_with = MappingProxyType(
+        {
+            "p": ("columns", tuple(NORMALIZED)),
+            "end_temperature": ("columns", HARDENED),
+            "alignment": ("read", ("mixture",)),
+        }
+    )
 
     d_model: Width = 64
     block_dim: Width = 8
@@ -62,6 +71,7 @@ class BlockLinearRNNConfig(ModelConfig):
     p: float = Field(1.2, ge=1, le=8)
     hidden: int = Field(512, ge=0, le=MAX_WIDTH)
     read: Literal["all", "last", "mixture"] = "all"
+    alignment: float = Field(0.0, ge=0, le=30, exclude_if=lambda alignment: alignment == 0)
     end_temperature: float = Field(0.001, ge=1e-30, le=1)
     input_map: Literal["two-layer", "linear"] = Field("two-layer", exclude_if=lambda name: name == "two-layer")
     first_state: Literal["learned", "zero"] = Field("learned", exclude_if=lambda name: name == "learned")
@@ -102,7 +112,7 @@ class BlockLinearRNNConfig(ModelConfig):
 
 
 @MODELS.register("block-linear-rnn")
-class BlockLinearRNN(FollowsTraining, RecurrentModel):
+class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
     """x_t = A(u_t) x_{t-1} + v(u_t) with A(u) = diag(A^(1), ..., A^(N)), in one or more layers.
 
     With a linear input map and a first state of zero, this is eq. (5): x_t = A(u_t) x_{t-1} + B u_t from x_0 = 0.
@@ -168,7 +178,7 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         for layer in self.layers:
             layer.reset_parameters(generator)  # type: ignore[operator]  # ModuleList forgets the type of its modules
         if isinstance(self.readout, MixtureReadout):
-            self.readout.reset_parameters(generator)
+            self.readout.reset_parameters(generator, alignment=self.config.alignment)
         draw_linears(self.readout, generator)
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
@@ -180,6 +190,29 @@ class BlockLinearRNN(FollowsTraining, RecurrentModel):
         temperature = self.config.end_temperature**fallen if fraction < 0.9 else 0.0
         for layer in self._layers():
             layer.temperature.fill_(temperature)
+
+    @property
+    def distributions(self) -> tuple[Distributions, ...]:
+        (layer, *_), size = self._layers(), self.config.block_dim
+        if not isinstance(self.readout, MixtureReadout) or self.config.hidden:
+            raise ValueError(
+                "train.optimizer.name: expected 'adamw', 'adam' or 'muon' for a block-linear-rnn that is no hidden "
+                f"Markov model, got 'baum-welch' with read={self.config.read!r} and hidden={self.config.hidden}; set "
+                "model.read to 'mixture' and model.hidden to 0, as preset likelihood does"
+            )
+        assert isinstance(layer.first_state, nn.Parameter), "stochastic columns have a learned first state"
+        return (
+            Distributions(self.embedding.weight, (self.embedding.num_embeddings, size, size), 1),
+            Distributions(self.readout.weight, tuple(self.readout.weight.shape), 1),
+            Distributions(layer.first_state, (1, size), 1),
+        )
+
+    def answer_log_probabilities(
+        self, inputs: Int64[Tensor, "B T"], targets: Int64[Tensor, "B T"]
+    ) -> Float[Tensor, "B T"]:
+        self.check_inputs(inputs, self.embedding.num_embeddings)
+        transitions, answers, first = (d.logits.view(d.shape).exp() for d in self.distributions)
+        return answer_log_probabilities(transitions, answers.T, inputs, targets, first.expand(len(inputs), -1))
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
         return torch.cat([layer.initial_state(batch_size).flatten(1) for layer in self._layers()], 1)

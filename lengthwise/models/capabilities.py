@@ -3,7 +3,7 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -155,6 +155,35 @@ class HasPenalty(ABC):
 
     @abstractmethod
     def penalty(self) -> Float[Tensor, ""]: ...
+
+
+class Distributions(NamedTuple):
+    """Logits of distributions: a parameter, the shape in which to read it, and the dimension that sums to 1."""
+
+    logits: Tensor
+    shape: tuple[int, ...]
+    dim: int
+
+
+class HoldsDistributions(ABC):
+    """The model is a hidden Markov model: its state is a distribution over states, and so is each of its tables.
+
+    `lengthwise.training.baum_welch` learns its tables.
+    """
+
+    @property
+    @abstractmethod
+    def distributions(self) -> Sequence[Distributions]:
+        """Return all parameters. Raises a ValueError if the model's settings make it no hidden Markov model."""
+
+    @abstractmethod
+    def answer_log_probabilities(
+        self, inputs: Int64[Tensor, "B T"], targets: Int64[Tensor, "B T"]
+    ) -> Float[Tensor, "B T"]:
+        """Return the log probability of each answer given all symbols and answers before it; 0 without a target.
+
+        The tables are exp of the logits, which have to be normalized. Their gradients are then expected counts.
+        """
 
 
 class AnswersNumbers(ABC):

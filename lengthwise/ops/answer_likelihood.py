@@ -74,8 +74,9 @@ def answer_log_probabilities(
         >>> turn = torch.tensor([[[0.9, 0.1], [0.1, 0.9]]])
         >>> sides, first = torch.eye(2), torch.tensor([[1.0, 0.0]])
         >>> tokens, targets = torch.zeros(1, 3, dtype=torch.int64), torch.tensor([[0, 1, 1]])
-        >>> answer_log_probabilities(turn, sides, tokens, targets, first).exp()[0].tolist()
-        [0.8999999761581421, 0.10000000149011612, 0.8999999761581421]
+        >>> probabilities = answer_log_probabilities(turn, sides, tokens, targets, first).exp()
+        >>> [round(p, 6) for p in probabilities[0].tolist()]
+        [0.9, 0.1, 0.9]
     """
     result: Tensor = _AnswerLikelihood.apply(transitions, emissions, tokens, targets, initial)  # type: ignore[no-untyped-call]
     return result

@@ -11,13 +11,14 @@ from torch import Tensor, nn
 from lengthwise.conventions import Diverged
 from lengthwise.devices import computing_in, device_of, on_cpu
 from lengthwise.models.base import SequenceModel, check_is_model, first_names
-from lengthwise.models.capabilities import FollowsTraining, HasHiddenMatrices
+from lengthwise.models.capabilities import FollowsTraining, HasHiddenMatrices, HoldsDistributions
 from lengthwise.models.consistency import check_consistent, check_sizes
 from lengthwise.randomness import draws_without_generator, generator_for
 from lengthwise.tasks.base import SymbolTask, Task, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.threads import one_thread
 from lengthwise.training.batches import Batches, training_lengths
+from lengthwise.training.baum_welch import BaumWelch
 from lengthwise.training.losses import StepLoss
 from lengthwise.training.muon import Muon
 from lengthwise.training.parallel import losses_of
@@ -272,10 +273,7 @@ def _update(
     for optimizer in state.optimizers:
         optimizer.zero_grad()
     losses.minimized.backward()
-    # A limit relative to earlier norms: one gradient a hundred times as large would decide momentum for many steps.
-    limit = recipe.optimizer.clip_norm
-    if ratio := recipe.optimizer.clip_ratio:
-        limit = min(limit, max(MIN_CLIP_NORM, ratio * state.gradient_norm))
+    limit = _gradient_limit(state, recipe)
     norm, value, learned = _on_host(state, torch.nn.utils.clip_grad_norm_(state.parameters.values(), limit), losses)
     # The update is rejected before it is made: the last good weights and the checkpoint stay usable.
     if not (math.isfinite(value) and math.isfinite(norm)):
@@ -294,6 +292,17 @@ def _update(
     if state.average:
         _average_in(state, recipe.ema_decay)
     return StepRecord(state.step, value, length, norm, factor * recipe.optimizer.learning_rate), learned
+
+
+def _gradient_limit(state: TrainingState, recipe: Recipe) -> float:
+    """Return the norm at which the gradient of this step is clipped."""
+    # Gradients are counts there, and clipped ones would count a batch less than another.
+    if recipe.optimizer.name == "baum-welch":
+        return math.inf
+    # A limit relative to earlier norms: one gradient a hundred times as large would decide momentum for many steps.
+    if ratio := recipe.optimizer.clip_ratio:
+        return min(recipe.optimizer.clip_norm, max(MIN_CLIP_NORM, ratio * state.gradient_norm))
+    return recipe.optimizer.clip_norm
 
 
 def _on_host(state: TrainingState, norm: Tensor, losses: StepLoss) -> tuple[float, float, float]:
@@ -316,8 +325,12 @@ def _average_in(state: TrainingState, decay: float) -> None:
 def _make_optimizers(
     model: SequenceModel, recipe: Recipe, heads: Mapping[str, nn.Parameter]
 ) -> list[torch.optim.Optimizer]:
-    """Make Adam or AdamW for all parameters, or Muon for the hidden matrices and AdamW for the rest."""
+    """Make Baum-Welch, Adam or AdamW for all parameters, or Muon for hidden matrices and AdamW for the rest."""
     settings = recipe.optimizer
+    if settings.name == "baum-welch":
+        assert isinstance(model, HoldsDistributions), "check_model rejects others"
+        counting = BaumWelch(model.distributions, memory=settings.memory, floor=settings.floor)
+        return _with_full_rates([counting])
     matrices: list[nn.Parameter] = []
     if settings.name == "muon":
         assert isinstance(model, HasHiddenMatrices), "check_model rejects others"
@@ -331,6 +344,11 @@ def _make_optimizers(
     ]
     if matrices:
         optimizers.append(Muon(matrices, lr=settings.matrix_learning_rate, weight_decay=decay))
+    return _with_full_rates(optimizers)
+
+
+def _with_full_rates(optimizers: list[torch.optim.Optimizer]) -> list[torch.optim.Optimizer]:
+    """Keep the rates that the schedule multiplies."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["full_rate"] = group["lr"]

@@ -11,7 +11,14 @@ from torch import Tensor
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import device_of, moved
 from lengthwise.models.base import RecurrentModel, SequenceModel, TreeModel
-from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, AnswersNumbers, DrawsInTraining, HasPenalty
+from lengthwise.models.capabilities import (
+    AcceptsNoise,
+    AcceptsPads,
+    AnswersNumbers,
+    DrawsInTraining,
+    HasPenalty,
+    HoldsDistributions,
+)
 from lengthwise.ops.integer_answers import integer_loss
 from lengthwise.tasks.base import Batch, RegularTask, Task
 from lengthwise.training.augmentation import (
@@ -69,7 +76,11 @@ def step_loss(
         model = model.perturbed(gaussian_noise(deviation, noise or generator))
     if isinstance(model, DrawsInTraining):
         model = model.drawing(generator)
-    learned, states = _loss_and_states(model, augmented, recipe.supervision, compared, ranks)
+    states: list[Tensor] = []
+    if recipe.optimizer.name == "baum-welch":
+        learned = likelihood_loss(model, augmented, ranks)
+    else:
+        learned, states = _loss_and_states(model, augmented, recipe.supervision, compared, ranks)
     if recipe.states and head:
         assert isinstance(task, RegularTask), "check_task rejects others"
         assert isinstance(model, TreeModel), "check_model rejects others"
@@ -96,6 +107,16 @@ def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Flo
     answer with integers it is the cross-entropy over all integers.
     """
     return _loss_and_states(model, batch, supervision, [], ALONE)[0]
+
+
+def likelihood_loss(model: SequenceModel, batch: Batch, ranks: Ranks = ALONE) -> Float[Tensor, ""]:
+    """Return the mean of -log p(answer) over all supervised positions, each given the answers before it."""
+    assert isinstance(model, HoldsDistributions), "check_model rejects others"
+    device = device_of(model)
+    inputs, targets = (moved(ranks.rows(rows), device) for rows in (batch.inputs, batch.targets))
+    # A rank's mean would weigh its rows wrongly, as in `_mean_loss`.
+    count = max(1, _num_supervised(batch, "prefix"))
+    return -model.answer_log_probabilities(inputs, targets).sum() * (ranks.size / count)
 
 
 def _loss_and_states(

@@ -134,8 +134,8 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
             f"train.states: expected none with {ranks.size} processes, as pieces of strings are put together across "
             "the whole batch; train with one process, or leave states out"
         )
-    if ranks.kind == "fsdp" and recipe.optimizer.name == "muon":
+    if ranks.kind == "fsdp" and recipe.optimizer.name in ("muon", "baum-welch"):
         raise ValueError(
-            "train.optimizer.name: expected 'adamw' or 'adam' with fsdp, as Muon needs whole matrices, got "
-            "'muon'; take ddp, or another optimizer"
+            "train.optimizer.name: expected 'adamw' or 'adam' with fsdp, as others need whole matrices, got "
+            f"{recipe.optimizer.name!r}; take ddp, or another optimizer"
         )

@@ -31,9 +31,13 @@ class OptimizerRecipe(Description):
     norms. Without that, one gradient a hundred times as large as others would fill the momentum of the next hundred
     steps. The mean begins with `clip_norm`, so a large `clip_norm` leaves the first hundreds of steps unclipped.
     `clip_ratio` never clips norms below 0.01.
+
+    `"baum-welch"` maximizes the likelihood of all answers of a hidden Markov model
+    (`lengthwise.training.baum_welch`), by counts of which it keeps the share `memory` from one step to the next, and
+    with probabilities of at least `floor` divided by their number. It uses none of the other settings.
     """
 
-    name: Literal["muon", "adamw", "adam"] = "muon"
+    name: Literal["muon", "adamw", "adam", "baum-welch"] = "muon"
     learning_rate: float = Field(1e-3, gt=0)
     matrix_learning_rate: float = Field(0.01, gt=0)
     betas: tuple[Share, Share] = (0.9, 0.98)
@@ -42,6 +46,8 @@ class OptimizerRecipe(Description):
     warmup_steps: int = Field(200, ge=0, le=MAX_STEPS)
     clip_norm: float = Field(1.0, gt=0)
     clip_ratio: float = Field(2.0, ge=0)
+    memory: Share = Field(0.8, exclude_if=lambda memory: memory == 0.8)
+    floor: float = Field(1e-5, gt=0, lt=1, exclude_if=lambda floor: floor == 1e-5)
 
 
 class AugmentationRecipe(Description):
@@ -223,6 +229,11 @@ class Recipe(Description):
             raise ValueError(
                 f"pace.contract_steps: expected fewer than steps={self.steps}, got {self.pace.contract_steps}; "
                 "lower it or raise steps"
+            )
+        if self.optimizer.name == "baum-welch" and self.supervision != "prefix":
+            raise ValueError(
+                "supervision: expected 'prefix' with the optimizer 'baum-welch', which counts every answer, got "
+                f"{self.supervision!r}; choose 'prefix'"
             )
         if self.rise and self.length_sampling == "growing":
             raise ValueError("rise: expected none with length_sampling='growing', which is another curriculum, got one")

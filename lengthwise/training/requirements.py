@@ -4,7 +4,14 @@ import torch
 from torch import nn
 
 from lengthwise.models.base import MODELS, SequenceModel, TreeModel
-from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, BoundsSteps, HasHiddenMatrices, ShowsNodes
+from lengthwise.models.capabilities import (
+    AcceptsNoise,
+    AcceptsPads,
+    BoundsSteps,
+    HasHiddenMatrices,
+    HoldsDistributions,
+    ShowsNodes,
+)
 from lengthwise.randomness import generator_for
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import RegularTask, SymbolTask, Task, VectorTask
@@ -112,6 +119,11 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
         raise ValueError(f"train.contraction: {model.name} does not bound its steps, which it needs; leave it out")
     if recipe.states and not issubclass(model, ShowsNodes):
         raise ValueError(f"train.states: {model.name} has no tree, whose nodes could be told; leave states out")
+    if recipe.optimizer.name == "baum-welch" and not issubclass(model, HoldsDistributions):
+        raise ValueError(
+            f"train.optimizer.name: expected 'adamw' or 'adam', as the tables of {model.name} are no distributions to "
+            "count for, got 'baum-welch'; choose 'adamw', or a block-linear-rnn with preset likelihood"
+        )
     if recipe.optimizer.name == "muon" and not issubclass(model, HasHiddenMatrices):
         raise ValueError(
             f"train.optimizer.name: expected 'adamw' or 'adam', as {model.name} names no hidden matrices for Muon to "

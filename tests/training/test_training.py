@@ -605,7 +605,10 @@ def test_what_is_no_model_task_or_recipe_is_named() -> None:
         ({"stepz": 3}, "stepz: no such setting; did you mean 'steps'?"),
         ({"steps": -1}, "steps: expected a number greater than or equal to 1, got -1"),
         ({"steps": "abc"}, "steps: expected a valid integer, got 'abc'"),
-        ({"optimizer": {"name": "adamx"}}, "optimizer.name: expected 'muon', 'adamw' or 'adam', got 'adamx'"),
+        (
+            {"optimizer": {"name": "adamx"}},
+            "optimizer.name: expected 'muon', 'adamw', 'adam' or 'baum-welch', got 'adamx'",
+        ),
     ],
 )
 def test_a_recipe_written_in_python_is_refused_in_the_words_of_the_command_line(settings, sentence: str) -> None:
