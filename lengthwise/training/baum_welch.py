@@ -1,6 +1,8 @@
 """The Baum-Welch algorithm as an optimizer of log probabilities, from one batch to the next."""
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,12 +14,14 @@ PRIOR = 1e-6
 
 
 class BaumWelch(torch.optim.Optimizer):
-    """Steps of expectation maximization: each distribution becomes the normalized expected counts of what it draws.
+    """Steps of expectation maximization: each distribution moves to the normalized expected counts of what it draws.
 
-    N <- m N + n,  then  p <- (1 - f) (N + `PRIOR` p) / sum(N + `PRIOR` p) + f / K  for a distribution p over K things
+    q = (1 - f) (n + `PRIOR` p) / sum(n + `PRIOR` p) + f / K,   then   p <- p (q / p)^r / sum(p (q / p)^r)
 
-    n are the expected counts of a batch, and earlier ones are forgotten by the factor m (`memory`). The floor f keeps
-    every probability above 0. A probability of 0 would stay 0, whatever later strings show.
+    for a distribution p over K things, and n the expected counts of a batch of strings. The floor f keeps every
+    probability above 0. A probability of 0 would stay 0, whatever later strings show. A plain step has r = 1 and moves
+    to q. A larger `relaxation` r moves further in the same direction, and finds in fewer steps what shows slowly, such
+    as the deep levels of a stack.
 
     Parameters are z = log p, and the loss is the mean of -log p(answer), computed from p = exp(z). The gradient of the
     loss by z is then -n, up to one factor for all counts. The first step starts from the normalized exp(z).
@@ -25,35 +29,35 @@ class BaumWelch(torch.optim.Optimizer):
     Unlike a gradient step, this step needs no rate. If answers show the state, as for the elements of a group, one step
     finds nearly the whole transition table.
 
-    Source: Baum, Petrie, Soules and Weiss (1970); Cappe and Moulines, "On-line expectation-maximization algorithm for
-        latent data models" (2009), for forgetting.
-    Differs from the source: counts are forgotten at a constant rate, and probabilities have a floor.
+    Source: Baum, Petrie, Soules and Weiss (1970); Salakhutdinov and Roweis, "Adaptive overrelaxed bound optimization
+        methods" (ICML 2003), for the relaxation.
+    Differs from the source: each step sees other strings, the relaxation is constant, and probabilities have a floor.
     """
 
-    def __init__(self, distributions: Sequence[Distributions], *, memory: float, floor: float) -> None:
+    def __init__(self, distributions: Sequence[Distributions], *, relaxation: float, floor: float) -> None:
         groups = [{"params": [d.logits], "shape": d.shape, "dim": d.dim} for d in distributions]
         # Training sets the rate of every optimizer; here it has no meaning.
-        super().__init__(groups, {"lr": 1.0, "memory": memory, "floor": floor})
+        super().__init__(groups, {"lr": 1.0, "relaxation": relaxation, "floor": floor})
         with torch.no_grad():
             for d in distributions:
                 d.logits.copy_(d.logits.view(d.shape).log_softmax(d.dim).view_as(d.logits))
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Add the expected counts of the latest gradients, and set all distributions to the normalized counts."""
+        """Move all distributions by the expected counts, which are the latest gradients."""
         for group in self.param_groups:
             for logits in group["params"]:
-                if logits.grad is None:
-                    continue
-                state = self.state[logits]
-                if "counts" not in state:
-                    state["counts"] = torch.zeros_like(logits)
-                # Counts are at least 0; rounding can take the gradient of a state without any count below it.
-                state["counts"].mul_(group["memory"]).sub_(logits.grad).clamp_(min=0)
-                expected = (state["counts"] + PRIOR * logits.exp()).view(group["shape"])
-                logits.copy_(_with_floor(expected, group["dim"], group["floor"]).log().view_as(logits))
+                if logits.grad is not None:
+                    self._move(logits, group)
 
-
-def _with_floor(weights: Tensor, dim: int, floor: float) -> Tensor:
-    """Normalize weights along a dimension, with every probability at least `floor` divided by their number."""
-    return (1 - floor) * weights / weights.sum(dim, keepdim=True) + floor / weights.shape[dim]
+    def _move(self, logits: Tensor, group: dict[str, Any]) -> None:
+        shape, dim, floor, relaxation = (group[name] for name in ("shape", "dim", "floor", "relaxation"))
+        assert logits.grad is not None
+        # Counts are at least 0; rounding can take the gradient of a state without any count below it.
+        weights = ((-logits.grad).clamp(min=0) + PRIOR * logits.exp()).view(shape)
+        target = (1 - floor) * weights / weights.sum(dim, keepdim=True) + floor / shape[dim]
+        # A step beyond the target would otherwise take small probabilities to 0, from where they do not return.
+        moved = (
+            (logits.view(shape).lerp(target.log(), relaxation)).log_softmax(dim).clamp(min=math.log(floor / shape[dim]))
+        )
+        logits.copy_(moved.log_softmax(dim).view_as(logits))

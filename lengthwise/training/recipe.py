@@ -33,8 +33,8 @@ class OptimizerRecipe(Description):
     `clip_ratio` never clips norms below 0.01.
 
     `"baum-welch"` maximizes the likelihood of all answers of a hidden Markov model
-    (`lengthwise.training.baum_welch`), by counts of which it keeps the share `memory` from one step to the next, and
-    with probabilities of at least `floor` divided by their number. It uses none of the other settings.
+    (`lengthwise.training.baum_welch`). Its `relaxation` is 1 for plain steps, and probabilities are at least `floor`
+    divided by their number. It uses none of the other settings.
     """
 
     name: Literal["muon", "adamw", "adam", "baum-welch"] = "muon"
@@ -46,7 +46,7 @@ class OptimizerRecipe(Description):
     warmup_steps: int = Field(200, ge=0, le=MAX_STEPS)
     clip_norm: float = Field(1.0, gt=0)
     clip_ratio: float = Field(2.0, ge=0)
-    memory: Share = Field(0.8, exclude_if=lambda memory: memory == 0.8)
+    relaxation: float = Field(2.0, ge=1, lt=10, exclude_if=lambda relaxation: relaxation == 2)
     floor: float = Field(1e-5, gt=0, lt=1, exclude_if=lambda floor: floor == 1e-5)
 
 
