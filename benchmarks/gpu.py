@@ -227,19 +227,21 @@ def _page(rates: dict[str, float], costs: list[Cost], where: dict[str, str]) -> 
     trillions = {name: f"{rate / 1e12:.0f}" for name, rate in rates.items()}
     parts = [
         "# Speed on a GPU",
-        "```console\npython benchmarks/gpu.py --save\n```",
-        "Wall-clock time of steps of the training loop (drawing the batch, forward, backward, optimizer) of language "
-        "models at the papers' sizes, the least of several in one run, one torch thread.",
+        "The table has the wall-clock time of training steps of language models at the papers' sizes, in float32 and "
+        "bfloat16.",
         markdown_table(
             ["net", "precision", "ms", "tokens a second", "GB", "share of the bound", "hours of all steps"], rows
         ),
-        "*GB*: the most memory that tensors took. *Share of the bound*: the time that products with weight matrices "
-        f"alone (not attention's) take at the rate of a large product, {trillions['float32']} (bfloat16: "
-        f"{trillions['bfloat16']}) TFLOP/s, over that of a step, which is never shorter. *Hours of all steps*: of "
-        "those of the preset, by this time: 50,000 steps of 32 windows of 512 tokens, as in the paper, and 600,000 of "
-        "24 windows of 1,024, where the paper's have 480. The text is random tokens.",
-        "First, three steps of four small nets on parity (RegularGPT, a GRU, block-diagonal recurrences, a "
-        f"transformer) had the losses of the CPU, in float32, to {100 * TOLERANCE:g} %.",
+        "A step draws the batch and runs the forward pass, the backward pass and the optimizer, with one torch "
+        "thread. Entries are the least of several steps in one run. The text is random tokens. *GB*: the peak memory "
+        "of tensors. *Share of the bound*: the minimal time of a step divided by its time. The minimal time counts "
+        f"products with weight matrices alone (not attention's) at the rate of a large product, {trillions['float32']} "
+        f"(bfloat16: {trillions['bfloat16']}) TFLOP/s. *Hours of all steps*: the time of all steps of the preset. "
+        "These are 50,000 steps of 32 windows of 512 tokens, as in the paper, and 600,000 of 24 windows of 1,024 (the "
+        "paper's have 480 windows).",
+        "```console\npython benchmarks/gpu.py --save\n```",
+        "A check came first, with RegularGPT, a GRU, block-diagonal recurrences and a transformer on parity. Three "
+        f"steps of these small nets had the same losses as on the CPU, in float32, to {100 * TOLERANCE:g} %.",
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"

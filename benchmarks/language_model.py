@@ -319,18 +319,21 @@ def _page(costs: list[Cost], rate: float, where: dict[str, str]) -> str:
     size = costs[0].size
     parts = [
         "# Speed of language models",
-        "```console\npython benchmarks/language_model.py --save\n```",
-        f"CPU time of a training step at T={size.length}, V={size.vocab_size:,}: RegularGPT with C={size.chunk_size} "
-        f"and K={size.thickness}, next to the same net with torch's attention and a [T, T] mask; and a transformer of "
-        f"{size.thickness} layers next to a plain GPT-2 in the manner of nanoGPT, after each pair was seen to give the "
-        "same logits and gradients. One torch thread, the least of the steps that both took in turn. *MB*: what a "
-        "forward and a backward pass add to a fresh process. *Share of the bound*: the time that the products with "
-        f"weight matrices alone take at the rate of a large product, {rate / 1e9:.0f} GFLOP/s, over that of a step.",
+        "The table compares training steps of RegularGPT with and without a dense mask, and of our transformer and "
+        "nanoGPT's.",
         markdown_table(header, rows),
+        f"Entries are CPU times of a training step at T={size.length}, V={size.vocab_size:,}. RegularGPT has "
+        f"C={size.chunk_size} and K={size.thickness}; the same net with a dense mask has torch's attention and a [T, "
+        f"T] mask. A transformer of {size.thickness} layers is next to a plain GPT-2 like nanoGPT. A check came first: "
+        "each pair gives the same logits and gradients. There is one torch thread, and times are the least of the "
+        "steps that both took in turn. *MB*: memory that a forward and a backward pass add to a fresh process. *Share "
+        "of the bound*: the minimal time of a step divided by its time. The minimal time counts the products with "
+        f"weight matrices alone, at the rate of a large product, {rate / 1e9:.0f} GFLOP/s.",
+        "```console\npython benchmarks/language_model.py --save\n```",
         "## Aims\n\n" + markdown_table(["aim", "D", "measured", "met"], _aims(costs)),
-        "*Recomputed*: what follows attention is not kept for the gradient but computed again (`activations`).",
-        "The wider a net, the smaller the part of attention in its steps, and of its weights in its memory: in a step "
-        "each layer keeps about 16 D numbers a position with any attention, and a dense mask T H more.",
+        "*Recomputed*: activations after attention are not kept for the gradient but computed again (`activations`).",
+        "In a wider net, attention is a smaller part of the steps and of the memory. In a step each layer keeps about "
+        "16 D numbers a position with any attention, and a dense mask T H more.",
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"

@@ -175,16 +175,18 @@ def _page(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], floa
     header = ["", *(f"{variant}, CPU ms" for variant in VARIANTS), "timestep / code", "timestep / control"]
     parts = [
         "# Speed of looped transformers",
-        "```console\npython benchmarks/looped.py --save\n```",
-        f"CPU time of a training step on edit distances with R={NUM_LOOPS}, one torch thread, the medians of 15 steps "
-        "that the variants took in turn. *code* is the plain loop, whose norm has a gain of its own and whose "
-        "activation is a GELU instead of a SiLU; *control* differs from *timestep* in time, and in the parameters that "
-        "make gains and gates of it.",
+        "The table compares training steps of the looped transformer with timestep encoding, without it, and of the "
+        "plain loop.",
         markdown_table(header, rows),
-        f"Memory: by how much one step raises the peak of a process. D={MEMORY_SIZE.d_model}, {MEMORY_SIZE.batch_size} "
-        f"pairs of {MEMORY_SIZE.length} letters, segments of ten loops. *Gives back*: with "
-        "MALLOC_MMAP_THRESHOLD_=65536, so that the peak is what was in use at once; *default*: the heap as glibc keeps "
-        "it, with holes.",
+        f"Entries are CPU times of a training step on edit distances with R={NUM_LOOPS}, one torch thread, the medians "
+        "of 15 steps that the variants took in turn. *code* is the plain loop: its norm has a gain of its own, and its "
+        "activation is a GELU instead of a SiLU. *control* differs from *timestep* in time, and in the parameters that "
+        "turn it into gains and gates.",
+        "```console\npython benchmarks/looped.py --save\n```",
+        "The next table has the memory that one step adds to the peak of a process, for "
+        f"D={MEMORY_SIZE.d_model}, {MEMORY_SIZE.batch_size} pairs of {MEMORY_SIZE.length} letters, and segments of ten "
+        "loops. *Gives back*: with MALLOC_MMAP_THRESHOLD_=65536, so that the peak is the memory in use. *Default*: the "
+        "heap as glibc keeps it, with holes.",
         markdown_table(["allocator", "R=5, kept, MB", "R=100, recomputed, MB"], memory),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], aims),
         provenance(where),

@@ -202,28 +202,29 @@ def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, f
     sizes = {m.name: m.sizes for m in measured}
     parts = [
         "# Error against loops: Theorems 3.7 and 4.2",
-        "```console\npython benchmarks/looped_approximation.py --save\n```",
         _headline(measured),
-        "Xu and Sato (2024) bound how far a looped transformer of fixed size has to be from a continuous "
-        "permutation-equivariant function, by three moduli of continuity and the number of loops. Here is the network "
-        "of the proof, its weights [written down](../looped.md) and run exactly, in integers, on all cubes of the "
-        "grid: two tokens n and m of one number each, and f(x)_n = s(x_n) + s(x_m) / 2 with the bump s(x) = "
-        "(1 - cos 2πx) / 2. The bound is computed with this function's own moduli, which are known: sin πt for a "
-        "token, half of it for its context, and 1.5 √2 sin(πt / √2) for the sequence. Nothing is trained.",
         "![L² error of looped approximations against loops, and the theorems' bounds](looped-approximation.svg)",
-        f"*One block*: Theorem 3.7, {_sizes(sizes['one block'])} in every row. *With factors*: a factor for every loop "
-        f"and output, Theorem 4.2, {_sizes(sizes['with factors'])} besides the factors.",
         markdown_table(header, [_line(m) for m in measured]),
-        "- *Loops*, and the number for which the theorem promises its bound, 2 + 2 / δ⁴.\n"
-        "- *Different tokens alone*: the error from cubes whose tokens differ. Where two tokens lie in one interval, "
-        "the proof lets the network answer anything: a share δ of the volume, hence the part of order √δ of bound and "
-        "error, which is most of both.\n"
-        "- *Bound*: with that part worked out, √δ times the largest difference of outputs and values, 1.5 √2. Gaps of "
-        "the quantizer, a thousandth of an interval here and as narrow as one likes, are left out of the integral.",
+        f"- *One block*: Theorem 3.7, {_sizes(sizes['one block'])} in every row.\n"
+        f"- *With factors*: a factor for every loop and output, Theorem 4.2, {_sizes(sizes['with factors'])} besides "
+        "the factors.\n"
+        "- *Loops*: the number of loops, next to the number for which the theorem states its bound, 2 + 2 / δ⁴.\n"
+        "- *Different tokens alone*: the error from cubes whose tokens differ. If two tokens are in one interval, the "
+        "proof allows any answer. Such cubes have a share δ of the volume, and cause the part of order √δ of bound "
+        "and error, which is most of both.\n"
+        "- *Bound*: that part is √δ times the largest difference of outputs and values, 1.5 √2. Gaps of the quantizer "
+        "are left out of the integral. They are a thousandth of an interval here, and can be arbitrarily narrow.",
+        "```console\npython benchmarks/looped_approximation.py --save\n```",
+        "Xu and Sato (2024) bound the distance of a looped transformer of fixed size from a continuous "
+        "permutation-equivariant function. The bound uses three moduli of continuity and the number of loops. This "
+        "page has the network of the proof. Its weights are [closed-form](../looped.md), and it runs exactly, in "
+        "integers, on all cubes of the grid. There are two tokens n and m of one number each, and f(x)_n = s(x_n) + "
+        "s(x_m) / 2 with the bump s(x) = (1 - cos 2πx) / 2. The bound uses the known moduli of this function: sin πt "
+        "for a token, half of it for its context, and 1.5 √2 sin(πt / √2) for the sequence. Nothing is trained.",
         _conclusions(measured),
         "## Moduli by search",
-        "`lengthwise.analysis.continuity` looks for pairs of inputs whose outputs are far apart: lower bounds of the "
-        "three moduli, for any function or model. For this function they are known:",
+        "`lengthwise.analysis.continuity` searches for pairs of inputs whose outputs differ most. Its results are "
+        "lower bounds of the three moduli, for any function or model. For this function the moduli are known:",
         markdown_table(
             ["modulus", "distance", "found", "fraction of the known one"],
             [[kind, f"{t:g}", f"{value:.5f}", f"{100 * share:.3f} %"] for kind, t, value, share in moduli],
@@ -239,7 +240,7 @@ def _headline(measured: Sequence[Measurement]) -> str:
     within = sum(share <= 1 for share in shares)
     return (
         f"The error is within the theorems' bound in {within} of {len(measured)} rows, at {min(shares):.2f} to "
-        f"{max(shares):.2f} of it, and falls with the number of loops. The networks are smaller than the proof's."
+        f"{max(shares):.2f} of it, and falls with the number of loops.\n\n- The networks are smaller than the proof's."
     )
 
 
@@ -251,14 +252,13 @@ def _conclusions(measured: Sequence[Measurement]) -> str:
     worse = [t.bins for p, t in zip(plain, timed, strict=True) if t.error > p.error]
     while_coarse = f"Over all cubes factors have the larger error up to 1/δ = {max(worse)}. " if worse else ""
     return (
-        f"The best constant answer has an error of {CONSTANT:.4f}; the bound is below that in {below} of "
-        f"{len(measured)} rows: what it promises at these sizes is how errors fall, not that they are small. "
-        f"From {plain[0].sizes.num_loops} to {plain[-1].sizes.num_loops:,} loops the error on different tokens falls "
-        f"by a factor of {shrunk[0]:.1f} without and {shrunk[1]:.1f} with factors; at the most loops it is "
-        f"{plain[-1].error_different:.4f} and {timed[-1].error_different:.4f}. What factors save is the step from one "
-        "ID to the next, which the one block can only take in units of the largest; what they do not save is that "
-        f"both are constant on cubes. {while_coarse}"
-        "There most of the error is from cubes with equal tokens, of which neither theorem says anything."
+        f"The best constant answer has an error of {CONSTANT:.4f}, and the bound is below that in {below} of "
+        f"{len(measured)} rows. So at these sizes it bounds how errors fall, but does not make them small. From "
+        f"{plain[0].sizes.num_loops} to {plain[-1].sizes.num_loops:,} loops the error on different tokens falls by a "
+        f"factor of {shrunk[0]:.1f} without and {shrunk[1]:.1f} with factors; at the most loops it is "
+        f"{plain[-1].error_different:.4f} and {timed[-1].error_different:.4f}. Factors make the step from one ID to "
+        "the next exact, which the one block can only take in units of the largest. Both networks are constant on "
+        f"cubes. {while_coarse}There most of the error is from cubes with equal tokens, which neither theorem covers."
     )
 
 

@@ -170,12 +170,12 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
     page = [
         "# Speed of recurrences of other papers\n",
         *_headline(ratios),
-        "CPU milliseconds of a training step, forward and backward, and in brackets how many times that of torch's "
-        f"GRU: batch {first.batch}, D = {first.width}, one thread.\n",
-        f"Strings have {NUM_SYMBOLS} symbols. DeltaNet and Mamba without a convolution, mLSTM, PD-SSM and linear CDEs "
-        "compute what depends on the symbol alone once for each symbol, in their lowest layer; the GRU and the others "
-        "do so at every position.\n",
         markdown_table(["model", *(f"T = {length}" for length in lengths)], rows) + "\n",
+        "Entries are CPU milliseconds of a training step, forward and backward, and in brackets the ratio to torch's "
+        f"GRU: batch {first.batch}, D = {first.width}, one thread.\n",
+        f"Strings have {NUM_SYMBOLS} symbols. In their lowest layer, DeltaNet and Mamba without a convolution, mLSTM, "
+        "PD-SSM and linear CDEs compute values of a symbol alone once for each symbol. The GRU and the others compute "
+        "them at every position.\n",
         _next_to_public(ratios, measurements, lengths),
         provenance(where),
         "- command: `python benchmarks/other_recurrences.py --save`\n",
@@ -211,13 +211,13 @@ def _next_to_public(
     return "\n\n".join(
         [
             "## Next to public implementations",
-            "Packages of the index that run on a CPU, a layer of the same sizes between the same embedding and "
-            "read-out, in the same run. They have other parameters here and there, so that costs are compared, not "
+            "The packages come from the Python package index and run on a CPU. A layer has the same sizes, between the "
+            "same embedding and read-out, in the same run. Some parameters differ, so this compares costs, not "
             "answers.",
             *([public] if rows else []),
             *([f"Not installed, and so not measured: {', '.join(missing)}."] if missing else []),
-            f"Aim: where there is such a package, no slower than it; elsewhere at most {MAX_RATIO} times torch's GRU. "
-            f"Missed: {', '.join([*_slower(rows), *above]) or 'by none'}.\n",
+            f"The aim is to be no slower than such a package, or, without one, at most {MAX_RATIO} times torch's GRU. "
+            "These miss it:\n\n" + "\n".join(f"- {missed}" for missed in [*_slower(rows), *above] or ["none"]) + "\n",
         ]
     )
 

@@ -50,44 +50,46 @@ def save(measurements: Sequence[Any], memory: Mapping[str, float]) -> list[Path]
 def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mapping[str, str]) -> str:
     parts = [
         "# Speed of linear recurrences",
-        "```console\npython benchmarks/recurrence.py --save\n```",
         _headline(measurements),
-        "CPU time of forward and backward together on one core and one thread, everything in one run, after all forms "
-        "were compared in states and gradients; medians. 8 blocks of 8 x 8, batch 128, unless said. *The paper's scan* "
-        "is that of appendix A.2 of Fan et al. (2024), in our words, with autograd's gradient, as in its code; *loop, "
-        "autograd* is our definition.",
-        "## A layer that reads token ids\n\nThe paper's layer with 5 symbols: two linear maps make A_t and two make "
-        "v_t. *Tables*: made once for each symbol; all others: for every position, as the published code does, whose "
-        "times on another core are in brackets (its loop indexes time, which makes its gradient quadratic).",
+        "## A layer that reads token ids",
         _by_length(measurements, "layer", PUBLISHED),
-        "## The recurrence alone\n\nA_t and v_t given for every position, gradients by both and by the first state.",
+        "The layer is the paper's with 5 symbols: two linear maps make A_t and two make v_t. *Tables*: A_t and v_t are "
+        "made once for each symbol. All other forms make them for every position, as the published code does. Its "
+        "times on another core are in brackets; its loop indexes time, which makes its gradient quadratic.",
+        "Times are CPU time of forward and backward together on one core and one thread, everything in one run, the "
+        "medians. A check came first: all forms have the same states and gradients. There are 8 blocks of 8 x 8 and a "
+        "batch of 128, unless noted. *The paper's scan* is our implementation of appendix A.2 of Fan et al. (2024), "
+        "with autograd's gradient, as in its code; *loop, autograd* is our definition.",
+        "```console\npython benchmarks/recurrence.py --save\n```",
+        "## The recurrence alone\n\nA_t and v_t are given for every position. Gradients are taken by both and by the "
+        "first state.",
         _by_length(measurements, "matrices", {}),
-        "## Section 4.5 of the paper\n\nA training step of the layer at T=40 and its states at T=500, ms for a batch "
-        "of 128; in brackets the paper's, for an *instance*, whatever that is, on a Quadro RTX 8000 (for blocks of "
-        "1 x 1 it does not say at which length).",
+        "## Section 4.5 of the paper\n\nEntries are milliseconds for a batch of 128: a training step of the layer at "
+        "T=40, and its states at T=500. In brackets are the paper's, for an *instance*, which it does not define, on a "
+        "Quadro RTX 8000 (for blocks of 1 x 1 at an unnamed length).",
         _section_4_5(measurements),
-        "The paper's order is reversed here: on its GPU the scan trains faster than step after step, and blocks of "
-        "1 x 1 are read faster by the scan; on this core and at this batch each form of the scan takes longer than "
-        "step after step (not at a batch of 1 or blocks of 1 x 1 in small batches: *The rule*). The batch fills the "
-        "core's vector units already: the paper's claim is about another device, and is not decided by these numbers.",
-        "## Cost against the block dimension\n\nThe recurrence alone, "
+        "The paper's order is reversed here. On its GPU the scan trains faster than step after step, and reads blocks "
+        "of 1 x 1 faster. On this core and at this batch each form of the scan takes longer than step after step. "
+        "Exceptions are a batch of 1, and blocks of 1 x 1 in small batches (*The rule*). The batch already fills the "
+        "core's vector units. The paper's claim is about another device, so these numbers do not decide it.",
+        "## Cost against the block dimension\n\nThe entries are for the recurrence alone, "
         + _dimension_text(measurements)
         + " Section 3.4 of the paper counts b^3 h log T for h blocks of b x b, so b^2 log T at a fixed width: an "
-        "exponent of 2. Where blocks are small, a core spends its time on memory and calls instead of products. Step "
+        "exponent of 2. With small blocks, a core spends its time on memory and calls instead of products. Step "
         "after step multiplies matrices with vectors only: an exponent of 1.",
         _dimension(measurements),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(measurements, memory)),
         _core(measurements),
         *filter(None, [_repeated(measurements)]),
-        "## Memory\n\nWhat a step of the layer at T=500 adds to the process: "
+        "## Memory\n\nA step of the layer at T=500 adds this memory to the process: "
         + "; ".join(f"{form} {megabytes:,.0f} MB" for form, megabytes in memory.items())
         + ".",
         f"## Long strings\n\n![Cost against length](recurrence-speed.svg)\n\nBatch 8. {_slopes(measurements)}",
         "## The rule\n\n`recurrence` takes the form marked as chosen (`fastest_form`): chunks for strings of at least "
         "64 symbols if a step is small, else step after step.",
         _rule(measurements),
-        "A table of few symbols moves all states by the matrices of all symbols at once and picks; with many symbols "
-        "the matrices of a step are gathered.",
+        "With a few symbols, a table multiplies all states by the matrices of all symbols at once, and selects the "
+        "results. With many symbols, it gathers the matrices of a step.",
         _symbols(measurements),
         provenance(where),
     ]
@@ -100,8 +102,10 @@ def _headline(measurements: Sequence[Any]) -> str:
     training, test = (times[what, "the paper's scan"] / times[what, "sequential"] for what in ("training", "test"))
     return (
         f"On this core the paper's scan takes {training:.1f} times as long as step after step to train at T=40, and "
-        f"{test:.1f} times to answer at T=500; on the paper's GPU 0.6 and 1.0 times. Its section 4.5 is about another "
-        "device and is not decided here."
+        f"{test:.1f} times to answer at T=500.\n"
+        "\n"
+        "- On the paper's GPU it takes 0.6 and 1.0 times as long. The page does not decide its section 4.5, which is "
+        "about another device."
     )
 
 
@@ -180,9 +184,9 @@ def _repeated(measurements: Sequence[Any]) -> str:
         for of_kind in (alone, steps)
     ]
     return (
-        "Some calls stand twice on this page: the recurrence alone step after step (above, and below *The rule*), "
-        f"{pairs[0]}, and a training step of the layer (above, and in Section 4.5), {pairs[1]}. So differences of less "
-        f"than a factor of {factor:.2f} between tables are noise of this core; aims cite the slower."
+        "Some calls are measured twice on this page. The recurrence alone step after step (above, and below *The "
+        f"rule*): {pairs[0]}. A training step of the layer (above, and in Section 4.5): {pairs[1]}. So differences of "
+        f"less than a factor of {factor:.2f} between tables are noise of this core; aims cite the slower."
     )
 
 
@@ -191,8 +195,8 @@ def _core(measurements: Sequence[Any]) -> str:
     form, there = "the paper's scan", 40
     length, here = min((m.length, m.milliseconds) for m in measurements if (m.what, m.form) == ("layer", form))
     return (
-        f"Limits in ms were set on a core on which {form} takes {PUBLISHED[form][there]} ms at T={there}; on this one "
-        f"ours of it takes {here:,.0f} ms at T={length}."
+        f"Limits in ms were set on a core on which {form} takes {PUBLISHED[form][there]} ms at T={there}. On this core "
+        f"our implementation takes {here:,.0f} ms at T={length}."
     )
 
 
@@ -213,8 +217,8 @@ def _dimension_text(measurements: Sequence[Any]) -> str:
     first = next(m for m in measurements if m.what == "dimension")
     width = first.blocks * first.width
     return (
-        f"batch {first.batch}, T={first.length}, width {width} = h b throughout. *Exponent*: of b, fitted to the upper "
-        "half of the dimensions, and of the last two."
+        f"batch {first.batch}, T={first.length}, width {width} = h b throughout. *Exponent*: the exponent of b, fitted "
+        "to the upper half of the dimensions, and to the last two."
     )
 
 

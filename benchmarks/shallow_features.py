@@ -84,20 +84,22 @@ def page(scores: list[Score]) -> str:
     details = [(row, feature, sampling, percent(accuracy)) for row, sampling, feature, accuracy in scores]
     parts = [
         "# What shallow features score on recognition tasks",
-        "A net that has not learned a language can still answer most of its strings. On the strings of Chi et al. "
-        "(2023) one number that is quickly read off a string answers all but a few of those of five rows of its Table "
-        "1: there only what lies above it shows that a language was learned. Near misses leave the same features less, "
-        "but for three languages: Tomita 1, 2 and 7 are so simple that a feature still answers 99 % or more.",
+        "A net that has not learned a language can still answer most of its strings by a shallow feature.\n"
+        "\n"
+        "- On the strings of Chi et al. (2023) one simple feature answers almost all strings of five rows of its Table "
+        "1. There only a higher score shows that a language was learned.\n"
+        "- On near misses the same features score less, except for three languages. Tomita 1, 2 and 7 are so simple "
+        "that a feature still answers 99 % or more.",
         markdown_table(header, lines),
-        "Entries: the best of the features below, and which it is. The paper's are max / mean over lengths 51-100, "
-        "which are those here, too; its table has no Tomita 1, 2 and 7,"
-        " which one of these features decides, or nearly (0*1*0*1*).",
+        "Entries are the score of the best feature below, and its name. The paper's entries are max / mean over the "
+        "same lengths, 51-100. Its table has no Tomita 1, 2 and 7, which one of these features decides, or nearly "
+        "(0*1*0*1*).",
         "```console\npython benchmarks/shallow_features.py --save\n```",
-        f"For each feature and length the likeliest answer, counted on {NUM_COUNTED:,} strings, is given to as many "
-        f"others, and a logistic regression is fitted to the same ones; the mean over lengths {LENGTHS[0]}-"
-        f"{LENGTHS[-1]}. Lengths with only one answer count under the published sampling, as in the paper, and are "
-        "left out under ours. No net is trained. The best was picked by these scores, so that it is a little too high "
-        "where features are close.",
+        f"For each feature and length the likeliest answer is counted on {NUM_COUNTED:,} strings and given to as many "
+        "others. A logistic regression is fitted to the same strings. Scores are means over lengths "
+        f"{LENGTHS[0]}-{LENGTHS[-1]}. Lengths with only one answer count under the published sampling, as in the "
+        "paper, and are left out under ours. No net is trained. These scores also select the best feature, so its "
+        "score is a little too high if features are close.",
         folded("All features", [markdown_table(("row", "feature", "sampling", "score"), details)]),
         provenance(environment()),
     ]

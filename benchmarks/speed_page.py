@@ -95,18 +95,19 @@ def _page(
     by_shape = {(m.form, m.width, m.length): m.milliseconds for m in steps if m.what == "training step"}
     parts = [
         "# Speed of RegularGPT",
-        "```console\nmake benchmark\n```",
-        "CPU time on one core and one torch thread, everything in one run, after all forms were compared in values and "
-        "gradients. Parity, C=2, one layer, batch 128. *Training step*: forward, backward and AdamW on final answers. "
-        "*Preset fast* is a step of the training loop as users run it, with data, pads, noise, Muon and the moving "
-        "average; *bare* leaves out pads and noise. *Plain dense mask* is torch's own attention with a full mask, on "
-        "the string filled up to a power of two.",
+        "The tables compare forms of RegularGPT, which have the same values and gradients, in CPU time.",
         "![Cost of a training step against length](speed.svg)",
         *[_table(what, steps) for what in ("training step", "forward")],
+        "Times are CPU time on one core and one torch thread, everything in one run, for parity with C=2, one layer "
+        "and batch 128. *Training step*: forward, backward and AdamW on final answers. *Preset fast* is a step of the "
+        "training loop as users run it, with data, pads, noise, Muon and the moving average; *bare* leaves out pads "
+        "and noise. *Plain dense mask* is torch's own attention with a full mask, on the string padded to a power of "
+        "two.",
+        "```console\nmake benchmark\n```",
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(by_shape, evaluations, data)),
         f"Limits in ms and s were set on a core on which the plain dense mask takes {DENSE_MASK_MS} ms at T=40, D=64; "
-        f"this one took {by_shape['plain dense mask', 64, 40]:,.0f}. Data are slow where few edits of a string "
-        "leave its language (Tomita 4: no `000`), because edits are tried again until one does.",
+        f"this core took {by_shape['plain dense mask', 64, 40]:,.0f}. Data are slow if few edits of a string leave its "
+        "language (Tomita 4: no `000`), because edits are tried again until one does.",
         "\n".join(["## Whole evaluations\n", *(f"- {name}: {value:.2f}" for name, value in evaluations.items())]),
         "\n".join(
             [

@@ -203,14 +203,15 @@ def _page(costs: dict[Size, dict[str, tuple[float, float]]], where: dict[str, st
     aim = f"a step of at most {AIM} times that of torch's encoder, T={first.length} (slowest: {slowest})"
     parts = [
         "# Speed of transformers, by position encoding",
-        "```console\npython benchmarks/transformer.py --save\n```",
-        f"CPU time of a training step with {first.num_layers} layers, D={first.d_model} and {first.num_heads} heads, "
-        "one torch thread, medians of 15 steps that all nets took in turn; *ratio* is the median of those within a "
-        "turn. The first row is torch's own encoder between the same embeddings and read-out, without positions, after "
-        "ours was seen to give the same numbers and gradients.",
+        "The table compares training steps of transformers by position encoding, next to torch's own encoder.",
         markdown_table(header, rows),
-        "Over long strings, biases with learned numbers cost more: torch computes their gradients from all T² scores "
-        "of every string. ALiBi has none to learn.",
+        f"Entries are CPU times of a training step with {first.num_layers} layers, D={first.d_model} and "
+        f"{first.num_heads} heads, one torch thread, medians of 15 steps that all nets took in turn. *Ratio*: the "
+        "median over turns of the ratio to torch's encoder. That encoder is in the first row, between the same "
+        "embeddings and read-out, without positions. A check came first: ours gives the same numbers and gradients.",
+        "```console\npython benchmarks/transformer.py --save\n```",
+        "On long strings, biases with learned numbers cost more, because torch computes their gradients from all T² "
+        "scores of every string. ALiBi learns no numbers.",
         "## Aims\n\n"
         + markdown_table(["aim", "measured", "met"], [[aim, f"{worst:.2f}", "yes" if worst <= AIM else "no"]]),
         provenance(where),
