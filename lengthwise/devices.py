@@ -30,7 +30,7 @@ AUTOCAST = ("cpu", "cuda", "mps")
 VARIABLE = "LENGTHWISE_DEVICE"
 """The environment variable that names the default device."""
 
-READS_AT_ONCE = ("cpu", "mps", "meta")
+SYNCHRONOUS_DEVICES = ("cpu", "mps", "meta")
 """Devices on which a check may, or must, wait for its numbers. On others, the device asserts later, by itself."""
 
 
@@ -90,7 +90,7 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 def on_device_assert(condition: Tensor, sentence: str) -> None:
     """Let the device stop the program with the sentence unless a condition is true everywhere.
 
-    The program does not wait for the result. Meant for devices outside of `READS_AT_ONCE`.
+    The program does not wait for the result. Meant for devices outside of `SYNCHRONOUS_DEVICES`.
     """
     torch._assert_async(condition.all(), sentence)
 

@@ -108,7 +108,10 @@ class Experiment(NamedTuple):
         for cell in self.cells:
             for spec in cell.specs:
                 windows.setdefault(spec.id, []).append(cell.window or self.plan.dense)
-        return [self.plan.within(min(low for low, _ in own), max(high for _, high in own)) for own in windows.values()]
+        return [
+            self.plan.restrict_dense(min(low for low, _ in own), max(high for _, high in own))
+            for own in windows.values()
+        ]
 
     def select(self, row: str | None = None, column: str | None = None) -> "Experiment":
         """Return the experiment with only the cells of a row, a column, or both; an unknown name is a ValueError."""

@@ -46,7 +46,7 @@ class Description:
         self.labeled = labeled
         self.answers_empty = answers_empty
         machine = labeled.machine
-        self.smallest = machine.minimize() if answers_empty else machine.for_strings_that_are_not_empty()
+        self.smallest = machine.minimize() if answers_empty else machine.minimize_nonempty()
         self.max_elements = max_elements(self.smallest.semiautomaton)
         self.monoid = monoid_up_to(self.smallest.semiautomaton, self.max_elements)
 

@@ -65,7 +65,7 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
         (2, 4)
     """
     outputs = [int(output) for output in machine.outputs]
-    if sentence := why_not_drawn(machine):
+    if sentence := drawing_obstacle(machine):
         raise ValueError(f"machine: {sentence}")
     if max(outputs) >= len(classes):
         raise ValueError(
@@ -104,7 +104,7 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
     )
 
 
-def why_not_drawn(machine: Drawable) -> str | None:
+def drawing_obstacle(machine: Drawable) -> str | None:
     """Return a sentence if a machine has too many states for a drawing, else None."""
     if machine.num_states <= MAX_DRAWN:
         return None

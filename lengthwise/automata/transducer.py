@@ -85,7 +85,7 @@ class Transducer:
         semiautomaton, outputs = self.semiautomaton.quotient(self.start, self.outputs)
         return Transducer(semiautomaton, 0, outputs)
 
-    def for_strings_that_are_not_empty(self) -> "Transducer":
+    def minimize_nonempty(self) -> "Transducer":
         """Return the smallest transducer that answers all strings but the empty one alike.
 
         Its start is a state whose symbols lead on as the old start's do; of several, the state with the smallest
@@ -94,7 +94,7 @@ class Transducer:
 
         Example:
             >>> last = Semiautomaton(np.array([[1, 2], [1, 2], [1, 2]]), ("a", "b"))
-            >>> Transducer(last, 0, np.array([2, 0, 1])).for_strings_that_are_not_empty().num_states
+            >>> Transducer(last, 0, np.array([2, 0, 1])).minimize_nonempty().num_states
             2
         """
         table = np.vstack([self.semiautomaton.table[self.start], self.semiautomaton.table]) + 1

@@ -151,7 +151,7 @@ def net_digest(model: SequenceModel) -> str:
     return checker.net_digest(dump_named(model.name, model.config), arrays)
 
 
-def other_part(certificate: Certificate, model: SequenceModel, task: Task) -> str | None:
+def mismatched_part(certificate: Certificate, model: SequenceModel, task: Task) -> str | None:
     """Return the first part in which a model and its task differ from a certificate's, or None if all agree.
 
     The parts are `weights`, `model` (settings), `net`, `task`, `classes` and `transducer`.

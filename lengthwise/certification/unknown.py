@@ -103,7 +103,7 @@ def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...],
     """Return the machine with its certificate; raise a ValueError if the level is below `extracted`."""
     assert isinstance(machine, Transducer)  # readers of recurrent models return only transducers
     # The net does not answer the empty string, so a machine may start in any state that gives the same other answers.
-    labeled = LabeledMachine(machine.for_strings_that_are_not_empty(), classes)
+    labeled = LabeledMachine(machine.minimize_nonempty(), classes)
     certificate = certify(model, machine_task(labeled), seed=seed)
     if not certificate.reaches("extracted"):
         raise ValueError(f"{labeled.machine.num_states} states, {certificate.level}: {certificate.reason}")

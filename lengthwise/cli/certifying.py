@@ -152,12 +152,12 @@ def _certify_by(machine: str, run: Path, out: Path | None) -> "Certificate":
 
 
 def _draw(certificate: "Certificate", path: Path) -> None:
-    from lengthwise.automata.drawing import machine_svg, why_not_drawn
+    from lengthwise.automata.drawing import drawing_obstacle, machine_svg
     from lengthwise.certification.drawing import drawing_of
     from lengthwise.files import write_by_rename
 
     drawing = drawing_of(certificate)
-    why_not = "its rule reads two strings" if drawing is None else why_not_drawn(drawing.machine)
+    why_not = "its rule reads two strings" if drawing is None else drawing_obstacle(drawing.machine)
     if drawing is None or why_not is not None:
         return _print([("not drawn", str(why_not))])
     write_by_rename(path, machine_svg(drawing.machine, certificate.classes).encode())

@@ -122,7 +122,7 @@ def _execute(
 
     is_certified = certificates and isinstance(specs[0].task, MachineTask)
     # One plan for all models, because only runs with the same plan can be compared.
-    plan = EvaluationPlan(certificate=is_certified).up_to(longest, specs[0].task)
+    plan = EvaluationPlan(certificate=is_certified).limit_lengths(longest, specs[0].task)
     return run_all(specs, [plan] * len(specs), root, console, PoolOptions(workers))
 
 

@@ -163,7 +163,7 @@ def _evaluate_text(
     from lengthwise.report.tables.perplexities import curve_table, perplexity_csv
 
     console = Output()
-    usual = EvaluationPlan().chunk_lengths_within(len(task.tokens(split)))
+    usual = EvaluationPlan().usable_chunk_lengths(len(task.tokens(split)))
     chunks = usual if lengths is None else parse_lengths(lengths)
     with measuring_display(console) as set_progress:
         curve = perplexity_curve(

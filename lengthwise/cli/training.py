@@ -82,7 +82,7 @@ def train(
         make_spec(task, model, settings, preset=preset, seed=number, goal=until, budget=seconds)
         for number in ([seed or 0] if seeds is None else parse_seeds(seeds))
     ]
-    plan = EvaluationPlan().up_to(longest, specs[0].task)
+    plan = EvaluationPlan().limit_lengths(longest, specs[0].task)
     with tracked(track, runs) as listener:
         if seeds is None:
             return _train(specs[0], runs, plan, device, parallel, listener)
@@ -151,7 +151,7 @@ def resume(
         raise ValueError(f"{run}: expected a folder named {spec.id}, as in its run.json; rename it")
     plan = folder.read_plan()
     if longest is not None:
-        lengths = EvaluationPlan().up_to(longest, spec.task)
+        lengths = EvaluationPlan().limit_lengths(longest, spec.task)
         names = ("dense", "long", "structured", "chunk_lengths")
         plan = plan.model_copy(update={name: getattr(lengths, name) for name in names})
     return _train(spec, run.resolve().parent, plan, device, parallel)

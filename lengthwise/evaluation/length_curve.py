@@ -120,7 +120,7 @@ class LengthCurve(BaseModel):
         """Return the lowest accuracy of a point; NaN without points."""
         return min((p.accuracy for p in self.points), default=math.nan)
 
-    def near(self, length: int) -> LengthPoint | None:
+    def nearest_point(self, length: int) -> LengthPoint | None:
         """Return the point of a planned length, or of one symbol less (if the task has no such strings), or None."""
         by_length = {point.length: point for point in self.points}
         return by_length.get(length, by_length.get(length - 1))

@@ -60,7 +60,7 @@ class EvaluationPlan(Description):
             raise ValueError(f"dense: expected two lengths in order, got {self.dense}")
         return self
 
-    def up_to(self, max_length: int, task: Task | None = None) -> "EvaluationPlan":
+    def limit_lengths(self, max_length: int, task: Task | None = None) -> "EvaluationPlan":
         """Return the plan without lengths above `max_length`; the shortest chunk of a text has two tokens."""
         low, high = self.dense
         first = 2 if isinstance(task, LanguageTask) else low
@@ -78,12 +78,12 @@ class EvaluationPlan(Description):
             }
         )
 
-    def about(self, task: Task) -> "EvaluationPlan":
+    def reset_unused(self, task: Task) -> "EvaluationPlan":
         """Return the plan with defaults in all fields that this task does not use, so that equal plans compare equal.
 
         Example:
             >>> from lengthwise.tasks.base import make_task
-            >>> EvaluationPlan(num_chunks=7).about(make_task("parity")).num_chunks
+            >>> EvaluationPlan(num_chunks=7).reset_unused(make_task("parity")).num_chunks
             256
         """
         is_text = isinstance(task, LanguageTask)
@@ -91,15 +91,15 @@ class EvaluationPlan(Description):
         default = EvaluationPlan()
         return self.model_copy(update={name: getattr(default, name) for name in unused})
 
-    def chunk_lengths_within(self, size: int) -> list[int]:
+    def usable_chunk_lengths(self, size: int) -> list[int]:
         """Return the lengths of chunks up to the size of a text, in tokens; if all are larger, return the size."""
         return [length for length in self.chunk_lengths if length <= size] or [size]
 
-    def within(self, low: int, high: int) -> "EvaluationPlan":
+    def restrict_dense(self, low: int, high: int) -> "EvaluationPlan":
         """Return the plan with the overlap of its dense range and another range; unchanged without an overlap.
 
         Example:
-            >>> EvaluationPlan(dense=(41, 500)).within(51, 100).dense
+            >>> EvaluationPlan(dense=(41, 500)).restrict_dense(51, 100).dense
             (51, 100)
         """
         shared = max(low, self.dense[0]), min(high, self.dense[1])
@@ -112,7 +112,7 @@ class EvaluationPlan(Description):
         range are skipped, both plans must begin with the same length.
 
         Example:
-            >>> wide, narrow = EvaluationPlan(), EvaluationPlan().up_to(1_000)
+            >>> wide, narrow = EvaluationPlan(), EvaluationPlan().limit_lengths(1_000)
             >>> wide.covers(narrow), narrow.covers(wide)
             (True, False)
         """
@@ -176,7 +176,7 @@ class EvaluationPlan(Description):
     ) -> PerplexityCurve:
         """Return the perplexities at all lengths up to the test split's, or at its whole length if all are larger."""
         size = len(task.tokens("test"))
-        lengths = self.chunk_lengths_within(size)
+        lengths = self.usable_chunk_lengths(size)
         return perplexity_curve(
             model, task, lengths, num_chunks=self.num_chunks, seed=self.seed, set_progress=set_progress
         )

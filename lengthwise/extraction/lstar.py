@@ -58,7 +58,7 @@ def learn_by_queries(
                 f"model: no machine agrees with it on {num_strings:,} strings of {length} symbols after {max_rounds} "
                 f"rounds, the last has {machine.num_states} states; it may not be finite-state"
             )
-        return machine.for_strings_that_are_not_empty()
+        return machine.minimize_nonempty()
 
 
 def _learn(

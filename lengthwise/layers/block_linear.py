@@ -12,14 +12,14 @@ HARDENED = ("stochastic", "reflected")
 of these layers have no added inputs."""
 
 
-def numbers_of_transitions(d_model: int, block_dim: int, columns: str) -> int:
+def num_transition_features(d_model: int, block_dim: int, columns: str) -> int:
     """Return the number of features from which a symbol's A is computed."""
     return d_model + d_model // block_dim if columns == "reflected" else d_model * block_dim
 
 
-def numbers_of_symbols(d_model: int, block_dim: int, columns: str) -> int:
+def num_symbol_features(d_model: int, block_dim: int, columns: str) -> int:
     """Return the number of features from which a symbol's A and v are computed without hidden units."""
-    return numbers_of_transitions(d_model, block_dim, columns) + (0 if columns in HARDENED else d_model)
+    return num_transition_features(d_model, block_dim, columns) + (0 if columns in HARDENED else d_model)
 
 
 NORMALIZED = {"clamped": clamped_columns, "rescaled": rescaled_blocks, "unit": unit_columns}
@@ -69,7 +69,7 @@ class BlockLinearLayer(nn.Module):
         self.columns, self.p = columns, p
         self.transition_map = nn.Sequential()
         if hidden:
-            size = numbers_of_transitions(d_model, block_dim, columns)
+            size = num_transition_features(d_model, block_dim, columns)
             self.transition_map.extend([nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, size)])
         self.input_map: nn.Sequential | None = None
         self.holds_inputs = not hidden and columns not in HARDENED

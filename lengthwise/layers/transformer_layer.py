@@ -153,7 +153,7 @@ class TransformerLayer(nn.Module):
         return states + F.linear(self.activation(F.linear(self.norms[1](states), *maps.widen)), *maps.narrow)
 
 
-def draw_as_gpt2_does(layers: Sequence[TransformerLayer], generator: torch.Generator) -> None:
+def draw_gpt2_weights(layers: Sequence[TransformerLayer], generator: torch.Generator) -> None:
     """Draw matrices from N(0, 0.02^2) and set biases to 0; matrices that end in the residual are smaller.
 
     These are divided by the square root of their number, so that the residual keeps its size.
@@ -162,12 +162,12 @@ def draw_as_gpt2_does(layers: Sequence[TransformerLayer], generator: torch.Gener
     """
     for layer in layers:
         for linear in (layer.query_key_value, layer.output, layer.widen, layer.narrow):
-            draw_linear_as_gpt2_does(
+            draw_gpt2_linear(
                 linear, generator, (2 * len(layers)) ** 0.5 if linear in (layer.output, layer.narrow) else 1.0
             )
 
 
-def draw_linear_as_gpt2_does(linear: nn.Linear, generator: torch.Generator, smaller: float = 1.0) -> None:
+def draw_gpt2_linear(linear: nn.Linear, generator: torch.Generator, smaller: float = 1.0) -> None:
     """Draw a matrix from N(0, 0.02^2), or smaller by a factor, and set the bias to 0."""
     nn.init.normal_(linear.weight, std=0.02 / smaller, generator=generator)
     nn.init.zeros_(linear.bias)

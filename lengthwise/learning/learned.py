@@ -297,7 +297,7 @@ def _better_of_rpni(examples: Examples, result: SearchResult, exact: bool) -> Se
     """Return the result, or RPNI's machine as a net, if it ranks first and a net can hold it."""
     if (merged := merged_states(examples)) is None:
         return result
-    machine = merged.for_strings_that_are_not_empty()
+    machine = merged.minimize_nonempty()
     num_errors = count_errors(machine, examples)
     bits = message_length(machine, examples, num_errors)
     best = Attempt(0, 0, machine.num_states, num_errors, bits, 0.0)

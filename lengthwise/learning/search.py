@@ -175,7 +175,7 @@ def _machine_of(model: BlockLinearRNN, symbols: tuple[str, ...]) -> Transducer |
             return None
         machine = enumerate_states(model, symbols, columns).machine
     assert isinstance(machine, Transducer)
-    return machine.for_strings_that_are_not_empty()
+    return machine.minimize_nonempty()
 
 
 def count_errors(machine: Transducer, examples: Examples) -> int:

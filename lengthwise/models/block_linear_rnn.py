@@ -9,7 +9,7 @@ from jaxtyping import Float, Int64
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from lengthwise.layers.block_linear import HARDENED, NORMALIZED, BlockLinearLayer, numbers_of_symbols
+from lengthwise.layers.block_linear import HARDENED, NORMALIZED, BlockLinearLayer, num_symbol_features
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, RecurrentModel, Width, check_divides_width
@@ -145,7 +145,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         self.config = config
         width = config.d_model
         # Without hidden units, an embedding is the numbers of the symbol's matrix and input, which no norm may change.
-        numbers = numbers_of_symbols(width, config.block_dim, config.columns)
+        numbers = num_symbol_features(width, config.block_dim, config.columns)
         self.embedding = nn.Embedding(vocab_size, width if config.hidden else numbers)
         self.norms = nn.ModuleList(
             nn.LayerNorm(width) if config.hidden else nn.Identity() for _ in range(config.num_layers)

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Generator, Tensor, nn
 
 from lengthwise.conventions import PAD
-from lengthwise.devices import READS_AT_ONCE, on_device_assert
+from lengthwise.devices import SYNCHRONOUS_DEVICES, on_device_assert
 from lengthwise.layers.codebook import Codebook
 from lengthwise.ops.intervals import Intervals
 
@@ -89,7 +89,7 @@ class AcceptsVectors:
         if inputs.dtype != (own := next(self.parameters()).dtype):  # type: ignore[attr-defined]
             raise ValueError(f"inputs: expected numbers of the model's type {own}, got {inputs.dtype}; convert them")
         # A look at the numbers would make the host wait for the device, which therefore checks by itself.
-        if inputs.device.type not in READS_AT_ONCE:
+        if inputs.device.type not in SYNCHRONOUS_DEVICES:
             on_device_assert(inputs.isfinite(), "inputs: expected finite numbers, got others")
         elif not inputs.isfinite().all():
             raise ValueError("inputs: expected finite numbers, got others; find the vectors that are not finite")
@@ -244,7 +244,7 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
     check_ids(inputs)
     lowest = PAD if accepts_pads else 0
     # A look at the numbers would make the host wait for the device, which therefore checks by itself.
-    if inputs.device.type not in READS_AT_ONCE:
+    if inputs.device.type not in SYNCHRONOUS_DEVICES:
         expected = f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got others"
         on_device_assert((lowest <= inputs) & (inputs < num_symbols), expected)
     elif inputs.numel() and not lowest <= int(inputs.min()) <= int(inputs.max()) < num_symbols:

@@ -14,7 +14,7 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionSizes
 from lengthwise.layers.read_in import ReadInKind, SymbolReadIn, VectorReadIn
 from lengthwise.layers.tied_readout import TiedReadout
-from lengthwise.layers.transformer_layer import TransformerLayer, draw_as_gpt2_does, draw_linear_as_gpt2_does
+from lengthwise.layers.transformer_layer import TransformerLayer, draw_gpt2_linear, draw_gpt2_weights
 from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, Width, check_divides_width
 from lengthwise.models.capabilities import (
     AcceptsPads,
@@ -182,16 +182,16 @@ class CausalTransformer(
         draw_linears(linear, generator)
         # After the other draws, which it overwrites except for position encodings.
         if self.config.initialization == "gpt2":
-            self._draw_as_gpt2_does(generator)
+            self._draw_gpt2_weights(generator)
 
-    def _draw_as_gpt2_does(self, generator: torch.Generator) -> None:
+    def _draw_gpt2_weights(self, generator: torch.Generator) -> None:
         if isinstance(self.read_in, SymbolReadIn):
             nn.init.normal_(self.read_in.embedding.weight, std=0.02, generator=generator)
         else:
-            draw_linear_as_gpt2_does(self.read_in.linear, generator)
-        draw_as_gpt2_does(self._layers(), generator)
+            draw_gpt2_linear(self.read_in.linear, generator)
+        draw_gpt2_weights(self._layers(), generator)
         if isinstance(self.readout[1], nn.Linear):
-            draw_linear_as_gpt2_does(self.readout[1], generator)
+            draw_gpt2_linear(self.readout[1], generator)
 
     def _layers(self) -> list[TransformerLayer]:
         return list(self.layers)  # type: ignore[arg-type]  # ModuleList forgets the type of its modules

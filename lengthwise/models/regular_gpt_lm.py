@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.positions.base import CausalAttention
 from lengthwise.layers.tied_readout import TiedReadout
-from lengthwise.layers.transformer_layer import TransformerLayer, draw_as_gpt2_does
+from lengthwise.layers.transformer_layer import TransformerLayer, draw_gpt2_weights
 from lengthwise.models.base import MODELS, Depth, ModelConfig, SequenceModel, Width, check_divides_width
 from lengthwise.models.capabilities import BoundedReceptiveField, HasHiddenMatrices
 from lengthwise.ops.dilated_attention import dilated_attention, dilated_mask
@@ -116,7 +116,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         """Draw matrices and offsets from N(0, 0.02^2), maps into the residual smaller; biases 0, norms 1 and 0."""
         nn.init.normal_(self.embedding.weight, std=0.02, generator=generator)
         nn.init.normal_(self.offsets, std=0.02, generator=generator)
-        draw_as_gpt2_does(self._layers(), generator)
+        draw_gpt2_weights(self._layers(), generator)
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()

@@ -21,7 +21,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from lengthwise.devices import READS_AT_ONCE, in_full_precision, on_device_assert
+from lengthwise.devices import SYNCHRONOUS_DEVICES, in_full_precision, on_device_assert
 from lengthwise.ops.block_recurrence import (
     MIN_CHUNKED_STEPS,
     Overflow,
@@ -266,7 +266,7 @@ def sums_by_symbol(
 def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -> None:
     if not tokens.shape[1]:
         raise ValueError("tokens: expected at least 1 step, got 0; a string must not be empty")
-    if tokens.device.type not in READS_AT_ONCE:
+    if tokens.device.type not in SYNCHRONOUS_DEVICES:
         on_device_assert(
             (tokens >= 0) & (tokens < len(transitions)), f"tokens: expected symbols 0..{len(transitions) - 1}"
         )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lengthwise.automata.drawing import machine_svg, why_not_drawn
+from lengthwise.automata.drawing import drawing_obstacle, machine_svg
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.builder import weights_digest
 from lengthwise.certification.certificate import Certificate, certificate_file
@@ -90,7 +90,7 @@ def _about(stored: StoredModel) -> str:
         return f"Made by {stored.name}."
     run = stored.run
     lengths = f"{run.spec.recipe.min_length:,} to {run.spec.recipe.max_length:,} symbols"
-    commit = run.folder.read_begun_at().partition(" ")[0][:10]
+    commit = run.folder.read_start_commit().partition(" ")[0][:10]
     return f"Trained on strings of {lengths}, weights {run.steps_text}; run {run.spec.id}, begun at commit {commit}."
 
 
@@ -187,7 +187,7 @@ def _drawings(certificate: Certificate | None, task: SymbolTask, is_learned: boo
 
 
 def _drawing(subject: str, title: str, machine: Transducer, classes: tuple[str, ...]) -> dict[str, str]:
-    why_not = why_not_drawn(machine)
+    why_not = drawing_obstacle(machine)
     # Sinks are drawn also, because the page highlights the state that the machine is in.
     svg = "" if why_not else machine_svg(machine, classes, with_sinks=True)
     note = f"Not drawn: {why_not}." if why_not else ""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from lengthwise.certification.builder import other_part
+from lengthwise.certification.builder import mismatched_part
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
@@ -68,7 +68,7 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
     """
     stored = load_stored(folder)
     model, task = stored.model, stored.task
-    if (what := other_part(certificate, stored.model, stored.task)) is not None:
+    if (what := mismatched_part(certificate, stored.model, stored.task)) is not None:
         raise ValueError(f"{folder}: expected the {what} of the certificate, got another; certify {folder} again")
     assert isinstance(task, MachineTask), "no other task has a certificate"
     if certificate.counterexample is not None:

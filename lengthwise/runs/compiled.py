@@ -7,7 +7,7 @@ from typing import Any
 from safetensors.torch import load, save
 
 from lengthwise.automata import Transducer
-from lengthwise.certification.builder import other_part
+from lengthwise.certification.builder import mismatched_part
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.machines import TransducerFields
 from lengthwise.certification.parts import Part, PositiveCount
@@ -62,7 +62,7 @@ def _is_certified(folder: Path, construction: Construction) -> bool:
         certificate = Certificate.read(certificate_file(folder))
     except ValueError:
         return False
-    return task is not None and other_part(certificate, construction.model, task) is None
+    return task is not None and mismatched_part(certificate, construction.model, task) is None
 
 
 def load_compiled(folder: str | Path) -> Construction:

@@ -3,7 +3,7 @@
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import UnreadableFile
 from lengthwise.runs.folder import RunFolder
-from lengthwise.runs.measurements import has_all_of
+from lengthwise.runs.measurements import is_complete
 from lengthwise.runs.result import RunResult, RunStatus
 from lengthwise.runs.spec import RunSpec
 
@@ -16,7 +16,7 @@ def finished_result(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> R
         raise
     except ValueError:
         return None
-    return result if result and has_all_of(result, spec, plan) else None
+    return result if result and is_complete(result, spec, plan) else None
 
 
 def set_unreadable_result_aside(folder: RunFolder) -> None:

@@ -392,5 +392,5 @@ def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
         training=status,
         evaluation_seconds=time.perf_counter() - started,
         process_peak_memory_mb=peak_megabytes(),
-        versions=versions(str(work.placement)) | {"begun at commit": folder.read_begun_at()},
+        versions=versions(str(work.placement)) | {"begun at commit": folder.read_start_commit()},
     )

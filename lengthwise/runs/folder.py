@@ -148,7 +148,7 @@ class RunFolder(NamedTuple):
         path = self.path / "run.json"
         return validated(EvaluationPlan, self._read_run().get("plan", {}), path=str(path))
 
-    def read_begun_at(self) -> str:
+    def read_start_commit(self) -> str:
         """Return the commit at which the run was created; parts of its training may have used a later one."""
         return str(self._read_run().get("versions", {}).get("commit", "unknown"))
 

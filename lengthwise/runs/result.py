@@ -115,7 +115,7 @@ class RunResult(BaseModel):
         return [probe.fresh for probe in self.probes if probe.fresh is not None]
 
     @property
-    def flawless_from(self) -> Probe | None:
+    def first_flawless_probe(self) -> Probe | None:
         """The first probe after which all probes were without error; None if the last one had errors."""
         flawless = list(takewhile(lambda probe: probe.accuracy == 1.0, reversed(self.probes)))
         return flawless[-1] if flawless else None

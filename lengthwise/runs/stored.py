@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lengthwise.certification.builder import other_part
+from lengthwise.certification.builder import mismatched_part
 from lengthwise.certification.certificate import Certificate
 from lengthwise.devices import find_device
 from lengthwise.files import exists
@@ -100,7 +100,7 @@ def _load(path: Path) -> StoredModel:
 
 def check_about(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
     """Raise a ValueError if a certificate is about another model or, unless `of_any_task`, about another task."""
-    what = other_part(certificate, stored.model, stored.task)
+    what = mismatched_part(certificate, stored.model, stored.task)
     if what is None or (of_any_task and what not in ("weights", "model", "net")):
         return
     another = "other weights" if what == "weights" else f"another {what}"

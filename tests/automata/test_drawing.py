@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lengthwise.automata import Semiautomaton, Transducer
-from lengthwise.automata.drawing import MAX_DRAWN, label_lines, machine_svg, transitions, why_not_drawn
+from lengthwise.automata.drawing import MAX_DRAWN, drawing_obstacle, label_lines, machine_svg, transitions
 from lengthwise.automata.layout import RADIUS, label_size, lay_out
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.conventions import IGNORE
@@ -115,7 +115,7 @@ def test_large_machines_and_missing_names_are_refused_in_one_sentence() -> None:
     expected = "machine: expected at most 40 states to draw, got 41; write it as DOT"
     with pytest.raises(ValueError, match=expected):
         machine_svg(chain, ("a",))
-    assert "DOT" in why_not_drawn(chain)
+    assert "DOT" in drawing_obstacle(chain)
     with pytest.raises(ValueError, match="classes: expected a name for answer 1, got 1 names"):
         machine_svg(Transducer(Semiautomaton(np.array([[0]]), ("x",)), 0, np.array([1])), ("a",))
 

@@ -27,7 +27,7 @@ from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.tasks.regular.parity import Parity
 from lengthwise.training.loop import TrainingState
 
-PLAN = EvaluationPlan(dense_strings=2).up_to(41)
+PLAN = EvaluationPlan(dense_strings=2).limit_lengths(41)
 
 
 def error_of(capsys, *arguments: str) -> str:

@@ -18,12 +18,12 @@ def test_a_resumed_run_is_measured_by_its_own_plan(tmp_path: Path, capsys) -> No
     assert exit_code(*words) == 0
     (folder,) = tmp_path.iterdir()
     before = (folder / "result.json").read_bytes()
-    assert RunFolder(folder).read_plan() == EvaluationPlan().up_to(60)
+    assert RunFolder(folder).read_plan() == EvaluationPlan().limit_lengths(60)
     assert "long lengths" not in capsys.readouterr().out
     assert exit_code("resume", str(folder)) == 0
     assert (folder / "result.json").read_bytes() == before
     assert exit_code("resume", str(folder), "--longest", "70") == 0
-    assert RunFolder(folder).read_plan() == RunFolder(folder).read_result().plan == EvaluationPlan().up_to(70)
+    assert RunFolder(folder).read_plan() == RunFolder(folder).read_result().plan == EvaluationPlan().limit_lengths(70)
 
 
 def test_a_resumed_run_keeps_how_it_is_measured_and_a_shorter_request_loses_nothing(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from lengthwise.runs.progress import Progress
 from lengthwise.runs.signals import Interrupted
 from lengthwise.runs.spec import RunSpec, make_spec
 
-PLAN = EvaluationPlan(dense_strings=2).up_to(41)
+PLAN = EvaluationPlan(dense_strings=2).limit_lengths(41)
 
 
 def pool_of(name: str, options: PoolOptions) -> Iterator[Pool]:

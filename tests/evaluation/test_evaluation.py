@@ -60,7 +60,7 @@ class Oracle(SequenceModel):
 def test_a_planned_length_is_one_symbol_less_only_where_it_was_not_measured() -> None:
     points = [LengthPoint(length=n, num_strings=n, num_correct=0, baseline=0.5) for n in (9, 10, 20)]
     curve = LengthCurve(protocol="independent", points=tuple(points))
-    assert [point and point.length for point in map(curve.near, (9, 10, 11, 12, 21))] == [9, 10, 10, None, 20]
+    assert [point and point.length for point in map(curve.nearest_point, (9, 10, 11, 12, 21))] == [9, 10, 10, None, 20]
     assert curve.num_independent == 39
     assert curve.model_copy(update={"protocol": "one-pass"}).num_independent == 9
 
@@ -255,8 +255,8 @@ def test_plan_leaves_out_lengths_of_the_dense_range(name: str, fields: dict, len
     plan = every.model_copy(update={"dense_every": 9})
     assert [point.length for point in plan.measure_dense(Oracle(task), task).points] == lengths
     assert not plan.covers(every)
-    assert plan.covers(plan.within(41, 50))
-    assert not plan.covers(plan.within(50, 60)), "which lengths come next depends on the first that the task has"
+    assert plan.covers(plan.restrict_dense(41, 50))
+    assert not plan.covers(plan.restrict_dense(50, 60)), "the first length decides the next ones"
     assert "dense_every" not in every.model_dump(), "results of other plans are as they were"
 
 

@@ -188,17 +188,20 @@ def test_tasks_with_answers_have_no_perplexity() -> None:
 
 
 def test_texts_are_measured_at_lengths_below_those_of_answers() -> None:
-    assert EvaluationPlan().up_to(32, TASK).about(TASK).chunk_lengths == (32,)
+    assert EvaluationPlan().limit_lengths(32, TASK).reset_unused(TASK).chunk_lengths == (32,)
     with pytest.raises(ValueError, match=r"^max_length: expected at least 2, the first length that is measured, got 1"):
-        EvaluationPlan().up_to(1, TASK)
+        EvaluationPlan().limit_lengths(1, TASK)
     with pytest.raises(ValueError, match=r"^max_length: expected at least 41"):
-        EvaluationPlan().up_to(32, make_task("parity"))
+        EvaluationPlan().limit_lengths(32, make_task("parity"))
 
 
 def test_a_plan_measures_what_the_text_has() -> None:
     plan = EvaluationPlan(num_chunks=2)
-    assert [p.length for p in plan.up_to(256).measure_perplexity(MODELS["transformer"], TASK).points] == [128, 256]
+    assert [p.length for p in plan.limit_lengths(256).measure_perplexity(MODELS["transformer"], TASK).points] == [
+        128,
+        256,
+    ]
     beyond = plan.model_copy(update={"chunk_lengths": (9_999,)})
     assert [p.length for p in beyond.measure_perplexity(MODELS["transformer"], TASK).points] == [2_197]
-    assert plan.up_to(50).chunk_lengths == (50,)
+    assert plan.limit_lengths(50).chunk_lengths == (50,)
     assert "chunk_lengths" not in EvaluationPlan().model_dump(), "results of other tasks are as they were"

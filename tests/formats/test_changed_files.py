@@ -106,7 +106,7 @@ CHANGES = {
 
 def behavior(machine: LabeledMachine) -> Any:
     """What it answers to strings that are not empty, whatever its states and classes are called in the file."""
-    smallest = machine.machine.for_strings_that_are_not_empty()
+    smallest = machine.machine.minimize_nonempty()
     names = LabeledMachine(smallest, machine.classes).answer_names()
     return machine.symbols, smallest.semiautomaton.table.tolist(), names
 

@@ -139,7 +139,7 @@ def test_the_empty_string_is_answered_as_it_is_labeled(
 ) -> None:
     """By the machine, its files and its folder, although no net reads that string; the certificate holds as before."""
     language = dfa_from_regex(pattern, "ab")
-    machine = language.transducer.for_strings_that_are_not_empty()
+    machine = language.transducer.minimize_nonempty()
     monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
     strings = [string for length in range(1, 8) for string in all_strings(2, length)]
     rows = [("".join("ab"[v] for v in s), "yes" if language.accepts(s[None])[0] else "no") for s in strings]
@@ -168,7 +168,7 @@ def test_with_exact_labels_a_machine_without_errors_comes_before_all_others(exac
     examples = read_examples([("".join("ab"[v] for v in s), CLASSES[large.run(s[None])[0, -1]]) for s in strings])
     drawn = iter([small] * 6 + [large, small, large, *[small] * 40])
     monkeypatch.setattr(search_module, "_train_model", lambda *_: construct("block-linear-rnn", small).model)
-    monkeypatch.setattr(search_module, "_machine_of", lambda *_: next(drawn).for_strings_that_are_not_empty())
+    monkeypatch.setattr(search_module, "_machine_of", lambda *_: next(drawn).minimize_nonempty())
     kept: list[Transducer] = []
     result = search(examples, budget=1_000.0, seed=0, exact=exact, keep=lambda model, machine: kept.append(machine))
     assert result.best.num_errors == (0 if exact else 1)
@@ -180,7 +180,7 @@ def test_with_exact_labels_a_machine_without_errors_comes_before_all_others(exac
 
 def test_with_exact_labels_merged_states_stand_in_for_nets_that_err(monkeypatch) -> None:
     """Labels at random, which no small machine gives: RPNI's contradicts none, and the net of it is proved."""
-    machine = random_machine(5, 1).for_strings_that_are_not_empty()
+    machine = random_machine(5, 1).minimize_nonempty()
     monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
     chance = np.random.default_rng(0)
     rows = [("".join("ab"[v] for v in s), CLASSES[chance.integers(2)]) for s in all_strings(2, 6)]
@@ -207,7 +207,7 @@ def test_with_exact_labels_merged_states_stand_in_for_nets_that_err(monkeypatch)
 @pytest.mark.parametrize("share_wrong", [0.0, 0.1])
 def test_merged_states_stand_in_for_nets_where_their_message_is_shorter(share_wrong: float, monkeypatch) -> None:
     """Where labels are right; a machine that contradicts no label names every wrong one."""
-    machine, other = (random_machine(size, 1).for_strings_that_are_not_empty() for size in (4, 3))
+    machine, other = (random_machine(size, 1).minimize_nonempty() for size in (4, 3))
 
     def searched(examples: Examples, **_: object) -> SearchResult:
         result = as_if_searched(other, examples)
@@ -224,7 +224,7 @@ def test_merged_states_stand_in_for_nets_where_their_message_is_shorter(share_wr
 
 
 def test_with_exact_labels_a_class_may_be_held_out_alone(monkeypatch) -> None:
-    machine = random_machine(5, 1).for_strings_that_are_not_empty()
+    machine = random_machine(5, 1).minimize_nonempty()
     monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
     chance = np.random.default_rng(0)
     rows = [("".join("ab"[v] for v in s), CLASSES[chance.integers(2)]) for s in all_strings(2, 6)]
@@ -243,7 +243,7 @@ def test_machines_that_no_task_can_have_are_passed_over(monkeypatch) -> None:
 
 
 def test_a_label_that_only_the_empty_string_has_is_left_out(monkeypatch) -> None:
-    machine = random_machine(5, 1).for_strings_that_are_not_empty()
+    machine = random_machine(5, 1).minimize_nonempty()
     monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
     learned = learn([*pairs_of(machine, 200, 9), ("", "none yet")])
     assert learned.classes == CLASSES
@@ -252,7 +252,7 @@ def test_a_label_that_only_the_empty_string_has_is_left_out(monkeypatch) -> None
 
 
 def test_wrong_labels_are_contradicted(tmp_path: Path, monkeypatch) -> None:
-    machine = random_machine(5, 1).for_strings_that_are_not_empty()
+    machine = random_machine(5, 1).minimize_nonempty()
     monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
     rows = pairs_of(machine, 800, 20, share_wrong=0.05)
     result = learn(rows)
@@ -297,7 +297,7 @@ def test_unknown_symbols_are_named() -> None:
 
 def test_labels_without_a_rule_are_named(monkeypatch) -> None:
     """A machine of many states that is right by chance has a longer message than the most frequent answer."""
-    machine = random_machine(9, 0).for_strings_that_are_not_empty()
+    machine = random_machine(9, 0).minimize_nonempty()
     chance = np.random.default_rng(0)
     rows = [(string, CLASSES[int(chance.integers(2))]) for string, _ in pairs_of(machine, 200, 20)]
 
@@ -351,7 +351,7 @@ def test_folders_of_others_are_left_alone(tmp_path: Path, capsys) -> None:
 @settings(max_examples=60)
 def test_machines_for_strings_that_are_not_empty(machine: Transducer) -> None:
     """They answer these alike, are no larger, and the same for all machines that do."""
-    smallest = machine.for_strings_that_are_not_empty()
+    smallest = machine.minimize_nonempty()
     for length in range(1, 6):
         strings = all_strings(2, length)
         assert np.array_equal(smallest.run(strings), machine.run(strings))
@@ -360,7 +360,7 @@ def test_machines_for_strings_that_are_not_empty(machine: Transducer) -> None:
         np.concatenate([machine.semiautomaton.table[[machine.start]] + 1, machine.semiautomaton.table + 1]), ("a", "b")
     )
     other = Transducer(copies, 0, np.concatenate([[7], machine.outputs]))
-    assert other.for_strings_that_are_not_empty().to_json() == smallest.to_json()
+    assert other.minimize_nonempty().to_json() == smallest.to_json()
 
 
 def test_baselines_answer_as_they_say() -> None:
@@ -479,7 +479,7 @@ def test_strings_of_characters_are_no_logs(alphabet: str) -> None:
 
 
 def test_a_machine_that_is_no_better_than_the_last_symbols_is_not_confirmed(monkeypatch, tmp_path, capsys) -> None:
-    machine = random_machine(9, 0).for_strings_that_are_not_empty()
+    machine = random_machine(9, 0).minimize_nonempty()
     chance = np.random.default_rng(0)
     rows = [(string, CLASSES[int(chance.integers(2))]) for string, _ in pairs_of(machine, 400, 20)]
     monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))

@@ -169,7 +169,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
 def test_a_result_with_more_lengths_than_the_plan_serves(tmp_path: Path) -> None:
     spec = small_spec()
     low, high = PLAN.dense
-    narrow = PLAN.within(low + 1, high - 1)
+    narrow = PLAN.restrict_dense(low + 1, high - 1)
     measured = execute(spec, tmp_path, narrow)
     assert measured.plan.dense == (low + 1, high - 1)
     wide = execute(spec, tmp_path, PLAN)
@@ -182,7 +182,7 @@ def test_a_result_with_more_lengths_than_the_plan_serves(tmp_path: Path) -> None
 
 def test_a_shorter_plan_leaves_a_longer_result_as_it_is(tmp_path: Path) -> None:
     spec = small_spec()
-    shorter = PLAN.up_to(PLAN.dense[1])
+    shorter = PLAN.limit_lengths(PLAN.dense[1])
     assert shorter.long != PLAN.long
     longer = execute(spec, tmp_path, PLAN)
     assert execute(spec, tmp_path, shorter) == longer == RunFolder(tmp_path / spec.id).read_result()

@@ -5,7 +5,7 @@ from html import escape
 
 import altair as alt
 
-from lengthwise.automata.drawing import why_not_drawn
+from lengthwise.automata.drawing import drawing_obstacle
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
@@ -79,7 +79,7 @@ def _picture(certificate: Certificate) -> str:
     drawing = drawing_of(certificate)
     if drawing is None:
         return ""
-    if why_not := why_not_drawn(drawing.machine):
+    if why_not := drawing_obstacle(drawing.machine):
         return html_note(f"{drawing.title.capitalize()} is not drawn: {why_not}.")
     return f"{html_note(drawing.title.capitalize() + ':')}{html_machine(drawing.machine, certificate.classes)}"
 

@@ -3,7 +3,7 @@
 from html import escape
 from pathlib import Path
 
-from lengthwise.automata.drawing import why_not_drawn
+from lengthwise.automata.drawing import drawing_obstacle
 from lengthwise.display import counted
 from lengthwise.files import write_by_rename
 from lengthwise.learning.learned import CONTRADICTED, Learned
@@ -54,7 +54,7 @@ def write_learned_page(learned: Learned, page: Path) -> None:
 
 
 def _machine(learned: Learned) -> str:
-    why_not = why_not_drawn(learned.machine)
+    why_not = drawing_obstacle(learned.machine)
     picture = html_note(f"Not drawn: {why_not}.") if why_not else html_machine(learned.machine, learned.classes)
     table = transition_table(learned)
     return "".join(

@@ -97,7 +97,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
     means = [curve.mean() for curve in curves]
     solved = [result for result, curve in zip(results, curves, strict=True) if curve.min() == 1.0]
     # Probes are strings of the learned task, so other tasks have no best test.
-    solved_at = [probe for result in solved if cell.task is None and (probe := result.flawless_from)]
+    solved_at = [probe for result in solved if cell.task is None and (probe := result.first_flawless_probe)]
     return (
         *start,
         percent(sum(means) / len(means)),

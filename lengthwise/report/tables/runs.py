@@ -64,7 +64,7 @@ def run_rows(results: Sequence[RunResult]) -> list[RunRow]:
 def _run_row(result: RunResult, variation: str) -> RunRow:
     random = (*result.dense.points, *result.long.points)
     balanced = result.long.balanced()
-    long = {length: balanced.near(length) for length, _ in result.plan.long}
+    long = {length: balanced.nearest_point(length) for length, _ in result.plan.long}
     return RunRow(
         run_id=result.run_id,
         task=task_of(result),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from lengthwise.conventions import Diverged
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.runs.folder import RunFolder
-from lengthwise.runs.measurements import has_all_of
+from lengthwise.runs.measurements import is_complete
 from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec
 
@@ -33,7 +33,7 @@ def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
         result, status = folder.read_result(), folder.read_status()
     except ValueError as error:  # the file is damaged or of another version; executing the run sets it aside
         return Outcome(spec, None, str(error))
-    if result and has_all_of(result, spec, plan):
+    if result and is_complete(result, spec, plan):
         return Outcome(spec, result)
     # A run that diverged would diverge again, so it counts as done without a result.
     is_lost = result is None and status.status == "diverged"

@@ -11,7 +11,7 @@ from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.progress import Progress
 from lengthwise.runs.spec import RunSpec, make_spec
 
-PLAN = EvaluationPlan(dense_strings=2).up_to(41)
+PLAN = EvaluationPlan(dense_strings=2).limit_lengths(41)
 SETTINGS = {"train": {"steps": 40, "batch_size": 4, "min_length": 1, "max_length": 6, "checkpoint_every": 15}}
 
 

@@ -22,7 +22,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.spec import RunSpec, make_spec
 
-PLAN = EvaluationPlan(dense_strings=2).up_to(41)
+PLAN = EvaluationPlan(dense_strings=2).limit_lengths(41)
 
 
 def small_specs(count: int) -> list[RunSpec]:

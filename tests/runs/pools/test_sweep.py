@@ -23,7 +23,7 @@ from lengthwise.runs.progress import Listener, Progress
 from lengthwise.runs.result import RunStatus
 from lengthwise.runs.spec import RunSpec, make_spec
 
-PLAN = EvaluationPlan(dense_strings=2).up_to(41)
+PLAN = EvaluationPlan(dense_strings=2).limit_lengths(41)
 
 
 def small_spec(seed: int = 0, steps: int = 8) -> RunSpec:

@@ -124,7 +124,7 @@ def recoveries(size: Size) -> Iterator[Recovery]:
 
 
 def _recovery(name: str, machine: Transducer, pairs: Pairs, share_wrong: float, size: Size) -> Recovery:
-    right, started = machine.for_strings_that_are_not_empty(), time.process_time()
+    right, started = machine.minimize_nonempty(), time.process_time()
     learned: Learned = learn(pairs, budget=size.budget)
     seconds = time.process_time() - started
     examples: Examples = read_examples(pairs)
@@ -140,13 +140,13 @@ def _recovery(name: str, machine: Transducer, pairs: Pairs, share_wrong: float, 
         len(learned.attempts),
         seconds,
         None if merged is None else same_machine(merged, right),
-        None if merged is None else merged.for_strings_that_are_not_empty().num_states,
+        None if merged is None else merged.minimize_nonempty().num_states,
     )
 
 
 def same_machine(one: Transducer, other: Transducer) -> bool:
     """Return True if two machines over the same symbols agree on all strings that are not empty."""
-    return one.for_strings_that_are_not_empty().to_json() == other.for_strings_that_are_not_empty().to_json()
+    return one.minimize_nonempty().to_json() == other.minimize_nonempty().to_json()
 
 
 @EXPERIMENTS.register("learning/wrong-labels")
