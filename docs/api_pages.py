@@ -58,7 +58,7 @@ def _rows_of_the_top_level() -> list[str]:
     rows = []
     for name, home in lengthwise._HOME.items():
         member = getattr(import_module(home), name)
-        # A registry has the docstring of its class, which does not say what it holds.
+        # A registry has the docstring of its class, which does not name its members.
         line = (member.__doc__ or "").partition("\n")[0] if callable(member) else f"Names: `{'`, `'.join(member)}`."
         rows.append(f"| [`{name}`][{home}.{name}] | {line} |")
     return rows

@@ -53,8 +53,10 @@ class Cell(NamedTuple):
 class Experiment(NamedTuple):
     """Cells to fill, the measurement of their runs, and the facts that a reader needs to compare the numbers.
 
-    - `about`: the contents of the page, in one to three sentences.
-    - `headline`: the result at `headline_scale`, with fields for numbers (`lengthwise.report.tables.headline`).
+    - `about`: the subject of the page. Its lines follow the headline's on the page; a page begins with a sentence and
+      at most three bullets, one for each further line.
+    - `headline`: the result at `headline_scale`, with fields for numbers (`lengthwise.report.tables.headline`). Its
+      first line is the sentence that answers the reader's question.
     - `notes`: differences between this setting and the paper's, and other conditions of the numbers.
     - `scored`: the lengths that count, all at which every class can occur (`"balanced"`) or all legal ones
       (`"legal"`); for answers that are numbers, the squared `"error"`; for language models, the `"perplexity"` of
@@ -92,8 +94,13 @@ class Experiment(NamedTuple):
     headline_scale: Scale = "small"
 
     def introduction(self, scale: str, headline: str = "") -> str:
-        """Return the first sentences of a page: the headline, if given, then `about`; at `smoke`, a warning first."""
-        return " ".join(filter(None, [_SMOKE if scale == "smoke" else headline, self.about]))
+        """Return the beginning of a page: the lines of the headline, if given, then of `about`; at `smoke`, a warning.
+
+        The first line is a sentence by itself, and the others are bullets.
+        """
+        opening = _SMOKE if scale == "smoke" else headline
+        first, *others = [*opening.splitlines(), *self.about.splitlines()]
+        return "\n\n".join(filter(None, [first, "\n".join(f"- {line}" for line in others)]))
 
     @property
     def specs(self) -> list[RunSpec]:

@@ -211,7 +211,7 @@ def _construction_details(name: str, construct: Any) -> Iterator[Paragraph]:
 def _experiment_details(name: str, make: Any) -> Iterator[Paragraph]:
     experiment = make("small")
     yield [_hanging(experiment.title)]
-    yield [_hanging(_without_links(experiment.about))]
+    yield [_hanging(_without_links(" ".join(experiment.about.splitlines())))]
     yield [_hanging(f"- {_without_links(note)}") for note in experiment.notes]
     for axis, names in (("rows", [c.row for c in experiment.cells]), ("columns", [c.column for c in experiment.cells])):
         if names:  # a study without runs has no cells

@@ -28,8 +28,8 @@ NOVELS = "04f2bccbd52a920a"
 """The hash of the text on which the pages report."""
 
 _BOOKS = (
-    " War and Peace (Maude's translation), Middlemarch and Bleak House for training, Moby-Dick for validation, David "
-    "Copperfield for tests: Project Gutenberg's texts without its own headers and footers, blank lines collapsed."
+    " Training: War and Peace (Maude's translation), Middlemarch and Bleak House. Validation: Moby-Dick. Tests: David "
+    "Copperfield. These are Project Gutenberg's texts without its own headers and footers, with blank lines collapsed."
 )
 
 AS_GPT2: Settings = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
@@ -126,9 +126,9 @@ def about_text(task: Text) -> str:
     corpus = f", corpus {task.corpus}" if task.corpus else ""
     books = _BOOKS if task.header.source == NOVELS else ""
     return (
-        f"{source}{corpus}; tokens: {sizes}; {len(task.symbols):,} different ones.{books} The environment variable "
-        f"{FOLDER} names its folder. Chunks overlap, and all are of one test split: intervals take them for "
-        "independent, and say nothing of other texts."
+        f"{source}{corpus}. Tokens: {sizes}; {len(task.symbols):,} different ones.{books} The environment variable "
+        f"{FOLDER} names its folder. Chunks overlap and come from one test split. Intervals treat them as independent, "
+        "and do not cover other texts."
     )
 
 

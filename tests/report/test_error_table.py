@@ -119,7 +119,7 @@ def test_accuracies_stand_next_to_the_best_shallow_baseline() -> None:
     cells = [Cell("LCS (5)", column, specs, "", (5, 5)) for column in ("one", "two")]
     experiment = Experiment("Title", "About.", cells, PLAN, scored="legal", compared=[("one", "two")])
     page = markdown_page("x", "small", "lengthwise reproduce x", experiment, outcomes, TODAY)
-    _, _, section = page.partition("## Next to answers that solve nothing")
+    _, _, section = page.partition("## Shallow baselines")
     assert "| LCS (5) | one | two | +0.00 | +0.00 to +0.00 | - |" in section
     assert max(rates.values()) < 0.95
     half, low = mean_interval([0.97, 0.98, 0.99])[1] - 0.98, 0.98 - wilson_interval(980, 1_000)[0]
@@ -157,7 +157,7 @@ def test_runs_of_different_tasks_stand_next_to_the_mean_of_their_shallow_baselin
     mean = percent((bests[0].accuracy + bests[1].accuracy) / 2).replace(" ", "\xa0")
     experiment = Experiment("Title", "About.", [Cell("LCS (5)", "one", specs, "", (5, 5))], PLAN, scored="legal")
     page = markdown_page("x", "small", "lengthwise reproduce x", experiment, outcomes, TODAY)
-    _, _, section = page.partition("## Next to answers that solve nothing")
+    _, _, section = page.partition("## Shallow baselines")
     low = percent(wilson_interval(2_000, 2_000)[0]).replace(" ", "\xa0")
     assert f"| LCS (5) | one | 100\xa0% | {low} to 100\xa0% | {mean} |" in section
 
@@ -292,4 +292,4 @@ def test_a_page_says_how_many_differences_are_decided_after_the_correction() -> 
     assert [line.p_value for line in lines] == pytest.approx([p, p])
     assert [line.corrected for line in lines] == pytest.approx([2 * p, 2 * p])
     page = markdown_page("x", "small", "lengthwise reproduce x", experiment, outcomes, TODAY)
-    assert "Of 2 differences, each of 2 seeds, 2 would be decided if taken alone, and none after the correction" in page
+    assert "2 of 2 differences with 2 seeds would be decided if taken alone, and 0 after the correction" in page

@@ -35,12 +35,16 @@ def test_a_page_begins_with_what_the_records_say(name: str, scale: str) -> None:
     Studies have headlines of their own, and pages on language have one if the text is given.
     """
     experiment, stem = EXPERIMENTS[name](scale), file_stem(name, scale)
-    first = (RESULTS / f"{stem}.md").read_text(encoding="utf-8").split("\n\n")[1]
-    assert first.endswith(experiment.about)
+    title, first, second, *_ = (RESULTS / f"{stem}.md").read_text(encoding="utf-8").split("\n\n")
+    bullets = second.removeprefix("- ").split("\n- ") if second.startswith("- ") else []
+    about = experiment.about.splitlines()
+    assert title == f"# {experiment.title}"
+    assert [first, *bullets][-len(about) :] == about
     if experiment.headline:
         results = {result.run_id: result for result in read_records(RESULTS / "records" / f"{stem}.jsonl.gz")}
         outcomes = [Outcome(spec, results.get(spec.id)) for spec in experiment.specs]
-        assert first == experiment.introduction(scale, headline(experiment, outcomes))
+        stated = experiment.introduction(scale, headline(experiment, outcomes))
+        assert stated == "\n\n".join([first, *([second] if bullets else [])])
 
 
 @pytest.mark.parametrize(
@@ -58,7 +62,7 @@ def test_names_in_headlines_without_results_exist(name: str, monkeypatch: pytest
 @pytest.mark.parametrize("name", ["regular-gpt/table-3", "looped/table-3", "linear-rnn/language"])
 def test_pages_on_language_begin_with_perplexities_of_their_tables(name: str) -> None:
     parts = (RESULTS / f"{file_stem(name, 'small')}.md").read_text(encoding="utf-8").split("\n\n")
-    stated = parts[1].removesuffix(EXPERIMENTS[name]("small").about)
+    stated = parts[1] + parts[2]
     (table,) = (part for part in parts if part.startswith(("| row | column | 128 |", "| column | 128 |")))
     perplexities = re.findall(r"\d+\.\d\d", stated)
     assert len(perplexities) > 6

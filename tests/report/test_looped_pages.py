@@ -117,7 +117,7 @@ def test_moduli_of_a_net_stand_in_a_line_each() -> None:
     assert "| net | accuracy | modulus | t = 0.5 | t = 1 |" in text
     assert "| timestep, trained | 75.00 % | contextual | 1.000 | 2.000 |" in text
     stated = moduli_page(study, "moduli").headline.replace("\N{NO-BREAK SPACE}", " ")
-    assert "At a distance of 1 the" in stated
+    assert "At distance 1, contextual moduli" in stated
     assert "2.000 (timestep, right on 75.00 % of strings)" in stated
     (panel,) = moduli_panels(study)
     assert [v["change"] for v in panel.data.values if v["modulus"] == "token"] == [0.25, 0.5]

@@ -126,7 +126,7 @@ def test_what_is_beyond_the_dense_range_is_on_the_page() -> None:
     assert cells[f"at {longest:,}"] == percent(entry.at_longest)
     assert cells["structured"] == percent(entry.structured)
     page = "".join(matrix_page(experiment, outcomes, "stem").sections)
-    assert all(f"- {name}: " in page for name in matrix_csv([entry]).splitlines()[0].split(","))
+    assert all(f"- *{name}*: " in page for name in matrix_csv([entry]).splitlines()[0].split(","))
 
 
 def test_one_published_entry_is_shown_like_several() -> None:
@@ -175,7 +175,7 @@ def test_dots_are_explained_where_there_are_some(levels: tuple[Level, Level]) ->
     outcomes = [outcome(seed, level) for seed, level in enumerate(levels)]
     page = matrix_page(matrix(outcomes, ""), outcomes, "stem")
     has_dots = "refuted" not in levels
-    assert ("A dot: " in "".join(page.sections)) == has_dots
+    assert ("A dot shows " in "".join(page.sections)) == has_dots
     (chart,) = page.pictures.values()
     assert ("finished seeds" in str(chart)) == has_dots
 

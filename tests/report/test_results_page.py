@@ -48,25 +48,28 @@ def test_a_cell_shows_mean_extremes_and_how_many_seeds_are_solved() -> None:
 
 def test_a_page_says_what_came_out_once_all_runs_are_finished() -> None:
     outcomes = [outcome(0), outcome(1)]
-    experiment = experiment_with(outcomes)._replace(headline="All is right.")
+    experiment = experiment_with(outcomes)._replace(headline="All is right.\nTwice.", about="About.\nMore.")
     pending, lost = (outcomes[1]._replace(result=None, reason=reason) for reason in (NOT_RUN, "Diverged: NaN"))
     for last, is_said in ((outcomes[1], True), (lost, True), (pending, False)):
         page = markdown_page("a/b", "small", "command", experiment, [outcomes[0], last], date(2026, 1, 2))
-        assert ("All is right. About." in page) == is_said
-        assert "About." in page
+        assert page.startswith(
+            "# Title\n\nAll is right.\n\n- Twice.\n- About.\n- More.\n\n|"
+            if is_said
+            else "# Title\n\nAbout.\n\n- More.\n\n|"
+        )
 
 
 def test_a_smoke_run_has_no_headline() -> None:
     outcomes = [outcome(0)]
     experiment = experiment_with(outcomes)._replace(headline="{cells[of][scale][small]}", headline_scale="smoke")
-    assert " About." in markdown_page("a/b", "smoke", "command", experiment, outcomes, date(2026, 1, 2))
+    assert "\n\n- About.\n\n" in markdown_page("a/b", "smoke", "command", experiment, outcomes, date(2026, 1, 2))
 
 
 def test_a_study_of_runs_without_a_result_is_left_out_in_a_sentence(tmp_path: Path) -> None:
     outcomes = [outcome(0), outcome(1)._replace(result=None, reason="Diverged: NaN")]
     experiment = experiment_with(outcomes)._replace(study=lambda runs: pytest.fail("it needs all runs"))
     write_page("looped/figure-5", "smoke", "command", experiment, outcomes, tmp_path, tmp_path / "page.md")
-    assert "What is computed from all of these runs, with its pictures, is left out until each" in (
+    assert "The results and pictures that are computed from all of these runs are left out until each" in (
         tmp_path / "page.md"
     ).read_text(encoding="utf-8")
 
@@ -204,8 +207,8 @@ def test_reasons_stand_once_with_their_cells_and_levels_are_explained() -> None:
         "name", "small", "lengthwise reproduce name", Experiment("T", "A.", cells, plan), outcomes, date(2026, 1, 1)
     )
     section = page.partition("## Certificates")[2]
-    assert "- merges: expected at most 524-700, got 812-1,080: B (1); C (1)" in section
-    assert r"- no machine was found of (a\*b)\*: D (1)" in section
+    assert "| merges: expected at most 524-700, got 812-1,080 | B (1); C (1) |" in section
+    assert r"| no machine was found of (a\*b)\* | D (1) |" in section
     assert "| row | proved | extracted | tested |" in section
     assert "| B |  | 1 |  |" in section
     for level in ("proved", "extracted", "tested"):

@@ -17,7 +17,7 @@ def test_words_are_counted_by_their_dimensions() -> None:
     ]
     stated = feedback_page(words, "page").headline
     assert "One dimension is enough for 3 of 4 words" in stated
-    assert stated.endswith("by number of dimensions: 1 take 1, 2 take 2, 1 take 3 to 5.")
+    assert stated.endswith("this is the number of dimensions: 1 take 1, 2 take 2, 1 take 3 to 5.")
 
 
 def test_standard_nets_are_counted_next_to_linear_ones() -> None:
@@ -34,9 +34,10 @@ def test_standard_nets_are_counted_next_to_linear_ones() -> None:
         for dimension in size.dimensions
     ]
     assert standard_page(standard.Standard(size, rows), "page").headline == (
-        "Of 8 linear nets without feedback 1 are right below d_min, and of 8 at d_min 5, of which 2 go on for 4,800 "
-        "symbols. With tanh these are 0, 6 and 4. With their own answers as inputs 3 linear nets and 7 with tanh are "
-        "right below d_min."
+        "Without feedback 1 of 8 linear nets are right below d_min and 5 of 8 at d_min, and 2 stay right for 4,800 "
+        "symbols.\n"
+        "With tanh these are 0, 6 and 4 nets.\n"
+        "With their own answers as inputs, 3 linear nets and 7 with tanh are right below d_min."
     )
 
 
@@ -50,4 +51,6 @@ def test_nets_that_learn_their_words_are_those_of_the_sections() -> None:
     assert f"and {above} above it." in page.headline
     fed = text.split("- W_x learned: ")[1].split(" below")[0]
     assert f"With their own answers as inputs {fed} do with less." in page.headline
-    assert text.split("\n- Of ")[1].split(".\n")[0] in page.headline
+    last = text.split("### In all")[1].split("## ")[0].strip().split("\n- ")[-1]
+    assert last in page.headline
+    assert "of them are right at 16" in last

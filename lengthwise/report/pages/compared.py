@@ -30,7 +30,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     print_table(console, f"{comparison.task}: {len(comparison.models)} models, seeds {seeds}", model_table(comparison))
     print_table(console, "Accuracy against length, mean over seeds", length_table(comparison, console.width))
     compared = model_differences(comparison)
-    print_table(console, "First less second, paired by seed", model_difference_table(compared))
+    print_table(console, "Difference (first - second), paired by seed", model_difference_table(compared))
     sentences = [
         *multiplicity(compared),
         *(["differences of one seed have no interval; compare several"] if len(comparison.seeds) == 1 else []),

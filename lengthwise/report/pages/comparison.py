@@ -28,15 +28,15 @@ from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 
 _DIFFERENCES = (
-    "First less second, in percentage points of accuracy: the mean over seeds, each of which gave both models the same "
-    "strings to be measured on. 95 % interval: Student's, for other seeds, not corrected for the number of intervals. "
-    "Better: the model for which all of the interval speaks (-: it holds 0, or there are too few seeds for one). p, "
-    "Holm: of Student's test, corrected for the number of differences."
+    "Entries are accuracies of first - second, in percentage points. Difference: the mean over seeds; each seed "
+    "measures both models on the same strings. 95 % interval: Student's, for other seeds, not corrected for the number "
+    "of intervals. Better: the model that is better in the whole interval (-: it contains 0, or the seeds are too few "
+    "for one). p, Holm: Student's test, corrected for the number of differences."
 )
 _CHART = (
     "Lines: the mean over seeds in the dense range; bands and rules: from the lowest seed to the highest. Diamonds: "
-    "the long lengths. The axis shows 0 to 100 %; differences too small to see are in the tables. Only lengths at "
-    "which every class can occur. "
+    "the long lengths. The axis shows 0 to 100 %; the tables have differences that are too small to see. Only lengths "
+    "at which every class can occur are shown."
 )
 
 

@@ -6,10 +6,11 @@ from lengthwise.experiment import Experiment
 from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
 from lengthwise.report.tables.levels import independently_checked
-from lengthwise.report.tables.markdown import folded, table_paragraphs
+from lengthwise.report.tables.markdown import definitions, folded, table_paragraphs
 from lengthwise.report.tables.matrix import (
     CSV_COLUMNS,
     LOW_LOSS,
+    Entry,
     at_longest,
     column_tables,
     cost_table,
@@ -23,18 +24,18 @@ from lengthwise.report.tables.numbers import span
 from lengthwise.runs.pools.outcome import Outcome
 
 _DOTS = (
-    "A dot: the lowest level that all finished seeds have, proved, bounded or extracted; a cell without one has a seed "
-    "that is refuted, or about which nothing is known beyond tests."
+    "A dot shows the lowest level that all finished seeds have: proved, bounded or extracted. A cell without a dot has "
+    "a seed that is refuted, or that is only tested."
 )
 _OVERFLOW = (
-    "*overflow*: the share of strings of these lengths on which states are no finite numbers any more, the mean over "
-    "cells; all of these count as wrong. "
+    "the share of strings of these lengths on which states become infinite or NaN, the mean over cells; their answers "
+    "count as wrong"
 )
 _OURS = (
-    "*ours*{parts}: means over the runs that are finished, and over those of our lengths that the published test has, "
-    "on the published scale."
+    "*ours*{parts}: means over the finished runs, on the published scale, at those of our lengths that the published "
+    "test has."
 )
-_NO_DOTS = "In each cell a seed is refuted, or nothing is known beyond tests."
+_NO_DOTS = "Each cell has a seed that is refuted, or that is only tested."
 
 
 def _checked(outcomes: Sequence[Outcome]) -> str:
@@ -44,11 +45,38 @@ def _checked(outcomes: Sequence[Outcome]) -> str:
     return f" Proofs that the separate checker accepted: {checked}." if checked else ""
 
 
+def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tuple[str, str]]:
+    """Return pairs of column and meaning for the tables with a line for each model."""
+    lengths = span(experiment.plan.dense)
+    return [
+        ("cells", "cells with a finished run; compare models only if these are all"),
+        ("mean", f"accuracy at {lengths}, the mean over cells"),
+        (at_longest(experiment), "accuracy at that length, the mean over cells"),
+        (
+            "structured",
+            "accuracy on the family of structured strings with the lowest one, the mean over runs and cells; random "
+            "strings are never structured",
+        ),
+        ("fits", f"runs whose final loss, at the lengths of training, is below {LOW_LOSS}"),
+        (
+            "solved",
+            f"runs without an error on the random strings of {lengths} symbols; other strings refute some of them",
+        ),
+        *([("overflow", _OVERFLOW)] if any(entry.overflowed for entry in entries) else []),
+        (", ".join(levels_of(entries)), "runs with this level of certificate"),
+        (
+            "error",
+            "the length in symbols of the shortest known string with a wrong answer, the median over nets (of two in "
+            "the middle the shorter one) and the range",
+        ),
+    ]
+
+
 def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) -> StudyPage:
     """Return the page: its sections, the heat map and the table of all cells; unfinished runs are counted."""
     entries = entries_of(experiment, outcomes)
     if not entries:
-        return StudyPage(["No run is finished yet."], {})
+        return StudyPage(["The experiment has no finished run yet."], {})
     lengths, apart = span(experiment.plan.dense), experiment.plan.dense_every
     every = f", {apart} or more apart," if apart > 1 else ","
     runs = sum(entry.num_runs for entry in entries)
@@ -57,27 +85,21 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
     parts = ", ".join(dict.fromkeys(entry.cell.part for entry in entries if entry.at_printed and entry.cell.part))
     sections = [
         f"![Accuracy by task and model]({stem}.svg)",
-        f"Numbers: the mean accuracy of final answers over finished seeds and lengths {lengths}{every} in percent, "
-        "cut, never rounded up. Colors begin at chance. "
-        f"{_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}",
-        f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
-        f"{len(experiment.cells):,} cells. All cells that have some, with numbers in full: [{stem}.csv]({stem}.csv).",
-        folded("Columns of that file", ["\n".join(f"- {name}: {meaning}" for name, meaning in CSV_COLUMNS.items())]),
         "## What each model does",
         *(
             paragraph
             for part, table in column_tables(experiment, entries).items()
             for paragraph in (*([f"### {part.capitalize()}"] if part else []), *table_paragraphs(table.without_empty()))
         ),
-        "*cells*: those that have a finished run; compare models only where these are all. *mean*: accuracy at "
-        f"{lengths}, over cells. *{at_longest(experiment)}*: the same at that length. *structured*: on the family of "
-        f"structured strings, which random ones never are, where it is lowest, the mean over runs and cells. "
-        f"*fits*: runs whose final loss, at the lengths of training, is below {LOW_LOSS}. "
-        f"*solved*: runs without an error on the random strings of {lengths} symbols, some of which are refuted by "
-        f"other strings. {_OVERFLOW if any(e.overflowed for e in entries) else ''}"
-        f"{', '.join(f'*{level}*' for level in levels_of(entries))}: runs with such a certificate; *error*: the "
-        "symbols of the shortest strings known to be answered wrongly, the median of nets (of two in the "
-        "middle the shorter one) and their range.",
+        definitions(_about_scores(experiment, entries)),
+        (
+            "Numbers in the picture are the mean accuracy of final answers over finished seeds and lengths "
+            f"{lengths}{every} in percent, cut, never rounded up. Colors begin at chance. "
+            f"{_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}"
+        ),
+        f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
+        f"{len(experiment.cells):,} cells. [{stem}.csv]({stem}.csv) has all finished cells, in full precision.",
+        folded("Columns of that file", [definitions(CSV_COLUMNS.items())]),
         "## What it costs",
         *table_paragraphs(cost_table(experiment, entries)),
         *(["## Published numbers next to ours", _OURS.format(parts=f" ({parts})" if parts else "")] if printed else []),

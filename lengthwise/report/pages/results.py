@@ -16,44 +16,44 @@ from lengthwise.report.tables.headline import headline
 from lengthwise.report.tables.levels import level_counts, level_sentences, machine_table, reasons
 from lengthwise.report.tables.markdown import definitions, folded, table_paragraphs
 from lengthwise.report.tables.perplexities import paired_columns
-from lengthwise.report.tables.protocol import protocol_sentences
+from lengthwise.report.tables.protocol import chance_table, protocol_methods
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import with_shallow_baselines
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.pools.outcome import NOT_RUN, Outcome, diverged
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.result import RunResult
 
 _SCORED = {
-    "balanced": ["Final answers, at lengths at which every class can occur."],
-    "legal": ["Final answers, at all lengths, also those at which only one answer can occur."],
+    "balanced": ["Accuracies are for final answers, at lengths at which every class can occur."],
+    "legal": ["Accuracies are for final answers, at all lengths, also if only one answer can occur."],
     "error": [],
     "attempts": [],
     "perplexity": [
-        "Perplexities of the last tokens of chunks of the test split: the same tokens at all lengths and for all "
-        "models, so that differences are far more certain than the perplexities are."
+        "Perplexities are for the last tokens of chunks of the test split. These are the same tokens at all lengths "
+        "and for all models, so differences are far more certain than the perplexities."
     ],
-    "search": ["Final answers of the chosen runs, at lengths at which every class can occur."],
+    "search": ["Accuracies are for final answers of the chosen runs, at lengths at which every class can occur."],
 }
 
-NO_RESULT = "no result on record: not run yet, or diverged, of which early records keep nothing"
+NO_RESULT = "no recorded result: not run yet, or diverged (early records keep nothing of diverged runs)"
 
 MAX_NAMED = 5
 """The largest number of runs without a result that are named for one reason; more are counted."""
 
-_SMOKE = "**A smoke run: it shows that everything works, and its numbers say nothing.**"
+_SMOKE = "**This is a smoke run: it shows that everything works, and its numbers have no meaning.**"
 
 _MACHINE_COLUMNS = {
-    "classes": "of the machines",
-    "states apart": (
-        "the smallest distance, in any run, between prototypes of two classes (a state of RegularGPT has norm 8 for "
-        "D=64)"
-    ),
+    "prototypes": "the number of the machine's states",
+    "least distance": "the least distance of two prototypes in any run (a state of RegularGPT has norm 8 for D=64)",
     "CPU s": "CPU seconds of one certificate, tests included",
 }
 
 
-_NO_STUDY = "What is computed from all of these runs, with its pictures, is left out until each has a result."
+_NO_STUDY = (
+    "The results and pictures that are computed from all of these runs are left out until each run has a result."
+)
 
 
 def file_stem(name: str, scale: str) -> str:
@@ -108,7 +108,7 @@ def markdown_page(
     listing = f"```console\n{command}\n```"
     if not experiment.cells:
         lines = [f"- date: {today}", *(f"- {what}: {value}" for what, value in versions().items())]
-        return "\n\n".join([*head, listing, *study.sections, "## Where it comes from", "\n".join(lines)]) + "\n"
+        return "\n\n".join([*head, *study.sections, listing, "## Provenance", "\n".join(lines)]) + "\n"
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     of_results = _matrix_parts if experiment.is_matrix else _table_parts
     parts = [
@@ -125,10 +125,10 @@ def markdown_page(
 def _of_records(name: str, experiment: Experiment) -> str:
     """Return a sentence about the use of records for the page."""
     if experiment.needs_weights:
-        return "They have no weights, which this page needs, so that the command trains all nets that it does not find."
+        return "They have no weights, which this page needs, so the command trains all nets that it does not find."
     return (
-        f"With its option `recorded` `lengthwise reproduce {name}` counts these runs as finished; with `page-only`, "
-        "too, it runs no others."
+        f"With option `recorded`, `lengthwise reproduce {name}` counts these runs as finished; with `page-only`, it "
+        "also starts no others."
     )
 
 
@@ -172,14 +172,14 @@ def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[s
     if not experiment.plan.certificate:
         return []
     table = level_counts(experiment, outcomes)
-    kept_back = [f"- {literal(reason)}: {literal(cells)}" for reason, cells in reasons(experiment, outcomes)]
+    kept_back = Table(("why no higher level", "number of runs"), tuple(reasons(experiment, outcomes)))
     sizes = [*table_paragraphs(machine_table(experiment, outcomes)), definitions(_MACHINE_COLUMNS.items())]
     return [
         "## Certificates",
-        "The number of runs of each level:",
+        "Entries are the number of runs at each level:",
         definitions(level_sentences(table.header)),
         *table_paragraphs(table),
-        *(["Why certificates are not higher (number of runs):", "\n".join(kept_back)] if kept_back else []),
+        *(table_paragraphs(kept_back) if kept_back.lines else []),
         folded("Sizes of the machines", sizes),
     ]
 
@@ -212,15 +212,16 @@ def _overflows(results: Sequence[RunResult]) -> list[str]:
             lines.append(
                 f"- {result.run_id}: on {overflowed:,} of {strings:,} strings, of {shortest:,} symbols or more"
             )
-    return ["## States that overflow\n\nCounted as wrong answers.\n\n" + "\n".join(lines)] if lines else []
+    return ["## States that overflow\n\nTheir answers count as wrong.\n\n" + "\n".join(lines)] if lines else []
 
 
 def _measured(results: Sequence[RunResult]) -> list[str]:
-    lines = [f"- {name}. {literal(sentence)}" for name, sentence in protocol_sentences(results, run_rows(results))]
-    return [folded("How it was measured", ["\n".join(lines)])] if lines else []
+    rows = run_rows(results)
+    methods = definitions((name, literal(sentence)) for name, sentence in protocol_methods(results, rows))
+    return [folded("Measurement", [methods, *table_paragraphs(chance_table(results, rows))])] if methods else []
 
 
 def _provenance(results: Sequence[RunResult], today: date) -> str:
     versions = [f"- {name}: {', '.join(values)}" for name, values in versions_of(results)]
     weights = " or ".join(dict.fromkeys(result.weights for result in results))
-    return folded("Where it comes from", ["\n".join([f"- page written: {today}", f"- weights: {weights}", *versions])])
+    return folded("Provenance", ["\n".join([f"- page written: {today}", f"- weights: {weights}", *versions])])

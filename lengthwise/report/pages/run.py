@@ -192,11 +192,11 @@ def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
 
 
 _ACCURACY_NOTE = (
-    "The axis always shows 0 to 100 %; differences too small to see in it are in the table. Lines are the dense range; "
-    "diamonds the long lengths with Wilson's 95 % interval, seeds side by side at the same length. Only lengths at "
-    "which every class can occur. "
+    "The axis always shows 0 to 100 %; the table has differences that are too small to see in it. Lines are the dense "
+    "range. Diamonds are the long lengths with Wilson's 95 % interval, seeds side by side at the same length. Only "
+    "lengths at which every class can occur are shown."
 )
-_LOSS_NOTE = "Logarithmic. Where the axis says median, single steps with a high loss are hidden. "
+_LOSS_NOTE = 'The axis is logarithmic. If its title contains "median", single steps with a high loss are hidden.'
 _FLOOR_NOTE = f"Losses below {LOSS_FLOOR:.0e} are drawn there. "
 _DIFFERENCE_NOTE = (
     "Difference: second less first, in percentage points, of the mean accuracy over the points at which both were "

@@ -15,35 +15,35 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 COLUMNS = {
-    "mean": "mean over runs and lengths of the accuracy of the final answer",
+    "mean": "accuracy of the final answer, the mean over runs and lengths",
     "interval": (
-        "a 95 % interval for the mean over all tasks of the kind that the cell's were drawn from; none where all "
-        "scores are the same, since that does not say how far apart others would be"
+        "a 95 % interval for the mean over all tasks of the kind that the cell's were drawn from. If all scores are "
+        "equal there is no interval, because they do not show how much others would differ"
     ),
-    "proved": "runs whose net is proved right at every length, with a 95 % interval for their share of all such tasks",
+    "proved": "runs whose net is proved right at every length, with a 95 % interval for the share of all such tasks",
     "lowest": "the lowest accuracy of any run at any length",
     "best run": "the highest mean over lengths of any run",
     "solved": "runs without a single error at the lengths scored",
-    "chance": "what the best constant answer scores, the mean over lengths",
-    "structured": "the lowest accuracy of any run on structured strings (in brackets: of the best constant answer)",
+    "chance": "accuracy of the best constant answer, the mean over lengths",
+    "structured": "the lowest accuracy of any run on structured strings (in brackets: the best constant answer's)",
     "at step": (
-        "of the solved runs, the step from which on they made no error on a fixed probe of other strings of 48 to 500 "
-        f"symbols (or of the task's longest below), taken every {PROBE_EVERY} steps (-: the last probe erred, or none "
-        "was taken)"
+        f"the step from which on solved runs made no error on a fixed probe, taken every {PROBE_EVERY} steps. A probe "
+        "has other strings of 48 to 500 symbols (or of the task's longest below). -: the last probe had an error, or "
+        "the run had no probes"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
-    "CPU s": "CPU seconds of training, of all attempts and their certificates where a run makes several",
-    "attempts": "how many nets a run trained, the last of which was measured",
+    "CPU s": "CPU seconds of training; if a run makes several attempts, of all attempts and their certificates",
+    "attempts": "the number of nets that a run trained; the last one was measured",
     "best test": (
-        f"the mean over runs of the best of the tests that were taken every {TEST_EVERY:,} steps, each on "
-        f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (or of the longest that the task has below): the "
-        "rule of Fan et al. (2024), which selects on test data"
+        f"the best test of a run, the mean over runs. Tests come every {TEST_EVERY:,} steps, on {TEST_STRINGS} fresh "
+        f"strings of {PROBE_LENGTHS[-1]} symbols (or of the longest that the task has below). This is the rule of Fan "
+        "et al. (2024), which selects on test data"
     ),
     "fits": (
-        "whether every run is right on nearly all strings of the training length (see the notes): where it is not, in "
-        "brackets the lowest accuracy there, scores beyond say nothing of generalization and are not ranked"
+        "whether every run is right on nearly all strings of the training length (see the notes). If not, the lowest "
+        "accuracy there is in brackets; scores beyond then do not measure generalization and are not ranked"
     ),
-    "guesses": "what that rule is expected to give a net that knows nothing but the most frequent answer",
+    "guesses": "the expected best test of a net that knows only the most frequent answer",
 }
 """The meaning of the columns."""
 

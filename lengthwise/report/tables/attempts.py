@@ -10,19 +10,19 @@ from lengthwise.report.tables.table import Table
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
-MAIN_COLUMNS = ("row", "column", "reached", "CPU s, median", "CPU s, most", "attempts", "restarts", "sizes")
+MAIN_COLUMNS = ("row", "column", "reached", "CPU s, median", "CPU s, max", "attempts", "restarts", "sizes")
 """The most important columns."""
 
 COLUMNS = {
     "reached": "runs whose certificate reached the level",
-    "CPU s, median": "CPU seconds of training, of all attempts, with their certificates: the median over runs",
-    "CPU s, most": "the same of the run that took most",
-    "attempts": "how many nets a run trained, the last of which is the result",
+    "CPU s, median": "CPU seconds of all attempts of a run, with their certificates: the median over runs",
+    "CPU s, max": "the CPU seconds of the run that took the longest",
+    "attempts": "the number of nets that a run trained; the last one is the result",
     "restarts": "attempts of all runs that ended by a certificate below the level; others ended by their loss",
-    "sizes": "the settings of the model in the last attempts, the smallest and the largest",
-    "steps": "of all attempts of a run",
-    "states": "of the machine read off the last net, those that answers tell apart",
-    "of which certificate": "CPU seconds of the last certificate",
+    "sizes": "the smallest and the largest settings of the model in the last attempts",
+    "steps": "training steps of all attempts of a run",
+    "states": "states of the minimal machine read off the last net",
+    "certificate CPU s": "CPU seconds of the last certificate",
     "accuracy": "the lowest accuracy of any run at any length measured afterwards",
 }
 """The meaning of the columns."""

@@ -85,14 +85,16 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
     if not compared:
         return []
     errors = experiment.scored == "error"
-    what = "errors, of which the lower is better" if errors else "accuracies, in percentage points"
+    what = "errors (lower is better)" if errors else "accuracies, in percentage points,"
     return [
         "## Differences",
-        f"*First* less *second*, of {what}: the mean over seeds, each of which gave both the same problems to learn "
-        "from. *95 % interval*: Student's, for other seeds, on the same test problems; not corrected for the number "
-        f"of intervals. *Better*: the column for which all of the interval speaks ({NOTHING}: it holds 0, or there are "
-        "too few seeds for one, or gaps that are all the same). *p, Holm*: of Student's test, corrected for the number "
-        "of differences.",
+        (
+            f"Entries are {what} of *first* - *second*. *Difference*: the mean over seeds; each seed gives both "
+            "columns the same training problems. *95 % interval*: Student's, for other seeds on the same test "
+            "problems, not corrected for the number of intervals. *Better*: the column that is better in the whole "
+            f"interval. It is {NOTHING} if the interval contains 0, if the seeds are too few for an interval, or if "
+            "all differences are equal. *p, Holm*: Student's test, corrected for the number of differences."
+        ),
         *multiplicity(compared),
         *table_paragraphs(Table(HEADER, tuple(difference_lines(compared, errors=errors)))),
     ]
@@ -111,10 +113,10 @@ def multiplicity(compared: Sequence[Difference]) -> list[str]:
     alone = sum(difference.p_value <= LEVEL for difference in tested)
     together = sum(difference.corrected <= LEVEL for difference in tested)
     seeds = span([difference.num_seeds for difference in tested])
-    count = "1 difference" if len(tested) == 1 else f"{len(tested)} differences, each"
+    count = "1 difference" if len(tested) == 1 else f"{len(tested)} differences"
     return [
-        f"Of {count} of {seeds} seeds, {alone or 'none'} would be decided if taken alone, and "
-        f"{together or 'none'} after the correction (p at most {LEVEL})."
+        f"{alone} of {count} with {seeds} seeds would be decided if taken alone, and {together} after the correction "
+        f"(p at most {LEVEL})."
     ]
 
 

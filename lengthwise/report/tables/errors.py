@@ -16,8 +16,10 @@ MAIN_COLUMNS = ("row", "column", "error", "95 % interval", "mean predicted", "pa
 """The most important columns."""
 
 COLUMNS = {
-    "error": "squared error of the last answer, which all other examples precede, divided by the dimension of the "
-    "inputs, as in the paper's code; the mean over runs",
+    "error": (
+        "squared error of the last answer, after all other examples, the mean over runs. It is divided by the "
+        "dimension of the inputs, as in the paper's code"
+    ),
     "95 % interval": "Student's, over the seeds of the cell",
     "lowest run": "the lowest error of any run",
     "over all": "the mean error over all positions of a prompt",

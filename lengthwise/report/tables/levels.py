@@ -14,13 +14,13 @@ from lengthwise.runs.result import RunResult
 
 LEVELS = {
     "proved": "the float32 net itself is proved right on every string that the task grades, of any length",
-    "bounded": "the float32 net itself is proved right on every string that the task grades, up to the named length",
+    "bounded": "the float32 net itself is proved right on every string that the task grades, up to a length",
     "extracted": (
-        "a finite machine read off the net is proved right on every string that the task grades, of any length, and "
-        "the net was seen to follow it; nothing is proved of the net"
+        "a finite machine read off the net is proved right on every string that the task grades, of any length. Tests "
+        "found no difference between the net and this machine; nothing is proved about the net itself"
     ),
     "tested": "no wrong answer was confirmed; nothing is proved",
-    "refuted": "the net answers a string wrongly, which is named",
+    "refuted": "the net answers a string wrongly, and the certificate contains it",
 }
 """The meaning of each level, highest first."""
 
@@ -106,7 +106,7 @@ def machine_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
         gaps = [c.closure.gap for c in certificates if c.closure and c.closure.gap is not None]
         seconds = span([round(certificate.seconds) for certificate in certificates])
         lines.append((cell.row, cell.column, span(sizes), f"{min(gaps):.1f}" if gaps else NOTHING, seconds))
-    return _table(("row", "column", "classes", "states apart", "CPU s"), lines)
+    return _table(("row", "column", "prototypes", "least distance", "CPU s"), lines)
 
 
 def _certificates(results: Sequence[RunResult]) -> list[Certificate]:

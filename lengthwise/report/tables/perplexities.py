@@ -22,7 +22,7 @@ CSV_COLUMNS = ("run_id", "task", "model", "seed", "split", "length", "chunk", "l
 """The columns of the file with a line for each chunk."""
 
 ABOUT_LENGTHS = (
-    "perplexity of the last tokens of chunks of that many tokens, the mean over runs of their logarithms; the last "
+    "perplexity of the last tokens of chunks of that many tokens, by the mean over runs of its logarithm. The last "
     "tokens are the same at all lengths and for all models"
 )
 
@@ -31,10 +31,10 @@ RATIO = "longest / shortest"
 COLUMNS = {
     "whole": "perplexity of all tokens of the longest chunks",
     RATIO: (
-        "the perplexity at the longest length over that at the shortest, of the same last tokens, with its 95 % "
-        "interval over chunks (several runs: the mean of each chunk); below 1, more context helps"
+        "the perplexity at the longest length divided by the perplexity at the shortest, of the same last tokens. The "
+        "95 % interval is over chunks (several runs: the mean of each chunk). Below 1, more context helps"
     ),
-    "frequencies": "the perplexity of the tokens' frequencies in the training split",
+    "frequencies": "perplexity of a model that knows only the tokens' frequencies in the training split",
     "parameters": "of the model",
     "CPU s": "CPU seconds of training",
 }
@@ -133,9 +133,11 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
         return []
     return [
         "## Paired ratios",
-        "The perplexity of *first* over that of *second* on the same last tokens, and its 95 % interval: Student's, "
-        "for other chunks of the text; of several runs, the mean of each chunk. It says nothing of other seeds, and is "
-        "not corrected for the number of intervals.",
+        (
+            "Entries are the perplexity of *first* divided by the perplexity of *second*, on the same last tokens. The "
+            "95 % interval is Student's, for other chunks of the text; several runs count by the mean of each chunk. "
+            "It does not cover other seeds, and is not corrected for the number of intervals."
+        ),
         *table_paragraphs(Table(("row", "first", "second", *map(_length, lengths)), tuple(lines))),
     ]
 

@@ -7,15 +7,16 @@ from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.length_curve import LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan, LongLength
 from lengthwise.evaluation.structured import STRUCTURED
-from lengthwise.report.tables.numbers import percent, span
+from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.runs import RunRow
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.result import RunResult
 from lengthwise.tasks.base import TASKS
 from lengthwise.tasks.given.task import ExamplesTask
 
 OF_EXAMPLES = (
-    " Of given examples they are drawn from these, each as likely, and a net is trained on the same ones: how it does "
-    "on others is known of examples that were held out alone."
+    "The strings of a task of given examples are drawn from these, each as likely, and a net is trained on the same "
+    "ones. Only examples that were held out can show its accuracy on others."
 )
 
 MAX_LISTED = 10
@@ -24,6 +25,31 @@ MAX_LISTED = 10
 
 def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[tuple[str, str]]:
     """Return pairs of measurement and method for each different way of measuring the runs, with its chance level."""
+    scores = _scores(results, rows)
+    return [(name, f"{sentence} {_chance(by_task)}") for (name, sentence), by_task in scores.items()]
+
+
+def protocol_methods(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[tuple[str, str]]:
+    """Return the same pairs without chance levels, which are in `chance_table`."""
+    return list(_scores(results, rows))
+
+
+def chance_table(results: Sequence[RunResult], rows: Sequence[RunRow]) -> Table:
+    """Return one line for each task: the accuracy of the best constant answer in each measurement."""
+    levels: dict[str, dict[str, list[LengthPoint]]] = {}
+    scores = _scores(results, rows)
+    for (name, _), by_task in scores.items():
+        for task, points in _families(by_task).items():
+            levels.setdefault(task, {}).setdefault(name, []).extend(points)
+    names = list(dict.fromkeys(name for name, _ in scores))
+    lines = [(task, *(_level(by_name.get(name, ())) for name in names)) for task, by_name in levels.items()]
+    return Table(("best constant answer", *(name.lower() for name in names)), tuple(lines))
+
+
+def _scores(
+    results: Sequence[RunResult], rows: Sequence[RunRow]
+) -> dict[tuple[str, str], dict[str, list[LengthPoint]]]:
+    """Return the measured points by measurement and method, then by task."""
     scores: dict[tuple[str, str], dict[str, list[LengthPoint]]] = {}
     for result, row in zip(results, rows, strict=True):
         parts = [
@@ -37,7 +63,7 @@ def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> 
             sentence = how + note
             if points:
                 scores.setdefault((name, sentence), {}).setdefault(row.task, []).extend(points)
-    return [(name, f"{sentence} {_chance(by_task)}") for (name, sentence), by_task in scores.items()]
+    return scores
 
 
 def _dense(row: RunRow, plan: EvaluationPlan) -> str:
@@ -46,8 +72,8 @@ def _dense(row: RunRow, plan: EvaluationPlan) -> str:
     apart = f", of lengths at least {every} apart," if every > 1 else ""
     if row.dense.protocol == "one-pass":
         return (
-            f"One pass: {strings} random strings are read once, and each of their prefixes of {low:,} to {high:,} "
-            f"symbols{apart} counts as a random string of its length, which for these tasks it is; lengths share "
+            f"One pass: {strings} random strings are read once. Each of their prefixes of {low:,} to {high:,} "
+            f"symbols{apart} counts as a random string of its length, which holds for these tasks. Lengths share "
             "strings, so their scores are not independent of one another."
         )
     lengths = {point.length for point in row.dense.points}
@@ -64,25 +90,29 @@ def _long(lengths: Sequence[LongLength]) -> str:
     fewest = min((count for _, count in lengths), default=1)
     low, _ = wilson_interval(fewest, fewest)
     return (
-        f"Independent strings, drawn again for each length: {counts}. {fewest:,} right answers out of {fewest:,} still "
-        f"leave a 95 % interval that begins at {percent(low)}."
+        f"Independent strings, drawn again for each length: {counts}. If {fewest:,} of {fewest:,} answers are right, "
+        f"the 95 % interval begins at {percent(low)}."
     )
 
 
 def _structured(lengths: Sequence[LongLength]) -> str:
     counts = ", ".join(f"{count:,} at {length:,}" for length, count in lengths)
     return (
-        f"Strings that random sampling never draws, of the families {', '.join(STRUCTURED)}; of each at most {counts}, "
-        "every string once, without those that have no supervised position."
+        f"Strings that random sampling never draws, of the families {', '.join(STRUCTURED)}. Each family has at most "
+        f"{counts}, every string once, without strings that have no supervised position."
     )
 
 
 def _chance(by_task: dict[str, list[LengthPoint]]) -> str:
-    levels = []
-    for task, points in _families(by_task).items():
-        low, high = min(point.baseline for point in points), max(point.baseline for point in points)
-        levels.append(f"{task} {percent(low)}" + (f" to {percent(high)}" if percent(high) != percent(low) else ""))
+    levels = [f"{task} {_level(points)}" for task, points in _families(by_task).items()]
     return f"The best constant answer would score: {', '.join(levels)}."
+
+
+def _level(points: Sequence[LengthPoint]) -> str:
+    if not points:
+        return NOTHING
+    low, high = (percent(choose(point.baseline for point in points)) for choose in (min, max))
+    return low if low == high else f"{low} to {high}"
 
 
 def _families(by_task: dict[str, list[LengthPoint]]) -> dict[str, list[LengthPoint]]:

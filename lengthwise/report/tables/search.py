@@ -14,13 +14,16 @@ MAIN_COLUMNS = ("row", "column", "recipes", "chosen", "final loss", "fits", "mea
 """The most important columns."""
 
 COLUMNS = {
-    "recipes": "how many were tried, a net each; where some have no result (their loss became infinite), how many have",
-    "chosen": "what tells the run with the lowest final training loss, which alone counts, from the others of its cell",
-    "final loss": "its loss after training, on new strings of the training length",
-    "losses": "those of all recipes, in the order in which they are tried; - of one without a result",
-    "fits": "whether it is right on nearly all strings of the training length, or else on how many",
-    "mean": "its mean over lengths of the accuracy of the final answer; where it does not fit, it says nothing",
-    "chance": "what the best constant answer scores, the mean over lengths",
+    "recipes": "the number of recipes with a result, one net each; other recipes diverged",
+    "chosen": "the settings of the run with the lowest final training loss in its cell, which alone counts",
+    "final loss": "the chosen run's loss after training, on new strings of the training length",
+    "losses": "the final losses of all recipes, in the order of the search; - without a result",
+    "fits": "whether the chosen run is right on nearly all strings of the training length, or else its accuracy there",
+    "mean": (
+        "the chosen run's accuracy of the final answer, the mean over lengths. It does not measure generalization if "
+        "the run does not fit"
+    ),
+    "chance": "accuracy of the best constant answer, the mean over lengths",
     "CPU s": "CPU seconds of training of all recipes that have a result",
 }
 """The meaning of the columns."""

@@ -17,11 +17,11 @@ from lengthwise.runs.result import RunResult
 from lengthwise.tasks import TASKS, Task, make_task
 from lengthwise.tasks.base_rates import MAJORITY, ShallowTask
 
-ROWS_HEADER = ("row", "best shallow baseline", "which", "above it")
+ROWS_HEADER = ("row", "best shallow baseline", "feature", "above baseline")
 MAX_CELLS, MAX_NAMED = 12, 6
 """The largest number of cells with a line each, beyond which rows have lines, and of columns named in such a line."""
 
-HEADER = ("row", "column", "mean", "95 % interval", "best shallow baseline", "which", "beaten")
+HEADER = ("row", "column", "mean", "95 % interval", "best shallow baseline", "feature", "above baseline")
 
 
 class ShallowBaseline(NamedTuple):
@@ -72,7 +72,7 @@ def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
 
 
 class _Compared(NamedTuple):
-    """A cell's mean with its interval, next to the best shallow baseline; `beaten` is "-" with only one run."""
+    """A cell's mean with its interval, next to the best shallow baseline; `is_above` is "-" with only one run."""
 
     row: str
     column: str
@@ -81,7 +81,7 @@ class _Compared(NamedTuple):
     best: ShallowBaseline
 
     @property
-    def beaten(self) -> str:
+    def is_above(self) -> str:
         low = self.interval[0]
         return NOTHING if math.isnan(low) else "yes" if low > self.best.accuracy else "no"
 
@@ -94,21 +94,26 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
     if not compared:
         return []
     if len(compared) <= MAX_CELLS:
-        table, more = Table(HEADER, tuple(map(_line, compared))), "*Beaten*: it lies above the best shallow baseline."
+        table, more = (
+            Table(HEADER, tuple(map(_line, compared))),
+            "*Above baseline*: whether the interval lies above the best shallow baseline.",
+        )
     else:
         rows = dict.fromkeys(one.row for one in compared)
         table = Table(ROWS_HEADER, tuple(_row([one for one in compared if one.row == row]) for row in rows))
         more = (
-            "*Above it*: of the cells of two runs or more, of all parts, those whose interval lies above the best "
-            "shallow baseline; of two runs it is so wide that few can."
+            "*Above baseline*: the cells whose interval lies above the best shallow baseline, of all cells with two "
+            "runs or more in all parts. With two runs the interval is so wide that few can."
         )
     return [
-        "## Next to answers that solve nothing",
-        "*Best shallow baseline*: what the likeliest answer scores, or the likeliest given one number that is quickly "
-        "read off the problem, or a logistic regression on how often symbols and pairs occur, whichever is most, as a "
-        "mean over the lengths scored. *95 % interval*: for other seeds and other problems, where all runs of a task "
-        "were measured on the same ones; for other problems alone where all runs are as accurate, since they do not "
-        f"say how far apart others would be. {more}",
+        "## Shallow baselines",
+        (
+            "*Best shallow baseline*: the highest score among three kinds of answers, as a mean over the lengths "
+            "scored. These are the likeliest answer, the likeliest answer given one simple feature of the problem, "
+            "and a logistic regression on the counts of symbols and pairs. *95 % interval*: for other seeds and other "
+            "problems, if all runs of a task were measured on the same problems. If all runs have equal accuracies, "
+            f"it is for other problems alone, because they do not show how much other runs would differ. {more}"
+        ),
         *table_paragraphs(table),
     ]
 
@@ -137,13 +142,13 @@ def _mean_of(bests: Sequence[ShallowBaseline]) -> ShallowBaseline:
 
 def _line(one: _Compared) -> tuple[str, ...]:
     interval = percent_span(*one.interval)
-    return one.row, one.column, percent(one.mean), interval, percent(one.best.accuracy), one.best.what, one.beaten
+    return one.row, one.column, percent(one.mean), interval, percent(one.best.accuracy), one.best.what, one.is_above
 
 
 def _row(cells: Sequence[_Compared]) -> tuple[str, ...]:
     """Return a line about a row: the best baseline, and which of the cells that can be decided are above it."""
-    decided = [one for one in cells if one.beaten != NOTHING]
-    above = [one.column for one in decided if one.beaten == "yes"]
+    decided = [one for one in cells if one.is_above != NOTHING]
+    above = [one.column for one in decided if one.is_above == "yes"]
     named = f": {', '.join(dict.fromkeys(above))}" if 0 < len(above) < len(decided) and len(above) <= MAX_NAMED else ""
     best = max((one.best for one in cells), key=lambda best: best.accuracy)
     counts = f"{len(above)} of {len(decided)}{named}" if decided else NOTHING

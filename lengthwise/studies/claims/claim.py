@@ -14,13 +14,12 @@ RULES: Mapping[Verdict, str] = MappingProxyType(
         "reproduced": (
             "A *score* is reproduced if our mean is at least the paper's, to the digits that it prints, whatever our "
             "size. If the paper reports that a net fails, our score must be at most the paper's highest. Such nets "
-            "have the paper's size, or answer 99 % correctly at the training length. "
-            "A *difference* is reproduced if it has the paper's sign and one of three tests decides it: Holm's "
-            "correction over a table; two columns of a row with at least four runs each, where every run of one is "
-            "above chance and better than all runs of the other; or, over all rows of a table, a 95 % interval of "
-            "the mean difference without 0. The net that is behind must not have trained for fewer steps. "
-            "A *theorem, definition or construction* is reproduced if it is built as stated, and tested against its "
-            "statement."
+            "have the paper's size, or answer 99 % correctly at the training length. A *difference* is reproduced if "
+            "it has the paper's sign and one of three tests decides it. The first is Holm's correction over a table. "
+            "The second needs two columns of a row with at least four runs each: every run of one is above chance and "
+            "better than all runs of the other. The third is a 95 % interval of the mean difference over all rows of a "
+            "table, without 0. The net that is behind must not have trained for fewer steps. A *theorem, definition or "
+            "construction* is reproduced if it is built as stated, and tested against its statement."
         ),
         "contradicted": (
             "At the paper's own size and protocol, a score is lower than the printed one, or a difference has the "

@@ -80,22 +80,22 @@ def chunks(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT: chunk sizes mixed, and chosen by pilots",
         about=(
-            "Chi et al. (2023) choose the chunk size by hand and name that as a limitation. Preset `fast` "
-            "with chunks of one size, with four symbols and then two states at a time (*C=4, then 2*), and with the "
-            "size that short pilots choose by their training loss. Two seeds, D=64, 6,000 steps for all; measured at "
-            "41-500 with final weights."
+            "Chi et al. (2023) choose the chunk size by hand, which they name as a limitation; here short pilots "
+            "choose it by their training loss."
         ),
         notes=(
-            f"A pilot is a run of {PILOT_STEPS:,} steps, a sixth of a net's, with the whole schedule in them. The "
-            "size is chosen at equal steps, not equal seconds: longer chunks make cheaper steps. What counts is the "
-            "loss of the final weights, without noise or pads, on a new batch of each training length "
-            "(`final_loss` in the records); no string longer than 40 symbols plays a part.",
-            "Pilots must be long enough to have learned something: after 300 steps (seed 0) the losses of the three "
-            "sizes were within a hundredth of one another on each of the four tasks, and a choice would be noise.",
-            "Where chunks differ, the levels share one layer as everywhere; a shorter window takes the first of its "
-            "biases. No machine can be read off such a net, so that it has no certificate.",
-            "The paper's column is its max / mean, under its own protocol: of three seeds, and it seems of three "
-            "rates (see `regular-gpt/table-1`).",
+            "All nets have preset `fast` and D=64, and take 6,000 steps, with two seeds. They are measured at 41-500 "
+            "with final weights. *C=4, then 2*: chunks hold four symbols, and two states at the levels above.",
+            f"A pilot is a run of {PILOT_STEPS:,} steps, a sixth of a net's, with the whole schedule in them. Pilots "
+            "are compared at equal steps, not at equal seconds: longer chunks make cheaper steps. The pilot with the "
+            "lowest loss of its final weights decides. That loss is measured without noise or pads, on a new batch of "
+            "each training length (`final_loss` in the records). No string longer than 40 symbols plays a part.",
+            "Pilots must be long enough to learn something. After 300 steps (seed 0) the losses of the three sizes "
+            "were within a hundredth of one another on each of the four tasks. A choice would be noise.",
+            "If chunks differ by level, the levels still share one layer, and a shorter window takes the first of its "
+            "biases. No machine can be read off such a net, so it has no certificate.",
+            "*paper*: max / mean under the paper's own protocol, over three seeds and probably three rates (see "
+            "`regular-gpt/table-1`).",
         ),
         cells=cells,
         plan=plan,

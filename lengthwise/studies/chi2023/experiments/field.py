@@ -27,8 +27,9 @@ NUM_CHUNKS: dict[Scale, int] = {"paper": 64, "small": 64, "smoke": 4}
 
 
 _HEADLINE = (
-    "Whether RegularGPT settles on a local window is not decided at this size. Half of the gradient lies in the newest "
-    "tokens at all lengths, for ALiBi as for these nets of RegularGPT; how far the rest reaches follows the chunk."
+    "This size does not decide whether RegularGPT settles on a local window.\n"
+    "Half of the gradient lies in the newest tokens at all lengths, for ALiBi and for these nets of RegularGPT. The "
+    "reach of the rest grows with the chunk."
 )
 
 
@@ -50,18 +51,19 @@ def receptive_field(scale: Scale = "small") -> Experiment:
         title="Receptive fields of language models: Figure 4b",
         headline=_HEADLINE if experiment.headline else "",
         about=(
-            "Chi et al. (2023) say that RegularGPT, trained on language, settles on a local window, as transformers "
-            "with biases for near tokens do (Figure 4b). Here is the share of the gradient of the next token by how "
-            f"far back it lies, for nets of `regular-gpt/table-3`, trained on windows of {LENGTHS[scale][0]} tokens."
+            "Chi et al. (2023) report that RegularGPT, trained on language, settles on a local window, as "
+            "transformers with biases for near tokens do (Figure 4b).\n"
+            "Measured is the share of the gradient of the next token by distance, for nets of `regular-gpt/table-3`, "
+            f"trained on windows of {LENGTHS[scale][0]} tokens."
         ),
         notes=(
-            *experiment.notes[:2],
-            f"Gradients: of the log-odds of the last token of {NUM_CHUNKS[scale]:,} chunks of the test split, with "
-            "respect to the embeddings of those before it; chunks of all lengths end at the same tokens. A window that "
-            "stays as long when the chunk grows is local; one whose length grows with the chunk's is not.",
-            "What two levels reach at most, whatever is learned: 1 + K (C^2 - 1) tokens, 766 with 16/3 and 6,139 with "
-            "32/6. *Held at*: the same net without the levels that training never has.",
-            "A gradient says how far small changes reach, and not what a net would lose without a token.",
+            *experiment.notes[:3],
+            f"Gradients are taken of the log-odds of the last token of {NUM_CHUNKS[scale]:,} chunks of the test split, "
+            "with respect to the embeddings of the tokens before it. Chunks of all lengths end at the same tokens. A "
+            "window is local if its length stays the same when the chunk grows.",
+            "Two levels reach at most 1 + K (C^2 - 1) tokens, whatever is learned: 766 with 16/3 and 6,139 with 32/6. "
+            "*Held at*: the same net without the levels that training never has.",
+            "A gradient measures how far small changes reach, but not what a net would lose without a token.",
         ),
         cells=cells,
         compared=(),

@@ -32,9 +32,9 @@ class Inside(NamedTuple):
 
 
 _HEADLINE = (
-    "Not decided at this size, one seed of D=64. Of the nets with the paper's layers, the code's or GPT-2's, "
-    "{cells[*][the code's | GPT-2's][solved]} make no error at 41-500, so that clusters and gradients below are of "
-    "nets that have learned their tasks in part."
+    "One seed of D=64 does not decide whether the paper's nets have these clusters and gradients.\n"
+    "{cells[*][the code's | GPT-2's][solved]} nets with the paper's layers, the code's or GPT-2's, make no error at "
+    "41-500. The clusters and gradients below belong to nets that learned their tasks in part."
 )
 
 
@@ -60,17 +60,19 @@ def inside(scale: Scale = "small") -> Experiment:
         title="Inside RegularGPT: Figures 3 and 4a",
         headline=_HEADLINE,
         about=(
-            "Chi et al. (2023) show the states of a net (Figure 3) and how far its gradients reach (Figure 4a). Here "
-            "are the same for the first seed of two tasks of `regular-gpt/ours`, and for nets with the paper's layers, "
-            "trained by the paper's recipe, without noise and without inserted pads; each with a check: whether "
-            "clusters of states are the elements of the task's monoid, and whether the answer changes when a symbol "
-            "does. For a group every position matters alike; gradients need not say so. `lengthwise analyze RUN` makes "
-            "an interactive page of this kind of any RegularGPT of thickness 1."
+            "Chi et al. (2023) show the states of a net (Figure 3) and how far its gradients reach (Figure 4a); this "
+            "page has both for nets of two tasks.\n"
+            "Each picture has a check: do clusters of states match the elements of the task's monoid, and does the "
+            "answer change with a symbol?"
         ),
         notes=(
-            "Preset `fast` puts noise on states and compares those of a string with and without pads (consistency): "
-            "both encourage clusters, so that our own nets are no evidence that clusters emerge by themselves. Those "
-            "with the paper's layers have neither.",
+            "*Ours*: the first seed of two tasks of `regular-gpt/ours`. Other nets have the paper's layers and "
+            "recipe, without noise and without inserted pads.",
+            "In a group every position matters alike, but gradients need not show it. `lengthwise analyze RUN` makes "
+            "an interactive page of this kind for any RegularGPT of thickness 1.",
+            "Preset `fast` puts noise on states and compares the states of a string with and without pads "
+            "(consistency). Both encourage clusters, so our own nets are not evidence that clusters emerge by "
+            "themselves. Nets with the paper's layers have neither.",
             "Nets with the paper's layers: preset `chi2023`, D=64, 5,000 steps at 3e-4, seed 0 (runs of "
             "`regular-gpt/variants`).",
         ),

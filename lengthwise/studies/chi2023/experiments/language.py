@@ -77,15 +77,17 @@ COMPARED = (
 
 
 _HEADLINE = (
-    "ALiBi has a perplexity of {cells[*][ALiBi][128]} at the training length and {cells[*][ALiBi][2,048]} at 16 times "
-    "that, T5 {cells[*][T5][128]} and {cells[*][T5][2,048]}, KERPLE {cells[*][KERPLE][128]} and "
-    "{cells[*][KERPLE][2,048]}. RegularGPT first needs a third level, which training never has, at 512 tokens with "
-    "C=16 and at 2,048 with C=32. There its perplexity goes from {cells[*][16/3][256]} to {cells[*][16/3][512]} and "
-    "from {cells[*][32/6][1,024]} to {cells[*][32/6][2,048]}; with the paper's depth from {cells[*][16/3, depth of the "
-    "input][256]} to {cells[*][16/3, depth of the input][512]} and from {cells[*][32/3, depth of the input][1,024]} to "
-    "{cells[*][32/3, depth of the input][2,048]}. Held at two levels, C=16 has {cells[*][16/3, at most 2 levels][256]} "
-    "and {cells[*][16/3, at most 2 levels][512]}. At the training length K=6 has {cells[*][32/6][128]} and K=3 "
-    "{cells[*][32/3][128]} after 2,000 steps."
+    "RegularGPT's perplexity rises at the first length that needs a third level, which training never has: 512 tokens "
+    "with C=16, 2,048 with C=32.\n"
+    "There it goes from {cells[*][16/3][256]} to {cells[*][16/3][512]} and from {cells[*][32/6][1,024]} to "
+    "{cells[*][32/6][2,048]}. With the paper's depth it goes from {cells[*][16/3, depth of the input][256]} to "
+    "{cells[*][16/3, depth of the input][512]} and from {cells[*][32/3, depth of the input][1,024]} to {cells[*][32/3, "
+    "depth of the input][2,048]}. Held at two levels, C=16 has {cells[*][16/3, at most 2 levels][256]} and "
+    "{cells[*][16/3, at most 2 levels][512]}. At the training length K=6 has {cells[*][32/6][128]} and K=3 "
+    "{cells[*][32/3][128]} after 2,000 steps.\n"
+    "From the training length to 16 times that length, ALiBi goes from {cells[*][ALiBi][128]} to "
+    "{cells[*][ALiBi][2,048]}, T5 from {cells[*][T5][128]} to {cells[*][T5][2,048]}, and KERPLE from "
+    "{cells[*][KERPLE][128]} to {cells[*][KERPLE][2,048]}."
 )
 
 
@@ -99,28 +101,28 @@ def table_3(scale: Scale = "small") -> Experiment:
         title="RegularGPT: Table 3 of Chi et al., language, at a small size",
         headline=headline_of(task, _HEADLINE),
         about=(
-            f"Language models of 1.7 to 3.1 million parameters, trained on windows of {TRAINED_AT} tokens and measured "
-            f"on {plan.num_chunks:,} chunks of up to {max(plan.chunk_lengths):,}, by the perplexity of the last "
-            "tokens. Columns C/K: RegularGPT with that chunk size and thickness; the others are transformers of six "
-            "layers with that position encoding."
+            f"Language models of 1.7 to 3.1 million parameters are trained on windows of {TRAINED_AT} tokens and "
+            "measured on longer chunks."
         ),
         notes=(
+            f"Perplexities are those of the last tokens of {plan.num_chunks:,} chunks of up to "
+            f"{max(plan.chunk_lengths):,} tokens. Columns C/K: RegularGPT with that chunk size and thickness. The "
+            "other columns are transformers of six layers with that position encoding.",
             f"The text: {about_text(task)}",
-            f"Ours: D=192, 6 heads, byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 "
-            "windows, one seed. The paper: D=768, 12 heads, 512 tokens, 50,000 steps of 32 "
-            "windows of OpenWebText2, three seeds. Perplexities of different texts and tokenizers do not compare; what "
-            "compares is how they change with the length.",
-            "*paper*: its perplexities at 512, 1,024, 2,048, 4,096 and 8,192, which are 1 to 16 times its training "
-            "length. Its C and K stand in front where they are others: the two levels of training suffice for C^2 = "
-            "1,024 tokens with 32 of 512, as for 256 with our 16 of 128; with 64 for 8 times the training length, as "
-            "with our 32; of 256, training sees two chunks, as of our 64. 128/12 never needs a third level in the "
-            "paper's table; our 32/6 does at 2,048.",
-            "The first length with a third level, which training never has: 512 for C=16, 2,048 for C=32, none for "
-            "C=64. *At most 2 levels* leaves it out.",
-            "*Depth of the input*, as in the paper: all positions of a window are read after both levels. In the other "
-            "columns of RegularGPT the first C positions are read after one level, so that training reads its layers "
-            "at two depths.",
-            "Weights decay in all parameters, norms and biases included, which nanoGPT leaves out.",
+            f"Ours: D=192, 6 heads, byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 windows, one seed. "
+            "The paper: D=768, 12 heads, 512 tokens, 50,000 steps of 32 windows of OpenWebText2, three seeds. "
+            "Perplexities of different texts and tokenizers do not compare; how they change with the length does.",
+            "*paper*: its perplexities at 512, 1,024, 2,048, 4,096 and 8,192 tokens, 1 to 16 times its training "
+            "length. If its C and K differ from ours, they precede the numbers. Two levels suffice for C^2 = 1,024 "
+            "tokens with 32 of 512, as for 256 with our 16 of 128. With 64 they suffice for 8 times the training "
+            "length, as with our 32. With 256, training sees two chunks, as with our 64. 128/12 never needs a third "
+            "level in the paper's table; our 32/6 does at 2,048.",
+            "The first length with a third level is 512 for C=16 and 2,048 for C=32; C=64 has no such length. *At "
+            "most 2 levels* leaves the third level out.",
+            "*Depth of the input*, as in the paper: all positions of a window are read after both levels. In the "
+            "other columns of RegularGPT the first C positions are read after one level, so that training reads its "
+            "layers at two depths.",
+            "Weights decay in all parameters, including the norms and biases that nanoGPT leaves out.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
         plan=plan,
@@ -134,8 +136,9 @@ def papers_needs(num_nets: int) -> str:
     """Return a sentence on the cost of this number of nets of the paper's size."""
     return (
         f"These are {num_nets} nets, each of which reads 0.82 billion tokens in about 0.6 (K=12: 1.0) times 10^18 "
-        "operations: months of a CPU core, one to two hours of a GPU such as the H200 with bfloat16, and room for a "
-        "step, whose logits alone are 0.8 billion numbers. They want a text of a few GB (the paper: OpenWebText2)."
+        "operations. Each takes months of a CPU core, or one to two hours of a GPU such as the H200 with bfloat16. "
+        "Memory must hold a step, whose logits alone are 0.8 billion numbers. The nets need a text of a few GB (the "
+        "paper: OpenWebText2)."
     )
 
 
@@ -150,18 +153,20 @@ def _at_the_papers_size() -> Experiment:
     return Experiment(
         title="RegularGPT: Table 3 of Chi et al., language",
         about=(
-            "Language models of 81 and 123 million parameters, trained on windows of 512 tokens and measured on "
-            f"{plan.num_chunks:,} chunks of up to {max(PAPER_LENGTHS):,}, by the perplexity of the last tokens. "
-            "Columns C/K: RegularGPT with that chunk size and thickness; the others are transformers of twelve layers."
+            "Language models of 81 and 123 million parameters are trained on windows of 512 tokens and measured on "
+            "longer chunks."
         ),
         notes=(
+            f"Perplexities are those of the last tokens of {plan.num_chunks:,} chunks of up to {max(PAPER_LENGTHS):,} "
+            "tokens. Columns C/K: RegularGPT with that chunk size and thickness. The other columns are transformers "
+            "of twelve layers.",
             f"The text: {about_text(task)}",
-            "Preset `chi2023-language`: D=768, 12 heads, 50,000 steps of 32 windows, three seeds; what the paper "
-            "leaves open is nanoGPT's. Byte-level BPE of as many tokens as GPT-2 has, but learned from the text "
-            "that is given. Perplexities compare with the paper's, which are at the same lengths, on its text alone: "
+            "Preset `chi2023-language`: D=768, 12 heads, 50,000 steps of 32 windows, three seeds. Settings that the "
+            "paper does not name are nanoGPT's. The byte-level BPE has as many tokens as GPT-2's, but is learned from "
+            "the given text. Perplexities compare with the paper's, at the same lengths, on its text alone: "
             "OpenWebText2.",
             "The first length with a third level, which training never has: 2,048 for C=32, 8,192 for C=64.",
-            "Weights decay in all parameters, norms and biases included, which nanoGPT leaves out.",
+            "Weights decay in all parameters, including the norms and biases that nanoGPT leaves out.",
         ),
         cells=preset_cells(task, columns, "chi2023-language", seeds=(0, 1, 2)),
         plan=plan,

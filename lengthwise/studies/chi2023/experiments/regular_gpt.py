@@ -41,19 +41,18 @@ def _products(specs: ScaledSpecs) -> list[Cell]:
 
 
 _HEADLINE = (
-    "RegularGPT, whose merge is learned, makes no error in {cells[not D_12 | Modular Arithmetic][C=2][solved]} nets of "
-    "fifteen tasks, on random strings of 41-500 symbols, and in {cells[D_12 | Modular Arithmetic][C=2][solved]} of "
-    "D_12 and modular arithmetic. A tree whose merge is a product of matrices makes none in "
-    "{cells[*][products][solved]}, by the same rule of beginning again, and {cells[*][products][level proved]} such "
-    "nets are `proved`."
+    "RegularGPT makes no error on random strings of 41-500 symbols in {cells[not D_12 | Modular "
+    "Arithmetic][C=2][solved]} nets of fifteen tasks, and in {cells[D_12 | Modular Arithmetic][C=2][solved]} of D_12 "
+    "and modular arithmetic.\n"
+    "A tree whose merge is a product of matrices makes no error in {cells[*][products][solved]} nets; "
+    "{cells[*][products][level proved]} such nets are `proved`. It begins again by the same rule."
 )
 
 _ABOUT_PRODUCTS = (
     "*products*: model `block-linear-rnn` with preset `machine`, on the answers to all prefixes. Each symbol is a "
-    "matrix of S x S numbers, S of 16 to 128, whose columns end as one-hot vectors; a node of the tree is the product "
-    "of its symbols' matrices. It is the same to the last bit in whatever order it is taken: two by two, in log T "
-    "levels, or from left to right, which is how such a net is trained. What a merge does is known from the start, and "
-    "symbols alone are learned."
+    "matrix of S x S numbers, S of 16 to 128, whose columns end as one-hot vectors. A node of the tree is the product "
+    "of its symbols' matrices. The product is the same to the last bit in any order: two by two in log T levels, or "
+    "from left to right, as in training. So the merge is known from the start, and only symbols are learned."
 )
 
 
@@ -65,17 +64,20 @@ def ours(scale: Scale = "small") -> Experiment:
         title="RegularGPT on regular languages, our protocol",
         headline=_HEADLINE,
         about=(
-            "Trained at lengths up to 40, measured at 41-500 with final weights; no seed, step or setting selected. A "
-            "net whose training loss does not get low is begun again, but after 300 CPU seconds no attempt begins; no "
-            "string beyond 40 symbols has a part in that. *C=2*: RegularGPT with preset `fast`, on the final answer "
-            "only. *products*: a tree whose merge is not learned but a product of matrices, which makes it a linear "
-            "RNN, read as a tree."
+            "Nets are trained at lengths up to 40 and measured at 41-500 with final weights; no seed, step or setting "
+            "is selected.\n"
+            "*C=2*: RegularGPT, with a learned merge. *products*: a tree with products of matrices as its merge, which "
+            "makes it a linear RNN, read as a tree."
         ),
         notes=(
+            "*C=2* has preset `fast`, trained on the final answer only. A net whose training loss does not become low "
+            "begins again, but no attempt begins after 300 CPU seconds. No string beyond 40 symbols plays a part in "
+            "that.",
             _ABOUT_PRODUCTS,
             "Recognition tasks draw near misses. The paper's entries (max / mean) are for its own strings, which are "
-            "easier to distinguish for D_n and Tomita, and there for lengths 51-100: another protocol, shown for "
-            "orientation. What shallow features score on both: `python benchmarks/shallow_features.py`.",
+            "easier to distinguish for D_n and Tomita. There they are for lengths 51-100, a different protocol, shown "
+            "for orientation. `python benchmarks/shallow_features.py` computes the scores of shallow features on "
+            "both.",
         ),
         cells=[cell for of_row in zip(_languages(specs), _products(specs), strict=True) for cell in of_row],
         plan=_our_plan(scale, certificate=True),
@@ -90,20 +92,21 @@ def codebook(scale: Scale = "small") -> Experiment:
         title="RegularGPT with a codebook of states, our protocol",
         headline=(
             "{cells[*][*][solved]} nets make no error at the lengths scored: {cells[*][*][level proved]} are `proved` "
-            "and {cells[*][*][level extracted]} `extracted`. Nets took {cells[*][*][attempts]} attempts."
+            "and {cells[*][*][level extracted]} `extracted`.\n"
+            "Nets took {cells[*][*][attempts]} attempts."
         ),
         about=(
-            "Model `codebook-gpt`, preset `fast`, three seeds, and five of Tomita 2, 3 and 6; all else as in "
-            "`regular-gpt/ours`, but for what begins a net again: its merges end as a finite table, whose entries a "
-            "certificate enumerates, and an attempt whose certificate is below `extracted` is followed by another, for "
-            "at most 1,200 CPU seconds. A certificate compares a net with the task's machine at every length, and "
-            "`regular-gpt/ours` reads training loss alone."
+            "Merges of `codebook-gpt` end as a finite table, whose entries a certificate enumerates.\n"
+            "An attempt whose certificate is below `extracted` is followed by another, for at most 1,200 CPU seconds."
         ),
         notes=(
-            "Before the last tenth of the steps the states of the net are closed into classes, without the task's "
-            "machine or answers. Their prototypes become codes, and from then on every merged state is replaced by the "
-            "nearest code.",
-            "D_12 and modular arithmetic, which preset `fast` does not learn, are left out.",
+            "Preset `fast`, three seeds, and five of Tomita 2, 3 and 6. All else is as in `regular-gpt/ours`, except "
+            "for the rule of beginning again. A certificate compares a net with the task's machine at every length, "
+            "whereas `regular-gpt/ours` uses the training loss alone.",
+            "Before the last tenth of the steps the states of the net are closed into prototypes, without the task's "
+            "machine or answers. The prototypes become codes. From then on the nearest code replaces every merged "
+            "state.",
+            "D_12 and modular arithmetic are left out, because preset `fast` does not learn them.",
         ),
         cells=_languages(
             specs, left_out=("D_12", "Modular Arithmetic"), more_seeds=("Tomita 2", "Tomita 3", "Tomita 6")
@@ -122,12 +125,13 @@ def groups(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT on groups that are not solvable",
         about=(
-            "Word problems of A_5 (60 elements) and S_5 (120), two generators each, from the final answer alone. "
+            "Nets learn the word problems of A_5 (60 elements) and S_5 (120), two generators each, from the final "
+            "answer alone.\n"
             "Preset `fast`, and with D=128; one seed."
         ),
         notes=(
-            "The answer is the element; the position of one point would be less to learn.",
-            "`lengthwise compile` writes down weights that solve A_5 at every length; here it is learned.",
+            "The answer is the element. The position of one point would be easier to learn.",
+            "`lengthwise compile` writes weights that solve A_5 at every length; here they are learned.",
         ),
         cells=[
             Cell(name, column, specs("word-problem", merge({"task": {"group": name}}, merge(common, changes))))
@@ -157,16 +161,17 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT with larger chunks",
         headline=(
-            "By this protocol larger chunks lose little: without an error are {cells[Parity][*][solved]} nets of "
-            "parity with C=2, 3 or 4, {cells[Cycle Navigation][C=2 | C=3][solved]} of cycle navigation with C=2 or 3, "
-            "and {cells[Cycle Navigation][C=4][solved]} with C=4 ({cells[Cycle Navigation][C=4][lowest]} at the lowest "
-            "up to 500). The paper's entries with C=3 are {cells[Parity][C=3][paper]} and {cells[Cycle "
-            "Navigation][C=3][paper]}."
+            "Larger chunks lose little by this protocol: {cells[Parity][*][solved]} nets of parity with C=2, 3 or 4 "
+            "make no error.\n"
+            "On cycle navigation {cells[Cycle Navigation][C=2 | C=3][solved]} nets with C=2 or 3 make none, and "
+            "{cells[Cycle Navigation][C=4][solved]} with C=4 ({cells[Cycle Navigation][C=4][lowest]} at the lowest up "
+            "to 500).\n"
+            "The paper's entries with C=3 are {cells[Parity][C=3][paper]} and {cells[Cycle Navigation][C=3][paper]}."
         ),
-        about=(
-            "Preset `fast`, balanced lengths only. With C=4 a net has D=128 and takes 8,000 steps of 256 strings: on "
-            "cycle navigation one with D=64 always mistakes the rarest windows, those whose four parts all say +2 or "
-            "all -2. Our protocol; the paper's column is max / mean of its runs."
+        about="Preset `fast`, balanced lengths only, by our protocol; the paper's column is max / mean of its runs.",
+        notes=(
+            "With C=4 a net has D=128 and takes 8,000 steps of 256 strings. On cycle navigation a net with D=64 always "
+            "mistakes the rarest windows, whose four parts are all +2 or all -2.",
         ),
         cells=cells,
         plan=_our_plan(scale),
@@ -201,11 +206,16 @@ def modular_arithmetic(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT on modular arithmetic with precedence",
         about=(
-            "Strings of operators and digits modulo 5 that begin with a +. Preset `fast` but for: D=128, 16,000 steps "
-            "of 256 strings, balanced lengths that grow on success, rate 0.005 for the matrices, pads inside in 70 % "
-            "of the batches and in front in 10 %, state noise 0.05 and then 0.2. With answers to all prefixes a batch "
-            "has 64 strings, which cost about as much, and 10 % of the batches have pads inside. Our protocol; the "
-            "paper's column is max / mean of its runs, final answers only."
+            "Nets learn to evaluate strings of operators and digits modulo 5 that begin with a +, from the final "
+            "answer or from all prefixes."
+        ),
+        notes=(
+            "Preset `fast` with D=128, 16,000 steps of 256 strings, balanced lengths that grow on success, and a rate "
+            "of 0.005 for the matrices. Pads are inside in 70 % of the batches and in front in 10 %. State noise is "
+            "0.05 and then 0.2.",
+            "With answers to all prefixes a batch has 64 strings, which cost about as much, and 10 % of the batches "
+            "have pads inside.",
+            "Our protocol; the paper's column is max / mean of its runs, final answers only.",
         ),
         cells=[
             Cell("Modular Arithmetic", "final answer", specs("modular-arithmetic", settings), published),
@@ -230,10 +240,10 @@ def ablation(scale: Scale = "small") -> Experiment:
     }
     return Experiment(
         title="Ablation of preset `fast`",
-        about="even-pairs; the row says what is left out.",
+        about="Each row leaves out one ingredient of preset `fast` on even-pairs.",
         notes=(
-            "Not left out here, so that nothing is known of what they bring: the merge layer, Muon, the activation, "
-            "the start of the heads, and states compared late in training.",
+            "The merge layer, Muon, the activation, the initialization of the heads, and the late comparison of "
+            "states are always included, so their effect is not measured here.",
         ),
         cells=[Cell(name, "C=2", specs("even-pairs", {"train": changes})) for name, changes in left_out.items()],
         plan=_our_plan(scale, certificate=True),
@@ -253,19 +263,20 @@ def contraction(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="What contraction costs",
         headline=(
-            "Without one of its two parts or both, {cells[*][not preset fast][level extracted]} nets have a machine "
-            "that is right (`extracted`), and {cells[*][not preset fast][level proved]} are proved; with contraction "
-            "{cells[*][preset fast][level proved]} are `proved` and {cells[*][preset fast][level refuted]} refuted."
+            "With contraction {cells[*][preset fast][level proved]} nets are `proved` and {cells[*][preset fast][level "
+            "refuted]} refuted.\n"
+            "Without one of its two parts, or both, {cells[*][not preset fast][level extracted]} nets have a machine "
+            "that is right (`extracted`), and {cells[*][not preset fast][level proved]} are proved."
         ),
         about=(
-            "In the second half of its steps preset `fast` raises the noise of states from 0.1 to 0.3 and compares the "
-            "states of a string with and without pads, so that states become points. Neither uses any answer. The "
-            "steps are the same in all columns: see after how many a net was solved, what a step costs, and which "
-            "certificates the nets have."
+            "Preset `fast` contracts states to points in the second half of its steps. It raises their noise from 0.1 "
+            "to 0.3, and compares the states of a string with and without pads."
         ),
         notes=(
-            "The nets of column *preset fast* on record were trained by later code than the others, whose steps take "
-            "less time: do not compare CPU seconds.",
+            "Neither part uses any answer. All columns take the same number of steps: compare the step after which a "
+            "net was solved, the cost of a step, and the certificates.",
+            "The recorded nets of column *preset fast* were trained by later code than the others, whose steps take "
+            "less time. Do not compare CPU seconds.",
         ),
         cells=[
             Cell(task, column, specs(task, changes))

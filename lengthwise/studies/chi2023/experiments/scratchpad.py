@@ -108,10 +108,10 @@ class Remedies(NamedTuple):
 
 _HEADLINE = (
     "With a scratchpad and a recency bias together, ALiBi's or a window, {cells[*][scratchpad, ALiBi | scratchpad, "
-    "window][solved]} nets are right on every string, after training on 40 symbols. With the bias alone the means on "
-    "parity are at most {highest[Parity][ALiBi | window][mean]}, and with the scratchpad alone "
-    "{cells[Parity][scratchpad][mean]} after 300 steps, which are too few to decide that it cannot. The section below "
-    "has the same by the nets' own answers."
+    "window][solved]} nets are right on every string, after training on 40 symbols.\n"
+    "With the bias alone the means on parity are at most {highest[Parity][ALiBi | window][mean]}, and with the "
+    "scratchpad alone {cells[Parity][scratchpad][mean]}, after 300 steps. So few steps do not decide that a scratchpad "
+    "alone fails."
 )
 
 
@@ -127,20 +127,21 @@ def scratchpad(scale: Scale = "small") -> Experiment:
         title="Scratchpads and recency biases",
         headline=_HEADLINE,
         about=(
-            "Section 2.2 of Chi et al. (2023) names a remedy for transformers on regular languages: they write their "
-            "intermediate answers down and attend to the last few symbols, and answers come one after another. Here is "
-            "each part alone, and both together: transformers of 2 layers (D=64), 300 steps, every prefix of 40 "
-            "symbols supervised, three seeds, nothing selected. This table has the right intermediate answers in the "
-            "strings, the section below the net's own."
+            "Section 2.2 of Chi et al. (2023) names this remedy for transformers: they write their intermediate "
+            "answers down and attend to the last few symbols.\n"
+            "This table has the right intermediate answers in the strings, and the section below the net's own."
         ),
         notes=(
-            "Columns: *sinusoids* is a transformer with sinusoidal positions, of which those beyond the trained ones "
-            "are new to it; *none* has no positions; *ALiBi* and *window* are recency biases, ALiBi's slopes and "
-            f"attention to the last {WINDOW} positions only. Strings of *scratchpad* are s_1 =q_1 s_2 =q_2 ... s_T, of "
-            "2T - 1 symbols; lengths in this table count them: 81-199 are 41-100 symbols of the task.",
-            "All columns have the same labels, 40 answers for each of 16 strings a step. Preset `recurrent` but for "
-            "steps, batch, a rate of 0.002 and 50 steps of warm-up. So few steps are not enough for nets without a "
-            "scratchpad, which do not even fit the trained lengths; for more see `regular-gpt/table-1`.",
+            "The nets are transformers of 2 layers (D=64), trained for 300 steps with every prefix of 40 symbols "
+            "supervised, three seeds, nothing selected. With a scratchpad, answers come one after another.",
+            "Columns: *sinusoids* is a transformer with sinusoidal positions, which are new to it beyond the trained "
+            "ones; *none* has no positions. *ALiBi* and *window* are recency biases: ALiBi's slopes, and attention to "
+            f"the last {WINDOW} positions only.",
+            "Strings of *scratchpad* are s_1 =q_1 s_2 =q_2 ... s_T, with 2T - 1 symbols. Lengths in this table count "
+            "all of them: 81-199 are 41-100 symbols of the task.",
+            "All columns have the same labels, 40 answers for each of 16 strings a step. The preset is `recurrent`, "
+            "with other steps, another batch, a rate of 0.002 and 50 steps of warm-up. Nets without a scratchpad need "
+            "more steps: here they do not even fit the trained lengths (see `regular-gpt/table-1`).",
         ),
         cells=cells,
         plan=EvaluationPlan(

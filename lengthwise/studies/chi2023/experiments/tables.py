@@ -84,23 +84,25 @@ def _cells(scale: Scale, language: Language) -> list[Cell]:
 
 
 _HEADLINE_1 = (
-    "RegularGPT reaches the paper's mean, to the digits that it prints, on {reached[*][C=2]} languages with C=2 and on "
-    "{reached[*][C=3]} with C=3, at a quarter of its width and a twentieth of its steps. Which entries that decides, "
-    "and which nets of other models, is in the ledger of [claims](../claims.md#chi2023)."
+    "RegularGPT reaches the paper's mean, to the printed digits, on {reached[*][C=2]} languages with C=2 and on "
+    "{reached[*][C=3]} with C=3.\n"
+    "It does so at a quarter of the paper's width and a twentieth of its steps.\n"
+    "The ledger of [claims](../claims.md#chi2023) lists the entries that this decides, also for other models."
 )
 _HEADLINE_2 = (
-    "RegularGPT and the RNN reach the paper's means, to the digits that it prints, in {reached[*][RegularGPT* | RNN*]} "
-    "cases, most entries in both readings. Not decided for the Transformer, which after 2,000 steps has means of "
-    "{cells[*][Transformer, same length][mean]} at the training length ([claims](../claims.md#chi2023))."
+    "RegularGPT and the RNN reach the paper's means, to the printed digits, in {reached[*][RegularGPT* | RNN*]} cases, "
+    "most entries in both readings.\n"
+    "For the Transformer nothing is decided: after 2,000 steps it has means of {cells[*][Transformer, same "
+    "length][mean]} at the training length ([claims](../claims.md#chi2023))."
 )
 
 _NEEDS_1 = (
-    "Nets of the paper's size and steps, nine in each cell, take about 250 CPU hours a row: 184 a Transformer, 21 to "
-    "26 a GRU or LSTM, 10 RegularGPT and 4 an RNN (estimated from steps on parity)."
+    "Nets of the paper's size and steps, nine in each cell, take about 250 CPU hours a row. A Transformer takes 184, a "
+    "GRU or LSTM 21 to 26, RegularGPT 10 and an RNN 4 (estimated from steps on parity)."
 )
 _NEEDS_2 = (
-    "Nets of the paper's size and steps, nine in each cell, take about 200 CPU hours for each of five probabilities, "
-    "184 of them the Transformer's (estimated from steps on parity)."
+    "Nets of the paper's size and steps, nine in each cell, take about 200 CPU hours for each of five probabilities. "
+    "The Transformer takes 184 of them (estimated from steps on parity)."
 )
 
 
@@ -110,33 +112,32 @@ def table_1(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Chi et al. (2023), Table 1: RegularGPT and its baselines on regular languages, the paper's protocol",
         headline=_HEADLINE_1,
-        about=(
-            "Preset `chi2023` on the published code's strings, with smaller nets and fewer steps (below). The paper's "
-            "entries are max / mean: compare with *best run* and *mean*, here over all three rates."
-        ),
+        about="The paper's entries are max / mean: compare with *best run* and *mean*, here over all three rates.",
         notes=(
-            "The paper's max and mean: it names three seeds for each result and three rates, and does not say which of "
-            "these runs count; its section 5.2 suggests that rates are inside both.",
-            "Scale `small`: D=64 (paper: 256) and 5,000 steps, a Transformer 2,000 (paper: 100,000; the code: up to "
-            "1,000,000).",
-            "Parameters: the paper's 4.3 million are the Transformer's; RegularGPT, whose levels share one layer, has "
-            "0.79 million at D=256 with C=2.",
-            "Chance understates what little is enough on these strings: 99.5 to 100 % of those of D_n and all of "
-            "Tomita 3, but for rounding, are answered by the number of runs, by how often pairs of symbols occur, or "
-            "by whether brackets are as many and the ends right ([shallow features](shallow-features.md)). The "
-            "paper's D_3, D_4 and Tomita 3 with C=2 (99.7, 98.7, 99.7), our D_2, D_4 and D_12 with C=2, and means of "
-            "C=3 on D_n, here and there, lie below that. At 101-500, which the paper does not have, our three nets of "
-            "D_2 with C=2 score 76.88 to 84.66 %, where a constant answer has 75.",
+            "Preset `chi2023` on the published code's strings. Scale `small` has smaller nets and fewer steps: D=64 "
+            "(paper: 256) and 5,000 steps, for a Transformer 2,000 (paper: 100,000; the code: up to 1,000,000).",
+            "The paper names three seeds for each result and three rates, but not which of these runs its max and "
+            "mean cover. Its section 5.2 suggests that rates are inside both.",
+            "Parameters: the paper's 4.3 million are the Transformer's. RegularGPT shares one layer among its levels, "
+            "and has 0.79 million at D=256 with C=2.",
+            "On these strings a score above chance is not enough. Shallow features answer 99.5 to 100 % of the strings "
+            "of D_n and, but for rounding, all of Tomita 3. Such features are the number of runs, the frequencies of "
+            "pairs of symbols, or equal counts of brackets with the right ends ([shallow "
+            "features](shallow-features.md)). Below that are the paper's D_3, D_4 and Tomita 3 with C=2 (99.7, 98.7, "
+            "99.7), and our D_2, D_4 and D_12 with C=2. Means of C=3 on D_n are also below that, here and in the "
+            "paper. At 101-500, which the paper does not have, our three nets of D_2 with C=2 score 76.88 to 84.66 %. "
+            "A constant answer scores 75 % there.",
             "Training: the published code's layer, Adam at a constant rate, no augmentation. D_n and Tomita are "
-            "trained up to length 50 and scored at 51-100, the others up to 40 and at 41-500 (the code begins at 42).",
-            "Baselines: RNN is Elman's network with ReLU, as in the code that the paper builds on; Transformer has 5 "
-            "layers with weights of their own and the relative positions of Transformer-XL, and is causal, as the "
-            "paper says (its code's sees all symbols from everywhere): the answer is read at the last one. LSTM and "
+            "trained up to length 50 and scored at 51-100. The others are trained up to 40 and scored at 41-500 (the "
+            "code begins at 42).",
+            "Baselines: RNN is Elman's network with ReLU, as in the code that the paper builds on. Transformer has 5 "
+            "layers with weights of their own and the relative positions of Transformer-XL. It is causal, as in the "
+            "paper, and its answer is read at the last symbol; in the code every position sees all symbols. LSTM and "
             "GRU are ours.",
-            "Lengths with only one answer count, as in the paper: knowing whether the length is odd alone gives 75 % "
-            "on D_n and Tomita 5.",
+            "Lengths with only one answer count, as in the paper. The parity of the length alone gives 75 % on D_n "
+            "and Tomita 5.",
             "Expressions of modular arithmetic begin with a +, as in the code.",
-            "Scale `small`: sixteen Transformers, of D_4, D_12 and Tomita 3 to 6, were trained with PyTorch 2.11, and "
+            "Scale `small`: sixteen Transformers, on D_4, D_12 and Tomita 3 to 6, were trained with PyTorch 2.11 and "
             "measured with 2.13.",
         ),
         cells=[cell for language in LANGUAGES if any(language.published) for cell in _cells(scale, language)],
@@ -192,14 +193,14 @@ def table_2(scale: Scale = "small") -> Experiment:
         title="Chi et al. (2023), Table 2: parity at other probabilities of a one",
         headline=_HEADLINE_2,
         about=(
-            "Preset `chi2023`. The paper does not say whether training was altered, too, so that its table has two "
-            "readings: trained and measured with the same probability of a one, and *trained at 0.5*, measured with "
-            "another. Its entries are means over three seeds, and stand next to both."
+            "The paper does not state how its nets were trained, so its table has two readings: with the measured "
+            "probability of a one, and *trained at 0.5*.\n"
+            "Its entries are means over three seeds, shown next to both."
         ),
         notes=(
-            "Scale `small`: a net has D=64 and takes 5,000 steps, a Transformer 2,000.",
-            "At P(1) = 0.5 the two readings are one. A net that is trained there is measured at the other four "
-            "probabilities without being trained again.",
+            "Preset `chi2023`. At scale `small` a net has D=64 and takes 5,000 steps, a Transformer 2,000.",
+            "At P(1) = 0.5 the two readings agree. A net that is trained there is measured at the other four "
+            "probabilities without further training.",
             "Chance: a constant answer scores more than 50 % on short strings with few ones.",
         ),
         cells=cells,

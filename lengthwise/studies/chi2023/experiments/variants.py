@@ -36,28 +36,31 @@ def variants(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Chi et al. (2023): layers and thickness of RegularGPT",
         headline=(
-            "Means on even pairs, parity and cycle navigation are {cells[Even Pairs][the code's, K=1][mean]}, "
-            "{cells[Parity][the code's, K=1][mean]} and {cells[Cycle Navigation][the code's, K=1][mean]} with one of "
-            "the code's layers a level; {cells[Even Pairs][the code's, K=2, pads][mean]}, {cells[Parity][the code's, "
-            "K=2, pads][mean]} and {cells[Cycle Navigation][the code's, K=2, pads][mean]} with two and pads before the "
-            "string; {cells[Even Pairs][GPT-2's, K=1][mean]}, {cells[Parity][GPT-2's, K=1][mean]} and {cells[Cycle "
-            "Navigation][GPT-2's, K=1][mean]} with GPT-2's. Three runs a cell decide nothing between them. The "
-            "published code's own form of two layers a level was not run."
+            "Three runs a cell do not decide which of the layers is best.\n"
+            "On even pairs, parity and cycle navigation the means with one of the code's layers a level are "
+            "{cells[Even Pairs][the code's, K=1][mean]}, {cells[Parity][the code's, K=1][mean]} and {cells[Cycle "
+            "Navigation][the code's, K=1][mean]}. With two and pads before the string they are {cells[Even Pairs][the "
+            "code's, K=2, pads][mean]}, {cells[Parity][the code's, K=2, pads][mean]} and {cells[Cycle Navigation][the "
+            "code's, K=2, pads][mean]}. With GPT-2's layer they are {cells[Even Pairs][GPT-2's, K=1][mean]}, "
+            "{cells[Parity][GPT-2's, K=1][mean]} and {cells[Cycle Navigation][GPT-2's, K=1][mean]}.\n"
+            "The published code's own form of two layers a level was not run."
         ),
         about=(
-            "Preset `chi2023` and C=2, as in `regular-gpt/table-1`, with the layer of the published code (normalized "
-            "after its sums), with GPT-2's, of which the paper speaks (section 3), and with ours; K=1, which the paper "
-            "takes for regular languages, and of the code's layer K=2 a level (section 3.2)."
+            "The layers are the published code's, GPT-2's, which the paper describes, and ours, with one or two layers "
+            "a level (K)."
         ),
         notes=(
+            "Preset `chi2023` and C=2, as in `regular-gpt/table-1`. The published code's layer is normalized after "
+            "its sums. GPT-2's layer is described in section 3 of the paper, which takes K=1 for regular languages. "
+            "The code's layer also has K=2 (section 3.2).",
             "Scale `small`: D=64, 5,000 steps, one seed at each of three rates: 1e-4, 3e-4 and 5e-4.",
-            "The paper's entries stand next to both layers that may be its own: GPT-2's, and its code's.",
+            "The paper's entries are next to both layers that may be its own: GPT-2's, and its code's.",
             "*K=2, pads*: windows that reach before the string have pads there, which pass through the layers. The "
             "published code pads the first chunk alone and cuts windows at the left edge (setting `left_edge` "
-            '`"cut"`). With K=1 both are one function, with K=2 they are two. Scale `paper` runs the code\'s form.',
-            "Ours was made for preset `fast`, with pads, noise and Muon; here it has none of these, but Adam.",
-            "K=2 costs more than twice as much: a state then depends on more than its window, so that equal windows "
-            "cannot share one merge, and the lower of two layers needs the states of all positions.",
+            '`"cut"`). With K=1 both are the same function; with K=2 they differ. Scale `paper` runs the code\'s form.',
+            "Our layer was made for preset `fast`, with pads, noise and Muon. Here it has Adam instead.",
+            "K=2 costs more than twice as much. A state then depends on more than its window, so that equal windows "
+            "cannot share one merge. The lower of two layers needs the states of all positions.",
         ),
         cells=cells,
         plan=plan_of_lengths(scale, (41, 60) if scale == "smoke" else (41, 500)),

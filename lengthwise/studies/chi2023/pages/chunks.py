@@ -36,9 +36,12 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
             ],
             map(_line, study.choices),
         ),
-        "*Loss*: of the final weights of each pilot, at the lengths of training. *Mean*: the accuracy at 41-500 of the "
-        "net of the chosen size. *Best of all*: that of the best of the three nets, which only a test can tell. *CPU "
-        "s*: of training the chosen net. *Pilots*: CPU seconds of the three pilots.",
+        (
+            "*Loss*: training loss of the final weights of each pilot, at the lengths of training. *Mean*: accuracy at "
+            "41-500 of the net of the chosen size. *Best of all*: accuracy of the best of the three nets, which only a "
+            "test can find. *CPU s*: CPU seconds of training the chosen net. *Pilots*: CPU seconds of the three "
+            "pilots."
+        ),
         *_summary(study.choices),
     ]
     return StudyPage(sections, {file: _chart(study.choices).to_dict()}, headline=" ".join(_summary(study.choices)))
@@ -72,8 +75,12 @@ def _summary(choices: tuple[Choice, ...]) -> list[str]:
         sum(choice.seconds[choice.size] for choice in complete),
     )
     return [
-        f"Over the {len(complete)} nets of each column the mean accuracy is {chosen} with the size that pilots choose, "
-        f"{fixed}. Pilots add {pilots:.0f} CPU seconds to the {nets:.0f} of the chosen nets."
+        (
+            f"Over the {len(complete)} nets of each column the mean accuracy is {chosen} with the size that pilots "
+            "choose.\n"
+            f"With a fixed size it is {fixed}.\n"
+            f"Pilots add {pilots:.0f} CPU seconds to the {nets:.0f} of the chosen nets."
+        )
     ]
 
 

@@ -9,8 +9,10 @@ from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.studies.chi2023.experiments.inside import OURS, Inside, Net
 
 CAPTIONS = {
-    "elements": "Figure 3: outputs of the blocks of all levels along the first two principal axes of all of them, "
-    "colored by the element of the task's monoid that the block's window is",
+    "elements": (
+        "Figure 3: outputs of blocks at all levels along their first two principal axes, colored by the monoid element "
+        "of the block's window"
+    ),
     "clusters": "Clusters of each level against the distance that joins states",
     "field": "Figure 4a: share of the answer's gradient that lies at a position or later",
     "flips": "How often the answer changes when the symbol at a position is replaced",
@@ -28,9 +30,11 @@ def inside_page(inside: Inside, stem: str) -> StudyPage:
     sections = [
         "## All nets",
         markdown_table(HEADER, map(_line, inside.nets)),
-        "A level's clusters are the elements where at some distance every element has all of its states in one "
-        "cluster, and none of another. *Changed*: how often the answer changed when one symbol was replaced, and how "
-        "often it should have.",
+        (
+            "The clusters of a level are the elements if at some distance every element has all of its states in one "
+            "cluster, and no cluster has states of two elements. *Changed*: how often the answer changed when one "
+            "symbol was replaced. *Should change*: how often the right answer changes."
+        ),
     ]
     pictures: dict[str, Chart] = {}
     for net in inside.nets:

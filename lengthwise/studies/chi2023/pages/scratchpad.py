@@ -21,21 +21,25 @@ def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
         "## With the net's own answers",
         f"![Accuracy against length]({file})",
         _accuracies(study, own=True),
-        f"Entries: mean over nets, and (after the stroke) the lowest, of {study.size.num_strings} strings of each "
-        "length, the same for all nets; lengths count the symbols of the task. Intermediate answers are the net's own. "
-        "A length that nets would need too long for, reading everything again for each answer, is left out (-).",
-        "## Told the right answers",
+        (
+            f"Entries: accuracy, the mean over nets and (after the stroke) the lowest, on {study.size.num_strings} "
+            "strings of each length, the same for all nets. Lengths count the symbols of the task. Intermediate "
+            "answers are the net's own. Some lengths are left out (-), because nets that read everything again for "
+            "each answer take too long."
+        ),
+        "## With the right intermediate answers",
         _accuracies(study, own=False),
-        "The same nets and lengths, with the right intermediate answers in the string.",
+        "Nets and lengths are the same, but the strings contain the right intermediate answers.",
         "## Why recency alone fails",
         _about_windows(study.nets),
         _windows(study.nets),
         "## What it costs",
         markdown_table(["symbols", "window", "everything", "RegularGPT", "passes", "levels"], map(_cost, study.costs)),
-        f"CPU seconds of {study.size.num_strings} strings on one core, the least of three calls: the final answer by "
-        f"own answers of a net that sees a window of {WINDOW} in both layers and reads only what it needs, of one that "
-        "reads everything again for each answer (up to the lengths at which nets are measured), and by RegularGPT. "
-        "*Passes* follow one another (2T symbols, two at a time), where RegularGPT has log2 T *levels* (rounded up).",
+        f"Entries are CPU seconds for the final answers to {study.size.num_strings} strings on one core, the least of "
+        f"three calls. *Window*: a net that sees a window of {WINDOW} in both layers, and reads only that window again "
+        "for each own answer. *Everything*: a net that reads everything again for each answer (up to the lengths at "
+        "which nets are measured). *Passes* follow one another (2T symbols, two at a time), whereas RegularGPT has "
+        "log2 T *levels* (rounded up).",
     ]
     return StudyPage(sections, {file: _chart(study, lengths).to_dict()})
 
@@ -60,10 +64,10 @@ def _about_windows(nets: Sequence[Measured]) -> str:
     field = next(net.windows.receptive_field for net in nets if net.windows is not None)
     return (
         f"With a window of {WINDOW}, L = 2 layers see the last L (w - 1) + 1 = {field} symbols, and an answer depends "
-        "on nothing else: strings that end alike are answered alike, whatever came before, and a larger window moves "
-        "the limit, no more. The same holds of the scratchpad with a window; but there the last symbols hold an answer "
-        "to all that came before. Either net is a finite machine, whose states are the windows: each window was run "
-        "once, and the machine compared with the task's at all lengths."
+        "on nothing else. Strings with the same end get the same answer, and a larger window only moves the limit. The "
+        "same holds for the scratchpad with a window, but there the last symbols contain an answer about all earlier "
+        "ones. Either net is a finite machine, whose states are the windows. Each window was run once, and the machine "
+        "was compared with the task's at all lengths."
     )
 
 
@@ -86,8 +90,8 @@ def _windows(nets: Sequence[Measured]) -> str:
         )
     header = ["task", "net", "windows", "right at every length", "shortest strings answered wrongly", "least margin"]
     about = (
-        "*Least margin*: between the largest logit and the next, over all windows and nets; the float32 logits of one "
-        "window differ between batches by rounding alone, which is far less."
+        "*Least margin*: the smallest difference between the largest logit and the next, over all windows and nets. "
+        "The float32 logits of one window differ between batches by rounding alone, which is far less."
     )
     return f"{markdown_table(header, lines)}\n\n{about}"
 

@@ -47,16 +47,22 @@ def drift(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Why Sum(5) falls below chance at 500 symbols",
         about=(
-            "The nets of row Sum(5) of `linear-rnn/table-2` and their states, on the same strings at all lengths. They "
-            "turn by about a fifth of a turn for each unit of a digit. What they turn too much or too little is the "
-            "same for all strings of a length: wrong answers are mostly off by one or two numbers, the same for all "
-            "strings, which a net of guesses would not do. *Ours* turns by about half a remainder too much or more "
-            "within 300 symbols, while states of different remainders come closer. The literal layer of eq. (5)-(6) "
-            "turns more exactly, but for the first harmonic of its first seed (2.43 remainders at 500 symbols), and "
-            "its second seed is right on all random strings here (not on structured ones: one of 341 symbols refutes "
-            "it); its states grow by a factor of about 1.06 at each symbol (a p-norm of columns of at most 1 bounds "
-            "products for p = 1 only), so that random strings of about 1,500 symbols will make them overflow; in the "
-            "first seed's net four structured ones of 500 do. Two seeds, 2,000 steps."
+            "States turn by about a fifth of a turn for each unit of a digit, and the error of this angle is the same "
+            "for all strings of a length.\n"
+            "So wrong answers are mostly off by one or two numbers, the same for all strings; a net of guesses would "
+            "not do that.\n"
+            "*Ours* turns by about half a remainder too much or more within 300 symbols, while states of different "
+            "remainders come closer."
+        ),
+        notes=(
+            "The nets come from row Sum(5) of `linear-rnn/table-2`, two seeds of 2,000 steps. All lengths have the "
+            "same strings.",
+            "The literal layer of eq. (5)-(6) turns more exactly, except for the first harmonic of its first seed "
+            "(2.43 remainders at 500 symbols). Its second seed is right on all random strings here, but a structured "
+            "one of 341 symbols refutes it.",
+            "The states of the literal layer grow by a factor of about 1.06 at each symbol. A p-norm of columns of at "
+            "most 1 bounds products for p = 1 only. So random strings of about 1,500 symbols will make them overflow. "
+            "In the first seed's net four structured ones of 500 do.",
         ),
         cells=cells,
         plan=experiment.plan,

@@ -31,10 +31,11 @@ COLUMNS = (
 
 _HEADLINE = (
     "At the training length the perplexity is {cells[*][block-diagonal, b=8][128]} with blocks of 8, "
-    "{cells[*][block-diagonal, b=2][128]} with blocks of 2, {cells[*][diagonal][128]} for the diagonal recurrence, "
-    "which is smaller, {cells[*][LSTM][128]} for an LSTM of twice the width and {cells[*][transformer][128]} for a "
-    "transformer. At 16 times that length the recurrences have {cells[*][block-diagonal, b=8][2,048]}, "
-    "{cells[*][block-diagonal, b=2][2,048]}, {cells[*][diagonal][2,048]} and {cells[*][LSTM][2,048]}."
+    "{cells[*][block-diagonal, b=2][128]} with blocks of 2, and {cells[*][diagonal][128]} for the diagonal recurrence, "
+    "which is smaller.\n"
+    "An LSTM of twice the width has {cells[*][LSTM][128]}, and a transformer {cells[*][transformer][128]}.\n"
+    "At 16 times that length the recurrences have {cells[*][block-diagonal, b=8][2,048]}, {cells[*][block-diagonal, "
+    "b=2][2,048]}, {cells[*][diagonal][2,048]} and {cells[*][LSTM][2,048]}."
 )
 
 
@@ -46,19 +47,20 @@ def language(scale: Scale = "small") -> Experiment:
         title="Linear RNNs as language models",
         headline=headline_of(task, _HEADLINE),
         about=(
-            "Fan et al. (2024) leave open what block-diagonal input-dependent recurrences do on natural language "
-            "(limitation b). Recurrences of one layer and a transformer of three, trained on windows of "
-            f"{TRAINED_AT} tokens, measured on {plan.num_chunks:,} chunks of up to {max(plan.chunk_lengths):,} by the "
-            "perplexity of the last tokens."
+            "Fan et al. (2024) leave open how block-diagonal input-dependent recurrences model natural language "
+            "(limitation b)."
         ),
         notes=(
+            f"Recurrences of one layer and a transformer of three are trained on windows of {TRAINED_AT} tokens. They "
+            f"are measured by the perplexity of the last tokens of {plan.num_chunks:,} chunks of up to "
+            f"{max(plan.chunk_lengths):,} tokens.",
             f"The text: {about_text(task)}",
             f"Byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 windows, one seed, final weights, the "
-            "same recipe for all. Width 192, the LSTM's 384; parameters differ (below). The diagonal recurrence and "
-            "the LSTM have a residual around their layer, the block-diagonal ones have none; theirs is the published "
-            "code's layer with the column norm of eq. (6).",
-            "The paper has no numbers for this; it believes that its model is at least as good as earlier linear RNNs, "
-            "of which one kind stands here.",
+            "same recipe for all. The width is 192, the LSTM's 384; parameters differ (below). The diagonal "
+            "recurrence and the LSTM have a residual around their layer, and the block-diagonal ones do not. The "
+            "block-diagonal layer is the published code's with the column norm of eq. (6).",
+            "The paper has no numbers for this. Its authors believe that their model is at least as good as earlier "
+            "linear RNNs; this page has one kind of them.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
         plan=plan,

@@ -37,14 +37,16 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
     sections = [
         f"## By how much answers are off\n\n![Answers by length]({stem}.svg)",
         markdown_table(["net", "symbols", *(f"+{shift}" for shift in range(len(first.shifts)))], off),
-        "The fraction of strings to which a net answers the remainder plus so much; *+0* is right.",
+        "Entries: the fraction of strings to which a net answers the remainder plus this number; *+0* is right.",
         "## What became of the states",
         markdown_table(["net", "symbols", *(f"harmonic {k + 1}" for k in range(len(first.kept)))], waves),
-        "The mean states of strings by remainder, as a sum of harmonics: how much of each is left of its norm at "
-        f"{REFERENCE} symbols, and how far it has turned since, in remainders (a whole turn is as many as there are "
-        "remainders, divided by the number of the harmonic). A net that kept the sum would have 1 and 0 "
-        "everywhere. From about half a remainder on, answers are the neighbor's. Angles of harmonics that are nearly "
-        "gone are noise.",
+        (
+            "The mean states of strings by remainder are a sum of harmonics. Entries: the share of each harmonic's "
+            f"norm at {REFERENCE} symbols that is left, and how far it has turned since, in remainders. A whole turn "
+            "has as many remainders as the task, divided by the number of the harmonic. A net that kept the sum would "
+            "have 1 and 0 everywhere. From about half a remainder on, answers are the neighbor's. Angles of harmonics "
+            "that are nearly gone are noise."
+        ),
     ]
     return StudyPage(sections, {f"{stem}.svg": drift_chart(nets).to_dict()})
 

@@ -68,8 +68,8 @@ EVERY = 9
 """The distance between measured lengths, in symbols."""
 
 LENGTHS_NOTE = (
-    "Where strings of every length exist those of 41, 50, 59, ... symbols are measured, all of which leave 2 when "
-    "divided by 3: a net that counted the 1s of Tomita 6 modulo 3, and no 0s, would make no error there."
+    "If strings of every length exist, strings of 41, 50, 59, ... symbols are measured, which all leave 2 when divided "
+    "by 3. A net that counted the 1s of Tomita 6 modulo 3, and no 0s, would make no error there."
 )
 
 NUM_RANDOM = 10
@@ -93,10 +93,10 @@ HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
 """The task on which learning rates are chosen; it is not part of the leaderboard."""
 
 _ABOUT_RUNS = (
-    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols, which is drawn, short ones "
-    f"more often at first and long ones in the end (about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million "
-    "symbols), a cosine schedule after 200 steps of warm-up, no weight decay, no augmentation, width 64 and one layer "
-    "(transformers: two) where a model does not say otherwise"
+    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols. Short lengths are drawn more "
+    f"often at first and long ones in the end (about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million symbols). "
+    "The rate follows a cosine schedule after 200 steps of warm-up, without weight decay or augmentation. Models have "
+    "width 64 and one layer (transformers: two), unless they name others"
 )
 
 
@@ -114,6 +114,7 @@ def entrant_cell(entrant: Entrant, language: Language, part: str, scale: Scale) 
 def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     """Return the leaderboard of these models."""
     at_end = [entrant.column for entrant in entrants if entrant.rate in (RATES[0], RATES[-1])]
+    rates = ", ".join(f"{rate:g}" for rate in RATES)
     others = [entrant.column for entrant in entrants if not is_of_package(MODELS[entrant.model])]
     plan = EvaluationPlan(
         dense_every=EVERY, dense_strings=64, long=((10_000, 16),), structured=((500, 16),), certificate=True
@@ -121,19 +122,25 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     return Experiment(
         title="Leaderboard: regular tasks by one protocol",
         about=(
-            "Every model on every task, once with only the answer to the whole string and once with the answers to all "
-            "prefixes, three seeds, final weights: nothing is selected, and no setting depends on the task. What is "
-            "known beyond tests, a certificate or a string that is answered wrongly, stands with each net."
+            "Every model learns every task twice: once from the answer to the whole string, and once from the answers "
+            "to all prefixes.\n"
+            "Three seeds, final weights: nothing is selected, and no setting depends on the task.\n"
+            "Beyond accuracy, the page counts certificates, and strings that nets answer wrongly."
         ),
         notes=(
             f"Budget, the same for all: {_ABOUT_RUNS}.",
-            "Learning rate: one for each model, by `leaderboard/rates`: of "
-            f"{', '.join(f'{rate:g}' for rate in RATES)} the one with the lowest final training loss on "
-            f"{HELD_OUT.row}, which is not in the table."
-            + (f" At an end of these, so that another rate may do better: {', '.join(at_end)}." if at_end else ""),
-            f"Of those that do not fit {HELD_OUT.row} at any rate, as Mamba, mLSTM and DeltaNet with one reflection, "
-            "the rate is that of the lowest of high losses.",
-            "Published numbers of these models come from 200 to 4,000 times as many symbols, and are often the best of "
+            (
+                f"Learning rate: each model has one, by `leaderboard/rates`. Among {rates} it has the lowest final "
+                f"training loss on {HELD_OUT.row}, which is not in the table."
+            )
+            + (
+                f" These models have a rate at an end of that list, so that another may do better: {', '.join(at_end)}."
+                if at_end
+                else ""
+            ),
+            f"Some models do not fit {HELD_OUT.row} at any rate, such as Mamba, mLSTM and DeltaNet with one "
+            "reflection. Their rate has the lowest of high losses.",
+            "Published numbers of these models come from 200 to 4,000 times as many symbols. Many are the best of "
             "several checkpoints, rates or seeds.",
             "Published definitions of modular arithmetic differ: with precedence and odd lengths (the first row; "
             "Delétang et al., Fan et al.), with a + in front (Chi et al.), with an = at the end (Grazzi et al., "
@@ -142,9 +149,9 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             *([f"Not of this package: {', '.join(others)}, last in all tables."] if others else []),
             "D_n and Tomita n draw near misses, and count at lengths at which both answers occur.",
             LENGTHS_NOTE,
-            "Nets are measured in float32, in which they were trained. RNNs have ReLU, and states that may grow "
-            "without end: answers to strings on which they overflow are wrong here, whatever the same net says in "
-            "float64.",
+            "Nets are measured in float32, as they were trained. RNNs have ReLU, and states that may grow without "
+            "bound. If states overflow on a string, its answer counts as wrong here, although the same net may be "
+            "right in float64.",
             f"Random languages have {NUM_STATES} states and {NUM_SYMBOLS} symbols. {about_monoids(NUM_RANDOM)}",
         ),
         cells=[
@@ -169,9 +176,10 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     return Experiment(
         title="Learning rates of the leaderboard",
         about=(
-            f"Each model on {HELD_OUT.row}, answers to all prefixes, one seed, at learning rates of "
-            f"{', '.join(f'{rate:g}' for rate in RATES)}, in this order. The lowest loss at the end of training "
-            "chooses; nothing measured beyond the training lengths does."
+            f"Each model has the learning rate with the lowest loss at the end of training on {HELD_OUT.row}; no "
+            "measurement beyond the training lengths plays a part.\n"
+            f"The rates are {', '.join(f'{rate:g}' for rate in RATES)}, in this order, with the answers to all "
+            "prefixes and one seed."
         ),
         notes=(f"As in `leaderboard`: {_ABOUT_RUNS}.",),
         cells=[

@@ -26,16 +26,17 @@ def positions(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Transformers by position encoding, our protocol",
         about=(
-            "Causal transformers of two layers (D=64), preset `plain`: 1,000 steps on final answers of strings of at "
-            "most 40 symbols, three seeds, final weights. Nothing reads a machine off a transformer, so that no "
-            "certificate is higher than *tested*."
+            "Causal transformers of two layers (D=64) learn from final answers of strings of at most 40 symbols, with "
+            "each position encoding.\n"
+            "Preset `plain`, 1,000 steps, three seeds, final weights. No method reads a machine off a transformer, so "
+            "no certificate is higher than *tested*."
         ),
         notes=(
-            "Of most tasks 1,000 steps do not teach these nets the strings that they are trained on: what an encoding "
-            "does for longer ones is how many runs of those that fit are solved.",
-            "Learned positions: a table of 512; its rows beyond 40 are never trained. Randomized positions: drawn from "
-            "2,048 in training, the first ones in evaluation. *Local* is left out: beyond its window a net knows "
-            "nothing, which `regular-gpt/scratchpad` shows.",
+            "On most tasks these nets do not fit their training strings after 1,000 steps. To judge an encoding on "
+            "longer strings, compare the solved runs with the runs that fit.",
+            "Learned positions: a table of 512, whose rows beyond 40 are never trained. Randomized positions: drawn "
+            "from 2,048 in training, the first ones in evaluation. *Local* is left out: beyond its window a net knows "
+            "nothing (see `regular-gpt/scratchpad`).",
             "Recognition tasks draw near misses, as in `regular-gpt/ours`.",
             LENGTHS_NOTE,
         ),

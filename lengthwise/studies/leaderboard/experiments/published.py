@@ -78,15 +78,15 @@ the paper on SLiCE (blocks of four, rank four), with entries from the table in t
 
 NOTES = (
     "The Transformer of Chi et al. reads in both directions and has five layers and relative positions. The paper on "
-    "LDRU says 100 % on 18 of 21 languages up to 500 symbols, trained at up to 40, its arithmetic from left to right; "
-    "of the others it needed longer training strings.",
-    "DeltaNet, Mamba and xLSTM have one layer and no short convolution here (setting `conv`); the published ones have "
-    "two or three layers, most of them with a convolution of width 4, those of DeltaNet and sLSTM with a feed-forward "
+    "LDRU reports 100 % on 18 of 21 languages up to 500 symbols, trained at up to 40, its arithmetic from left to "
+    "right. On the others LDRU needed longer training strings.",
+    "DeltaNet, Mamba and xLSTM have one layer and no short convolution here (setting `conv`). The published ones have "
+    "two or three layers, most of them with a convolution of width 4. DeltaNet and sLSTM also have a feed-forward "
     "layer behind each.",
-    "Linear CDEs are those that the paper on SLiCE calls BD-SLiCE (blocks of four) and DPLR-SLiCE (rank four). Ours of "
-    "low rank has the transitions of the paper's equation, I + (sum_i u_i (D_i + U_i V_i^T)) / 40. The published code, "
-    "from which the published numbers come, has I + (sum_i u_i D_i) / 40 + (sum_i u_i U_i) (sum_j u_j V_j)^T / 40^2. "
-    "That form is setting `structure` `low-rank-product`; it was not measured.",
-    "Not quoted, since the nets are others: gated DeltaNet and DeltaProduct, complex diagonal recurrences, and groups "
-    "by four Householders or other generators.",
+    "Linear CDEs are BD-SLiCE (blocks of four) and DPLR-SLiCE (rank four) in the paper on SLiCE. Ours of low rank has "
+    "the transitions of the paper's equation, I + (sum_i u_i (D_i + U_i V_i^T)) / 40. The published code has I + "
+    "(sum_i u_i D_i) / 40 + (sum_i u_i U_i) (sum_j u_j V_j)^T / 40^2, and the published numbers come from it. That "
+    "form is setting `structure` `low-rank-product`; it was not measured.",
+    "Published numbers of other nets are not quoted: gated DeltaNet and DeltaProduct, complex diagonal recurrences, "
+    "and groups by four Householders or other generators.",
 )

@@ -50,25 +50,26 @@ def random_languages(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="A linear RNN of one dense block on random regular languages",
         headline=(
-            "On {cells[*][*][solved]} languages the net makes no error at the lengths scored. Nets proved right at "
-            "every length, with a 95 % interval for all such languages: {cells[*][*][proved]}."
+            "On {cells[*][*][solved]} languages the net makes no error at the lengths scored.\n"
+            "Nets proved right at every length, with a 95 % interval for all such languages: {cells[*][*][proved]}."
         ),
         about=(
-            f"Preset `machine` of `block-linear-rnn` with {BLOCK} states, on {count} languages drawn at random, final "
-            "weights; no language, seed, step or setting selected. The other pages have languages that papers chose: "
-            "this one estimates what to expect of the next regular language of this size."
+            "The languages are drawn at random, so the page estimates the result on the next regular language of this "
+            "size.\n"
+            f"Preset `machine` of `block-linear-rnn` with {BLOCK} states, {count} languages, final weights; no "
+            "language, seed, step or setting is selected."
         ),
         notes=(
             f"The languages: task `random-language` with {NUM_STATES} states, {NUM_SYMBOLS} symbols and the seeds 0 to "
-            f"{count - 1}; minimal automata, uniform but for those that are trivial or forget (see the page on random "
-            f"languages). {about_monoids(count)} One net a language, from seed 0.",
-            "Intervals: of the mean Student's, which is approximate for scores that cannot exceed 1; of the share "
-            "proved Wilson's. They hold for this family, of which each language is a fair draw, and for one seed of "
-            "training.",
+            f"{count - 1}, one net each from seed 0. Automata are minimal, and uniform but for those that are trivial "
+            f"or forget (see the page on random languages). {about_monoids(count)}",
+            "Intervals: Student's for the mean, which is approximate for scores that cannot exceed 1; Wilson's for "
+            "the share proved. They hold for this family, because each language is a fair draw from it, and for one "
+            "seed of training.",
             f"Training: {recipe.steps:,} steps of {recipe.batch_size} strings of 39 or 40 symbols, some "
             f"{recipe.steps * recipe.batch_size * 39.5 / 1e6:.0f} million symbols a net, with the answers to all "
-            f"prefixes. The net: one block of {BLOCK} x {BLOCK} for each symbol, whose columns end as one-hot vectors; "
-            "ten times as many states as the languages have.",
+            f"prefixes. The net has one block of {BLOCK} x {BLOCK} for each symbol, whose columns end as one-hot "
+            "vectors. It has ten times as many states as the languages.",
         ),
         cells=[Cell(f"{NUM_STATES} states, {NUM_SYMBOLS} symbols", "", tuple(runs))],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),

@@ -29,8 +29,9 @@ FIT = (40, 0.99)
 
 _HEADLINE = (
     "LSTMs come near the source's best run on bucket sort: their mean is {cells[Bucket Sort][LSTM][mean]}, the run "
-    "{cells[Bucket Sort][LSTM][paper]}. On the other tasks, {share[not Bucket Sort][*][fits][yes]} cells fit the "
-    "training length with this budget. Beyond 40 letters the highest mean there is {highest[not Bucket Sort][*][mean]}."
+    "{cells[Bucket Sort][LSTM][paper]}.\n"
+    "On the other tasks, {share[not Bucket Sort][*][fits][yes]} cells fit the training length with this budget. Beyond "
+    "40 letters the highest mean there is {highest[not Bucket Sort][*][mean]}."
 )
 
 
@@ -44,25 +45,27 @@ def strings(scale: Scale = "small") -> Experiment:
         title="Tasks whose answer is a string",
         headline=_HEADLINE,
         about=(
-            "Five tasks of Delétang et al. (2023) that no finite machine solves at every length, so that there are no "
-            "certificates: strings reversed, written twice and sorted, two numbers added, and a stack after some "
-            "actions. Accuracies are those of symbols of the answer. Three seeds, final weights."
+            "No finite machine solves these five tasks of Delétang et al. (2023) at every length, so nets have no "
+            "certificates.\n"
+            "Strings are reversed, written twice and sorted, two numbers are added, and a stack is shown after some "
+            "actions. Accuracies count symbols of the answer. Three seeds, final weights."
         ),
         notes=(
-            "Budget: the steps, schedule and learning rates of `leaderboard`, "
-            f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of up to 40 letters, short ones more often at first. "
-            "Each string is followed by queries of all symbols of its answer, one by one, all of them supervised: 2.5 "
-            "(reverse, sort) to 3.7 million symbols (duplicate).",
-            "One symbol of a string's answer is measured, any of them equally likely: the score is the mean over "
+            f"Budget: the steps, schedule and learning rates of `leaderboard`, {STEPS:,} steps of AdamW on "
+            f"{BATCH_SIZE} strings of up to 40 letters, short ones more often at first. Queries for all symbols of the "
+            "answer follow each string, one by one, all of them supervised. This makes 2.5 (reverse, sort) to 3.7 "
+            "million symbols (duplicate).",
+            "One symbol of a string's answer is measured, any of them equally likely. So the score is the mean over "
             "strings of the mean over the answer, and *solved* means that no such symbol was wrong. The source pools "
-            "the symbols of all strings, so that long answers count more: of stacks and sums, whose lengths differ, a "
-            "net that is right on the first 20 symbols alone scores 72.8 and 69.7 % here at 41 letters, and 67.3 and "
-            "67.1 % there.",
-            "The source's entries are the best of all its runs (10 seeds, three rates, five position encodings of "
-            "bidirectional transformers, a million steps of 128 strings) at lengths of 42 to 500, trained up to 40.",
+            "the symbols of all strings, so that long answers count more. This matters for stacks and sums, whose "
+            "lengths differ. A net that is right on the first 20 symbols alone scores 72.8 and 69.7 % here at 41 "
+            "letters, and 67.3 and 67.1 % there.",
+            "The source's entries are the best of all its runs at lengths of 42 to 500, trained up to 40. The runs "
+            "are 10 seeds, three rates, five position encodings of bidirectional transformers, and a million steps of "
+            "128 strings.",
             f"*Fits*: at least {100 * FIT[1]:.0f} % of the strings of {FIT[0]} letters are right, in every run.",
-            "Sorting is mostly known from which share of the answer is queried: see the shallow baselines below, "
-            "next to which the source's 91.9 for a transformer is little.",
+            "When sorting, the position of the queried symbol gives most of the answer (see the shallow baselines "
+            "below). Next to them the source's 91.9 for a transformer is low.",
         ),
         cells=[
             Cell(

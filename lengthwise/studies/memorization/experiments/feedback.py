@@ -20,8 +20,8 @@ class Smallest(NamedTuple):
     """The smallest dimensions for a word: without feedback, with feedback, and with a W_h that contracts."""
 
     word: str
-    without: int
-    anyhow: int
+    no_feedback: int
+    unconstrained: int
     contracting: FeedbackBounds
 
 
@@ -32,9 +32,9 @@ def feedback(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="The smallest linear RNNs that read their own answers",
         about=(
-            "The note leaves W_x, by which a net reads what it has said, at 0. Here is what it is worth: the smallest "
-            "dimension of a linear RNN that says a word indefinitely, for all binary words up to period 8, up to "
-            "rotation and exchange of the symbols."
+            "The note sets W_x, by which a net reads its own output, to 0; this page measures the benefit of W_x.\n"
+            "It has the smallest dimensions of linear RNNs that repeat a word indefinitely, for all binary words up to "
+            "period 8 (up to rotation and exchange of symbols)."
         ),
         cells=(),
         plan=EvaluationPlan(),

@@ -292,7 +292,10 @@ def rnn_memorization(scale: Scale = "small") -> Experiment:
     size = size_at(scale)
     return Experiment(
         title="Learning to repeat words",
-        about="Which linear RNNs learn to repeat a word indefinitely, with which eigenvalues, and for how long.",
+        about=(
+            "The page shows which linear RNNs learn to repeat a word indefinitely, with which eigenvalues, and for how "
+            "long."
+        ),
         cells=(),
         plan=EvaluationPlan(),
         study=lambda root: study(size),

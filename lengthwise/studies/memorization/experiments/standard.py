@@ -79,9 +79,8 @@ def standard(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Learning to repeat words: standard RNNs next to linear ones",
         about=(
-            "The note begins with an RNN that was trained on one string for so long that it says nothing else. Here "
-            "are such nets with tanh, as standard RNNs have, and linear ones, with and without their own answers as "
-            "inputs (W_x): which dimension is enough, and do they go on for longer than they were trained?"
+            "The note begins with an RNN that was trained on one string for so long that it generates nothing else. "
+            "Here standard RNNs, with tanh, are next to linear ones."
         ),
         cells=(),
         plan=EvaluationPlan(),

@@ -13,14 +13,17 @@ from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.studies.memorization.experiments.feedback import Smallest
 
 _HOW = (
-    "*Any W_h*: the letters are the digits of one number, which W_h = 2 shifts out one by one; with no dimension at "
+    "*Any W_h*: the letters are the digits of one number, and W_h = 2 shifts them out one by one. With no dimension at "
     "all the bias alone answers, always the same. *Contracting*: all eigenvalues of W_h are inside the unit circle, "
-    "and states are those on the word's cycle. With one dimension that is decided by Sturm's theorem, in fractions; "
-    "with two, on the triangle of all such W_h, by the signs of polynomials in trace and determinant, in integers: "
-    "either some W_h there says the word, or on each part of the triangle two lines between states of one answer each "
-    "cross, or a state is in a triangle of the other answer, so that no read-out tells them apart. With more, nets "
-    "come from random eigenvalues, or are the shift register that keeps the last answers, and each says its word 50 "
-    "times. *No feedback*: W_x = 0, by `memorize`."
+    "and states are those on the word's cycle.\n"
+    "\n"
+    "With one dimension, Sturm's theorem decides the contracting case, in fractions. With two, the signs of "
+    "polynomials in trace and determinant decide it, in integers, on the triangle of all such W_h. Either some W_h "
+    "there generates the word, or no read-out separates the answers on any part of the triangle. There, either two "
+    "lines between states of one answer each cross, or a state is in a triangle of the other answer.\n"
+    "\n"
+    "With more dimensions, nets come from random eigenvalues, or are the shift register that keeps the last answers. "
+    "Each of them generates its word 50 times. *No feedback*: W_x = 0, by `memorize`."
 )
 
 
@@ -35,19 +38,20 @@ def feedback_page(study: Sequence[Smallest], stem: str) -> StudyPage:
 
 def _headline(study: Sequence[Smallest]) -> str:
     counts = Counter(row.contracting for row in study)
-    small = sum(row.anyhow == 1 for row in study)
+    small = sum(row.unconstrained == 1 for row in study)
     parts = ", ".join(f"{counts[bounds]} take {_bounds(bounds)}" for bounds in sorted(counts))
     return (
         f"One dimension is enough for {small} of {len(study)} words, but its W_h expands, and the first error ends the "
-        f"word. If errors are to be forgotten, by number of dimensions: {parts}."
+        "word.\n"
+        f"If a net should forget its errors, this is the number of dimensions: {parts}."
     )
 
 
 def dimensions_chart(study: Sequence[Smallest]) -> alt.HConcatChart:
     """Draw words by period in bars split by smallest dimension: without feedback, with feedback, and contracting."""
     kinds = {
-        "no feedback": [str(row.without) for row in study],
-        "any W_h": [str(row.anyhow) for row in study],
+        "no feedback": [str(row.no_feedback) for row in study],
+        "any W_h": [str(row.unconstrained) for row in study],
         "contracting": [_bounds(row.contracting) for row in study],
     }
     dimensions = sorted({dimension for of_kind in kinds.values() for dimension in of_kind})
@@ -70,13 +74,13 @@ def _by_period(study: Sequence[Smallest]) -> str:
     for period in sorted({len(row.word) for row in study}):
         rows = [row for row in study if len(row.word) == period]
         counts = [sum(row.contracting == kind for row in rows) for kind in kinds]
-        small = sum(row.anyhow == 1 for row in rows)
+        small = sum(row.unconstrained == 1 for row in rows)
         lines.append([str(period), str(len(rows)), str(small), *(str(count) if count else NOTHING for count in counts)])
     return markdown_table(header, lines)
 
 
 def _all(study: Sequence[Smallest]) -> str:
-    lines = [[row.word, str(row.without), str(row.anyhow), _bounds(row.contracting)] for row in study]
+    lines = [[row.word, str(row.no_feedback), str(row.unconstrained), _bounds(row.contracting)] for row in study]
     return markdown_table(["word", "no feedback", "any W_h", "contracting"], lines)
 
 

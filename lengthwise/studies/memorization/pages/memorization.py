@@ -27,16 +27,18 @@ def memorization_page(study: Memorized, stem: str) -> StudyPage:
     """Return success against dimension, learned frequencies, lifetimes, and the chart of success."""
     size, trained = study.size, study.trained
     sections = [
-        _protocol(size, len(study.words)),
         f"## Success against dimension\n\n![Success against dimension]({stem}.svg)",
-        _success_text(trained, size),
         *(f"### {name}\n\n{_success_table(trained, size, learns)}" for learns, name in MODES.items()),
+        "### In all",
+        _success_text(trained, size),
         "## Learned eigenvalues and the frequencies of linear programs",
         _frequency_text(study.learned),
         "## Lifetime at low precision",
         _lifetime_text(study.lasting, size),
         "### Trained nets",
         _trained_lifetime_text(trained, size),
+        "## Protocol",
+        _protocol(size, len(study.words)),
     ]
     chart = success_chart(trained, size).to_dict()
     return StudyPage(sections, {f"{stem}.svg": chart}, headline=_headline(trained, size))
@@ -48,9 +50,10 @@ def _headline(trained: Sequence[Trained], size: Size) -> str:
     num_right, num_lasting = _lasting(trained, size)
     return (
         f"Without feedback {below} nets learn their word below the smallest dimension, {at} at it and {above} above "
-        f"it. With their own answers as inputs {_share([net for net in fed if _side(net) < 0], size)} do with "
-        f"less. Of {num_right:,} nets that are right at {size.length} symbols, {num_lasting:,} are right at "
-        f"{size.longest}; whether more training would change that is not decided."
+        "it.\n"
+        f"With their own answers as inputs {_share([net for net in fed if _side(net) < 0], size)} do with less.\n"
+        f"{num_right:,} nets are right at {size.length} symbols, and {num_lasting:,} of them are right at "
+        f"{size.longest}. The page does not decide whether more training would change that."
     )
 
 
@@ -63,13 +66,13 @@ def _lasting(trained: Sequence[Trained], size: Size) -> tuple[int, int]:
 def _protocol(size: Size, num_words: int) -> str:
     descent = size.descent
     return (
-        f"{num_words} words of period {size.periods[0]} to {size.periods[-1]}: of each period 0^a 1^b in halves, a "
-        f"binary word drawn at random and, up to period 8, one of three letters. Every word is learned by {size.seeds} "
-        f"nets of each dimension from 1 to its period: the first {size.length} symbols, cross-entropy, W_h orthogonal "
-        f"at first, {descent.steps:,} steps of Adam at a rate of {descent.learning_rate:g} that falls to 0 along a "
-        f"cosine, gradients clipped at norm {descent.clip:g}; final weights, nothing selected. *Right*: what the net "
-        f"generates in float64, reading its own answers, is right at each of the {size.length} symbols; a constant "
-        "answer is never right."
+        f"The {num_words} words have periods {size.periods[0]} to {size.periods[-1]}. Each period has 0^a 1^b in "
+        "halves, a binary word drawn at random and, up to period 8, one of three letters. Every word is learned by "
+        f"{size.seeds} nets of each dimension from 1 to its period, from its first {size.length} symbols. Training "
+        f"takes {descent.steps:,} steps of Adam by cross-entropy, at a rate of {descent.learning_rate:g} that falls to "
+        f"0 along a cosine. W_h is orthogonal at first, and gradients are clipped at norm {descent.clip:g}. Final "
+        "weights are measured, nothing is selected. *Right*: the net's output in float64, reading its own answers, is "
+        f"right at each of the {size.length} symbols. A constant answer is never right."
     )
 
 
@@ -83,10 +86,14 @@ def _success_text(trained: Sequence[Trained], size: Size) -> str:
         lines.append(f"- {name}: {below} below d_min, {at} at d_min, {above} above it.")
     num_right, num_lasting = _lasting(trained, size)
     return (
-        "Shares of nets that are right on the symbols they were trained on; d_min is that of generators with W_x = 0, "
-        "for any length. With W_x learned less can do.\n\n"
+        (
+            "Entries are shares of nets that are right on their training symbols. The smallest dimension d_min is for "
+            "generators with W_x = 0, for any length. With W_x learned, fewer dimensions can be enough.\n"
+            "\n"
+            ""
+        )
         + "\n".join(lines)
-        + f"\n- Of {num_right:,} nets that are right at {size.length} symbols, {num_lasting:,} are right at "
+        + f"\n- {num_right:,} nets are right at {size.length} symbols, and {num_lasting:,} of them are right at "
         f"{size.longest}."
     )
 
@@ -116,7 +123,7 @@ def _success_table(trained: Sequence[Trained], size: Size, learns: bool) -> str:
             cells.append(f"**{count}**" if group and d == own[0].word.upper else count)
         lines.append([text, *cells])
     return markdown_table(["word", *(f"d={d}" for d in dimensions)], lines) + (
-        f"\n\nNets that are right, of {size.seeds}; bold: d_min."
+        f"\n\nEntries: the number of nets that are right, of {size.seeds}; bold: d_min."
     )
 
 
@@ -137,11 +144,14 @@ def _frequency_text(rows: Sequence[Learned]) -> str:
     right, readable, robust = (sum(getattr(row, name) for row in rows) for name in ("num_right", "readable", "robust"))
     header = ["word", "d_min", "most robust", "right", "off", "readable", "robust", "readable sets"]
     return (
-        "Nets of dimension d_min with W_x = 0 that are right: each eigenvalue of W_h is taken for the nearest k / p. "
-        "*Off*: how far the farthest eigenvalue is from it, in units of 1 / p, in the median net. *Readable*: "
-        "nets whose frequencies can read the word indefinitely; *robust*: those with the set of the widest margin. "
-        "*Readable sets*: of all sets of that dimension, which is what a guess would hit.\n\n"
-        f"In all {right} nets: {readable} readable, {robust} most robust.\n\n{markdown_table(header, lines)}"
+        "The table has nets of dimension d_min with W_x = 0 that are right. Each eigenvalue of W_h counts as the "
+        "nearest k / p. *Off*: the largest distance of an eigenvalue from it, in units of 1 / p, in the median net. "
+        "*Readable*: nets whose frequencies can read the word indefinitely. *Robust*: nets that have the set with the "
+        "widest margin. *Readable sets*: their number among all sets of that dimension, as a baseline for guesses.\n"
+        "\n"
+        f"In all {right} nets: {readable} readable, {robust} most robust.\n"
+        "\n"
+        f"{markdown_table(header, lines)}"
     )
 
 
@@ -161,13 +171,17 @@ def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
     soon = [row for row in rows if row.measured or (row.predicted or size.steps_looked_at + 1) <= size.steps_looked_at]
     agree = sum(row.measured == row.predicted for row in soon)
     return (
-        "First wrong steps of the most robust generators, the entries of W_h rounded, states and read-out in float64. "
-        "*Formula*: (pi / p) / |dtheta| of the plane that drifts fastest, for one plane and threshold (the spread of "
-        "b_y) 0. *Predicted*: from the drift of all planes; for one plane and threshold 0 that is the formula, rounded "
-        "up to a step whose state has another letter next to it on the side to which the plane drifts, as no other "
-        "state comes to a line. *Wholly in it*: states and read-out in bfloat16, too. inf: never or, of the last two, "
-        f"not in {size.steps_looked_at:,} steps.\n\n"
-        f"Of {len(soon)} that were measured or predicted to go wrong in these, {agree} were predicted to the step. "
+        (
+            "Entries are first wrong steps of the most robust generators. The entries of W_h are rounded; states and "
+            "read-out are in float64. *Formula*: (pi / p) / |dtheta| of the plane that drifts fastest, for one plane "
+            "and threshold (the spread of b_y) 0. *Predicted*: from the drift of all planes. For one plane and "
+            "threshold 0 it is the formula, rounded up to a step whose state has another letter next to it, on the "
+            "side of the drift. No other state comes to a line. *Wholly in it*: states and read-out are also in "
+            f"bfloat16. inf: never, or, in the last two columns, not within {size.steps_looked_at:,} steps.\n"
+            "\n"
+            f"Within these steps, {len(soon)} were measured or predicted to go wrong, and {agree} of them were "
+            "predicted to the step. "
+        )
         + " ".join(
             f"{name}: the formula is within 5 % for {_near([(row.formula, row.measured) for row in group])}."
             for name, group in (
@@ -199,8 +213,8 @@ def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
         steps = [[net.first_wrong for net in own], *([net.when_rounded[low].first_wrong for net in own] for low in LOW)]
         lines.append([name, str(len(own)), *(_middle([step or size.longest + 1 for step in group]) for group in steps)])
     return (
-        f"Nets that are right at {size.length} symbols: the median of their first wrong steps ({size.longest + 1}: "
-        "none was seen), with W_h as learned and rounded.\n\n"
+        f"The table has nets that are right at {size.length} symbols. Entries are medians of first wrong steps "
+        f"({size.longest + 1}: no wrong step), with W_h as learned and rounded.\n\n"
         + markdown_table(["", "nets", "first wrong step", *(f"W_h in {low}" for low in LOW)], lines)
         + f"\n\n{_formula_text(right, size)}"
     )
@@ -219,10 +233,10 @@ def _formula_text(right: Sequence[Trained], size: Size) -> str:
     ]
     header = ["word", "d", *(f"{low}: {name}" for low in LOW for name in ("formula", "measured"))]
     return (
-        "Those of dimension d_min with W_x = 0, where every plane is needed, next to their own (pi / p) / |dtheta|: "
-        "dtheta is the largest distance of an eigenvalue's angle from a multiple of 2 pi / p, after rounding. The "
-        "formula takes the best line, through 0, and eigenvalues of size 1, none of which training promises. inf: not "
-        f"in {size.longest} steps.\n\n"
+        "Nets of dimension d_min with W_x = 0 need every plane. They are next to their own (pi / p) / |dtheta|: dtheta "
+        "is the largest distance of an eigenvalue's angle from a multiple of 2 pi / p, after rounding. The formula "
+        "assumes the best line, through 0, and eigenvalues of size 1, which training does not ensure. inf: not within "
+        f"{size.longest} steps.\n\n"
         + "\n".join(f"- {low}: {_formula_counts(nets, low)}" for low in LOW)
         + f"\n\n{markdown_table(header, lines)}"
     )

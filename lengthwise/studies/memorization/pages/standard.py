@@ -16,10 +16,11 @@ def standard_page(study: Standard, stem: str) -> StudyPage:
     """Return the success of each kind below, at and above the smallest dimension, by word, and the chart."""
     size = study.size
     sections = [
-        _protocol(size),
         f"## Success against dimension\n\n![Success against dimension]({stem}.svg)",
         _sides(study),
         *(f"### {kind}\n\n{_by_word(study, kind)}" for kind in KINDS),
+        "## Protocol",
+        _protocol(size),
     ]
     return StudyPage(sections, {f"{stem}.svg": success_chart(study).to_dict()}, headline=_headline(study))
 
@@ -30,22 +31,22 @@ def _headline(study: Standard) -> str:
     (tanh_below, *_), (tanh_at, tanh_lasting, _) = (_counts(study, tanh, side) for side in (-1, 0))
     fed, tanh_with_fed = (_counts(study, kind, -1)[0] for kind in (linear_fed, tanh_fed))
     return (
-        f"Of {of_below} linear nets without feedback {below} are right below d_min, and of {of_at} at d_min {at}, of "
-        f"which {lasting} go on for {study.size.longest:,} symbols. With tanh these are {tanh_below}, {tanh_at} and "
-        f"{tanh_lasting}. With their own answers as inputs {fed} linear nets and {tanh_with_fed} with tanh are right "
-        "below d_min."
+        f"Without feedback {below} of {of_below} linear nets are right below d_min and {at} of {of_at} at d_min, and "
+        f"{lasting} stay right for {study.size.longest:,} symbols.\n"
+        f"With tanh these are {tanh_below}, {tanh_at} and {tanh_lasting} nets.\n"
+        f"With their own answers as inputs, {fed} linear nets and {tanh_with_fed} with tanh are right below d_min."
     )
 
 
 def _protocol(size: Size) -> str:
     descent = size.descent
     return (
-        f"Each word is learned by {size.seeds} nets of each kind and dimension: the first {size.length} symbols, "
-        f"cross-entropy, W_h orthogonal at first, {descent.steps:,} steps of Adam at a rate of "
-        f"{descent.learning_rate:g} that falls to 0 along a cosine, gradients clipped at norm {descent.clip:g}; final "
-        f"weights, nothing selected. *Right*: what the net generates in float64, reading its own answers, is right at "
-        f"each of the {size.length} symbols; *lasting*: at each of {size.longest:,}. The smallest dimension d_min is "
-        "that of linear RNNs without feedback."
+        f"Each word is learned by {size.seeds} nets of each kind and dimension, from its first {size.length} symbols. "
+        f"Training takes {descent.steps:,} steps of Adam by cross-entropy, at a rate of {descent.learning_rate:g} that "
+        f"falls to 0 along a cosine. W_h is orthogonal at first, and gradients are clipped at norm {descent.clip:g}. "
+        "Final weights are measured, nothing is selected. *Right*: the net's output in float64, reading its own "
+        f"answers, is right at each of the {size.length} symbols; *lasting*: at each of {size.longest:,}. The smallest "
+        "dimension d_min is for linear RNNs without feedback."
     )
 
 
@@ -79,7 +80,8 @@ def _by_word(study: Standard, kind: str) -> str:
     for word in study.size.words:
         rows = [row for row in study.rows if (row.word, row.kind) == (word, kind)]
         lines.append([word, str(rows[0].smallest), *(f"{row.num_right} / {row.num_lasting}" for row in rows)])
-    return f"{markdown_table(header, lines)}\n\nNets that are right / lasting, of {study.size.seeds}."
+    entries = f"Entries: the number of nets that are right / lasting, of {study.size.seeds}."
+    return f"{markdown_table(header, lines)}\n\n{entries}"
 
 
 def success_chart(study: Standard) -> alt.HConcatChart:

@@ -46,22 +46,23 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Dynamic programming, learned from final answers, and what is proved of it",
         about=(
-            "One cell over the table of two strings, preset `growing-grid`, three seeds, each trained until a "
-            "certificate says *proved*: about the net itself, at every length. Training sees final answers alone, to "
-            "strings of up to 12 letters (Levenshtein: 14) of an alphabet of 4."
+            "One cell over the table of two strings learns from final answers until a certificate is *proved*: about "
+            "the net itself, at every length.\n"
+            "Training uses strings of up to 12 letters (Levenshtein: 14) of an alphabet of 4; preset `growing-grid`, "
+            "three seeds."
         ),
         notes=(
-            "An attempt whose loss stays up, or that errs on a training string as a finite rule, ends without a "
-            "certificate; one whose certificate is below *proved* is followed by another, too, which uses more than "
-            "training strings. No attempt begins after 300 CPU seconds. *steps* counts all attempts of a run, *CPU s* "
-            "their certificates, too.",
-            "*paper*: Xu and Sato (2024), Table 1, timestep encoding, by loops. What differs: their looped "
-            "transformers are trained on strings of 60 letters of an alphabet of 26 and measured there, after 781,250 "
-            "steps, and know nothing of tables; the grid recurrence has the table built in, and learns the rule of its "
-            "cells. Their edit distance costs 2 for a letter left out or put in and 3 for one replaced, with costs of "
-            "1 at the border; here all costs are 1. LCS: the second string is up to 3 letters shorter.",
-            "Selection: sizes, rate and steps were chosen on these seeds, too, by whether training succeeded; the 4 "
-            "classes of messages for LCS because one of two nets with 8 was not proved.",
+            "An attempt ends without a certificate if its loss stays high, or if it makes an error on a training "
+            "string as a finite rule. If its certificate is below *proved*, another attempt follows; such a restart "
+            "uses more than training strings. No attempt begins after 300 CPU seconds. *steps* counts all attempts of "
+            "a run, and *CPU s* includes their certificates.",
+            "*paper*: Xu and Sato (2024), Table 1, timestep encoding, by loops. Their looped transformers are trained "
+            "and measured on strings of 60 letters of an alphabet of 26, after 781,250 steps, and have no built-in "
+            "table. The grid recurrence has the table built in, and learns the rule of its cells. Their edit distance "
+            "costs 2 for an omitted or inserted letter, 3 for a replaced one, and 1 at the border. Here all costs are "
+            "1. LCS: the second string is up to 3 letters shorter.",
+            "Selection: sizes, rate and steps were also chosen on these seeds, by whether training succeeded. LCS has "
+            "4 classes of messages because one of two nets with 8 was not proved.",
         ),
         cells=[_cell(scale, problem) for problem in _PROBLEMS],
         plan=EvaluationPlan(

@@ -157,9 +157,10 @@ def wrong_labels(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Machines behind examples, some of them labeled wrongly",
         about=(
-            "`lengthwise learn` gets labeled strings and nothing else. How often is the machine that it reads off a "
-            "net the one that labeled them, at every length? Next to it: RPNI, which merges states and takes every "
-            "label to be right."
+            "How often does `lengthwise learn` read off a net the machine that labeled its strings, at every length, "
+            "if some labels are wrong?\n"
+            "It gets nothing but labeled strings. The baseline is RPNI, which merges states and treats every label as "
+            "right."
         ),
         cells=(),
         plan=EvaluationPlan(),

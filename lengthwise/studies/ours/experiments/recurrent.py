@@ -20,12 +20,14 @@ def proved(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Elman networks, and which are proved right at every length",
         about=(
-            "torch's own cell, preset `contracting`, three seeds, final weights; no seed, step or setting selected "
-            "for a task. A certificate of level *proved* is about the float32 net itself."
+            "Elman networks, torch's own cell, are proved right at every length on some of these tasks; the "
+            "certificates below name them.\n"
+            "Preset `contracting`, three seeds, final weights; no seed, step or setting is selected for a task. A "
+            "certificate of level *proved* is about the float32 net itself."
         ),
         notes=(
-            "Training: 4,000 steps on the answers to all prefixes of strings of at most 40 symbols, 32 units, and a "
-            "penalty on the growth of intervals in a step from 1,200 steps on.",
+            "Training: 4,000 steps on the answers to all prefixes of strings of at most 40 symbols, with 32 units. "
+            "From 1,200 steps on, a penalty limits the growth of intervals in a step.",
         ),
         cells=[
             Cell(row, "", specs(task, {"task": fields}, preset="contracting")) for row, (task, fields) in _TASKS.items()
@@ -42,13 +44,14 @@ def bounded(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Recurrences of reflections, proved right up to a length",
         about=(
+            "Recurrences of reflections preserve distances, so rounding adds up; a certificate of level *bounded* "
+            "names the length up to which rounding cannot change an answer.\n"
             "One 4 x 4 matrix for each symbol, the identity or a reflection, preset `reflecting`, five seeds, final "
-            "weights. Such steps preserve distances: rounding adds up, and a certificate of level *bounded* says up to "
-            "which length it cannot change an answer."
+            "weights."
         ),
         notes=(
-            "Training: 2,000 steps on the answers to all prefixes of strings of at most 40 symbols. A net in which "
-            "both symbols reflect turns a little at each pair of them, as two planes are never quite at right angles.",
+            "Training: 2,000 steps on the answers to all prefixes of strings of at most 40 symbols. If both symbols "
+            "reflect, a net turns a little at each pair of them, because two planes are never quite at right angles.",
         ),
         cells=[Cell("Parity", "", specs("parity", {}, preset="reflecting"))],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),

@@ -25,11 +25,14 @@ def learning_page(study: Recoveries, stem: str) -> StudyPage:
         markdown_table(header, [_line(group) for group in _groups(recoveries)]),
         definitions(
             [
-                ("recovered", "languages whose machine was found: it answers every string that is not empty alike"),
-                ("proved", "of these, nets that are proved to be that machine at every length"),
-                ("CPU s", "median and largest number of CPU seconds of a language on one core, certificate included"),
-                ("models", "median number of nets that were trained"),
-                ("RPNI", "languages whose machine RPNI (AALpy) found from all of these examples"),
+                (
+                    "recovered",
+                    "languages whose machine was recovered: both machines give every nonempty string the same answer",
+                ),
+                ("proved", "nets of these languages that are proved to be that machine at every length"),
+                ("CPU s", "CPU seconds for a language on one core, certificate included: median / maximum"),
+                ("models", "number of trained nets, the median"),
+                ("RPNI", "languages whose machine RPNI (AALpy) recovered from all of these examples"),
             ]
         ),
         "## Protocol",
@@ -70,15 +73,16 @@ def _states(group: Sequence[Recovery]) -> str:
 
 def _protocol(size: Size) -> str:
     return (
-        f"{size.examples:,} strings of 1 to {size.longest} symbols of each language, fewer where short ones come "
-        "twice, with one label each. Tomita's languages: strings in the language, near misses and others, as the task "
-        "draws them. Random machines: two symbols, two answers, transitions and answers drawn uniformly until all "
-        "states are needed and three in ten give each answer; uniform strings of uniform lengths; each label is wrong "
-        "with the probability that the table names. Of copies of a short string the most frequent label counts. "
-        f"Held out are the longest {_whole(SHARE_OF_LONGEST)} of the examples and {_whole(SHARE_AT_RANDOM)} of the "
-        "others, never trained on and never looked at by the search, whose budget is "
-        f"{size.budget:.0f} CPU seconds. RPNI gets all examples. One seed; the recipe was chosen by trials on "
-        "some of these machines."
+        f"Each language has {size.examples:,} strings of 1 to {size.longest} symbols with one label each, fewer if "
+        "short ones come twice. If copies of a short string have several labels, the most frequent one counts. "
+        "Tomita's languages: strings in the language, near misses and others, as the task draws them. Random machines "
+        "have two symbols and two answers. Transitions and answers are drawn uniformly until all states are needed "
+        "and three in ten give each answer. Strings are uniform, with uniform lengths, and each label is wrong with "
+        "the probability in the table.\n"
+        "\n"
+        f"The longest {_whole(SHARE_OF_LONGEST)} of the examples and {_whole(SHARE_AT_RANDOM)} of the others are held "
+        f"out: training and the search, whose budget is {size.budget:.0f} CPU seconds, never use them. RPNI gets all "
+        "examples. There is one seed, and the recipe was chosen by trials on some of these machines."
     )
 
 
@@ -113,7 +117,7 @@ def recovery_chart(recoveries: Sequence[Recovery]) -> alt.Chart:
         alt.Chart(alt.InlineData(values=values), width=420, height=240)
         .mark_bar()
         .encode(
-            x=alt.X("wrong:N", title="labels that are wrong", sort=None, axis=alt.Axis(labelAngle=0)),
+            x=alt.X("wrong:N", title="wrong labels", sort=None, axis=alt.Axis(labelAngle=0)),
             xOffset=alt.XOffset("learner:N", sort=[*LEARNERS]),
             y=alt.Y("share:Q", title="machines recovered", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
             color=alt.Color(

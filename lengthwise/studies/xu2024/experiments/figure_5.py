@@ -60,18 +60,20 @@ def figure_5(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Xu and Sato (2024), Figure 5: training and test accuracy on edit distances",
         about=(
-            "The paper takes test accuracy for what a net can represent, as accuracies on training and test problems "
-            f"rise together. Here nets are trained on {size.num_examples:,} fixed problems, each about as often as any "
-            "other, and measured on these and on new ones; in the other row no problem comes twice. One layer applied "
-            "R times; *plain loop* and *timestep* as in Table 1."
+            "The paper takes test accuracy as a measure of what a net can represent, because accuracies on training "
+            "and test problems rise together."
         ),
         notes=(
-            f"Edit distances between strings of about {size.length} letters of an alphabet of {size.alphabet} (paper: "
-            "60 of 26, a million problems, 100 passes in order; here each batch is drawn with replacement, 32 passes "
-            "on average at scale `small`). Columns of the table are accuracies on test problems.",
-            "Training at scale `small`: width 64 (paper: 256), 2,000 steps of 64 problems, preset `plain` with Muon at "
-            "a constant rate, learned positions, nothing selected and no pilot runs. A correlation over runs says "
-            "that both accuracies follow the number of loops, and not that one of them stands for the other.",
+            f"In one row nets are trained on {size.num_examples:,} fixed problems, each about as often as any other, "
+            "and measured on these and on new ones. In the other row no problem comes twice. One layer is applied R "
+            "times; *plain loop* and *timestep* are as in Table 1.",
+            f"Problems are edit distances between strings of about {size.length} letters of an alphabet of "
+            f"{size.alphabet} (paper: 60 of 26, a million problems, 100 passes in order). Here each batch is drawn "
+            "with replacement, 32 passes on average at scale `small`. Columns of the table are accuracies on test "
+            "problems.",
+            "Training at scale `small`: width 64 (paper: 256), 2,000 steps of 64 problems, preset `plain` with Muon "
+            "at a constant rate, learned positions. Nothing is selected, without pilot runs. A correlation "
+            "over runs shows that both accuracies follow the number of loops, but not that one can replace the other.",
             "Cost at scale `small`, from the time of three steps of each cell (`python benchmarks/cell_costs.py "
             "looped/figure-5`): 2.3 CPU hours.",
         ),

@@ -51,11 +51,11 @@ PUBLISHED = {
 
 
 _HEADLINE = (
-    "In layers that are not quite the paper's own, after 1,000 steps, perplexities with 1, 3 and 6 loops are "
-    "{cells[*][1 loop, timestep][128]}, {cells[*][3 loops, timestep][128]} and {cells[*][6 loops, timestep][128]} with "
-    "timestep encoding, and {cells[*][1 loop, plain][128]}, {cells[*][3 loops, plain][128]} and {cells[*][6 loops, "
-    "plain][128]} without; the transformer has {cells[*][transformer][128]}. So few steps probably tell how soon nets "
-    "begin to learn rather than how well they do."
+    "With timestep encoding, perplexities with 1, 3 and 6 loops are {cells[*][1 loop, timestep][128]}, {cells[*][3 "
+    "loops, timestep][128]} and {cells[*][6 loops, timestep][128]}; without it, they are {cells[*][1 loop, "
+    "plain][128]}, {cells[*][3 loops, plain][128]} and {cells[*][6 loops, plain][128]}.\n"
+    "The transformer has {cells[*][transformer][128]}. The looped layers are not quite the paper's own.\n"
+    "After only 1,000 steps, the numbers probably show how soon nets begin to learn rather than how well they do."
 )
 
 
@@ -69,23 +69,26 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
         title="Looped transformers: Table 3 of Xu and Sato, language, at a small size",
         headline=headline_of(task, _HEADLINE),
         about=(
-            "One wide layer, looped 1, 3 and 6 times, with timestep encoding and without, and a transformer of six "
-            "layers (3.1 million parameters; looped 4.5 million with the encoding, 3.4 without); trained on windows of "
-            f"{TRAINED_AT} tokens, measured by the perplexity of the last tokens of as long chunks."
+            "One wide layer is looped 1, 3 and 6 times, with timestep encoding and without, next to a transformer of "
+            "six layers."
         ),
         notes=(
+            "The transformer has 3.1 million parameters, and a looped net 4.5 million with the encoding and 3.4 "
+            f"million without. Nets are trained on windows of {TRAINED_AT} tokens, and measured by the perplexity of "
+            "the last tokens of chunks of the same length.",
             f"The text: {about_text(task)}",
             f"Ours: D=448 (the transformer: 192), byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 "
             "windows, one seed, final weights. The paper: D=2,048 (768, 12 layers), 1,024 tokens, 600,000 steps of "
-            "491,520 tokens of WikiText-103, the best checkpoint. Perplexities of different texts do not compare; "
-            "what compares is the order of the columns.",
-            "The looped nets do not have the published layers, and *timestep* and *plain* differ in more than time: "
-            "timestep has SiLU and norms without gains, plain the tanh GELU and norms with gains. In the published "
-            "code for language both have the exact GELU and norms without gains, so that gains and gates alone tell "
-            "them apart. Variants `timestep-language` and `code-language` have these layers; scale `paper` runs them, "
-            "and this page has no run of them. Gates begin closed, as published, so that a loop does nothing at first.",
-            "A loop costs a layer of D=448, about 0.9 of the products of the transformer's six: 6 loops cost 5.4 times "
-            "as many, on a CPU about as much more time, on a GPU hardly any.",
+            "491,520 tokens of WikiText-103, the best checkpoint. Perplexities of different texts do not compare; the "
+            "order of the columns does.",
+            "The looped nets do not have the published layers, and *timestep* and *plain* differ in more than time. "
+            "Timestep has SiLU and norms without gains; plain has the tanh GELU and norms with gains. In the "
+            "published code for language both have the exact GELU and norms without gains, so they differ by gains "
+            "and gates alone. Variants `timestep-language` and `code-language` have these layers. Scale `paper` runs "
+            "them, and this page has no run of them. Gates begin closed, as published, so that a loop does nothing at "
+            "first.",
+            "A loop costs a layer of D=448, about 0.9 of the products of the transformer's six layers. So 6 loops "
+            "cost 5.4 times as many: about as much more time on a CPU, and hardly any on a GPU.",
         ),
         cells=text_cells(scale, task, list(_columns(_SMALL)), steps=STEPS),
         plan=chunk_plan(scale, (TRAINED_AT,)),
@@ -101,15 +104,16 @@ def _at_the_papers_size() -> Experiment:
     return Experiment(
         title="Looped transformers: Table 3 of Xu and Sato, language",
         about=(
-            "One layer of width 2,048, looped 1, 3 and 6 times, with timestep encoding and without, and a transformer "
-            "of twelve layers of width 768; trained on windows of 1,024 tokens, measured on as long chunks."
+            "One layer of width 2,048 is looped 1, 3 and 6 times, with timestep encoding and without, next to a "
+            "transformer of twelve layers of width 768."
         ),
         notes=(
+            "Nets are trained on windows of 1,024 tokens and measured on chunks of the same length.",
             f"The text: {about_text(task)}",
-            "Preset `xu2024-language`: 600,000 steps of 24 windows, one seed, final weights. The paper: 20 times as "
-            "many windows a step of WikiText-103, GPT-2's tokens, and the best checkpoint. Ours are byte-level BPE of "
-            "as many tokens, learned from the text that is given. Perplexities compare on its text alone, and then "
-            "those of whole chunks.",
+            "Preset `xu2024-language`: 600,000 steps of 24 windows, one seed, final weights. The paper has 20 times "
+            "as many windows a step, of WikiText-103, GPT-2's tokens, and the best checkpoint. Our tokens are "
+            "byte-level BPE of the same number, learned from the given text. Perplexities compare with the paper's on "
+            "its text alone, and only those of whole chunks.",
         ),
         cells=preset_cells(task, list(_columns({}, "-language")), "xu2024-language", seeds=(0,)),
         plan=chunk_plan("paper", (1_024,)),
@@ -117,8 +121,8 @@ def _at_the_papers_size() -> Experiment:
         compared=COMPARED,
         needs=(
             "These are 7 nets of 124 to 177 million parameters, each of which reads 15 billion tokens in about 1.1 (6 "
-            "loops: 3.6) times 10^19 operations: days of a GPU with bfloat16, whose memory has to hold the 1.2 billion "
-            "logits of a step. They want a text as WikiText-103."
+            "loops: 3.6) times 10^19 operations. Each takes days of a GPU with bfloat16, whose memory has to hold the "
+            "1.2 billion logits of a step. The nets need a text such as WikiText-103."
         ),
         lacks=lacking("paper"),
     )

@@ -45,31 +45,32 @@ def lengths(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Looped transformers beyond their training length",
         headline=(
-            "With as many loops as symbols {cells[Even Pairs][by length, *][solved]} nets go on without an error to "
-            "five times the training length on even pairs, {cells[Parity][by length, *][solved]} on parity and "
-            "{cells[Cycle Navigation][by length, *][solved]} on cycle navigation; the highest means there are "
-            "{highest[Parity][*][mean]} and {highest[Cycle Navigation][*][mean]}. Three seeds decide {decided} of "
-            "{compared} differences between time encodings or numbers of loops."
+            "On even pairs, {cells[Even Pairs][by length, *][solved]} nets with as many loops as symbols make no error "
+            "up to five times the training length.\n"
+            "On parity {cells[Parity][by length, *][solved]} do so, and on cycle navigation {cells[Cycle "
+            "Navigation][by length, *][solved]}. The highest means beyond the training length are "
+            "{highest[Parity][*][mean]} and {highest[Cycle Navigation][*][mean]}.\n"
+            "Three seeds decide {decided} of {compared} differences between time encodings or numbers of loops."
         ),
         about=(
-            f"One layer, applied as often as the string has symbols (*by length*), {TRAINED} times (*fixed*), or until "
-            "its states stop changing (*converged*). Preset `looped-lengths`, three seeds, final weights: training "
-            f"sees strings of up to {TRAINED} symbols, lengths of {TRAINED + 1} to {MEASURED} are measured. *Control*: "
-            "gains and gates are the same in all loops; *index*: they are functions of the loop's number r; "
-            "*fraction*: of r / R, where R is the number of all loops; *plain*: there are none. No positions, or "
-            "rotary ones."
+            f"One layer is applied as often as the string has symbols (*by length*), {TRAINED} times (*fixed*), or "
+            "until its states stop changing (*converged*)."
         ),
         notes=(
+            f"Preset `looped-lengths`, three seeds, final weights. Training uses strings of up to {TRAINED} symbols; "
+            f"lengths of {TRAINED + 1} to {MEASURED} are measured.",
+            "*Control*: gains and gates are the same in all loops. *Index*: they are functions of the loop's number r. "
+            "*Fraction*: they are functions of r / R, where R is the number of all loops. *Plain*: without such gains "
+            "and gates. Nets have rotary positions or none.",
             "Loops by length: the answer at position t is read after t loops, in training and in the measurement.",
-            "Converged: trained as by length, so that weights are the same; a prefix is answered as soon as no state "
-            f"of it changes by more than a thousandth of its norm, and after {4 * MEASURED} loops at the latest. The "
-            "fraction r / R is not known before the last loop, so that it can have no such column.",
-            "Plain loops have another norm, with a gain of its own, and another activation than the others: variant "
-            "`code`.",
-            "Gates begin open. With closed ones, as in the paper, the steps of preset "
-            "`looped-lengths` were too few for parity.",
-            "Selection: positions, width, rates, steps, supervision and open gates were chosen by trials on parity, on "
-            "seeds 0 and 1 of this page, measured on other strings.",
+            "Converged: nets are trained as by length, so that weights are the same. A prefix is answered as soon as "
+            f"each of its states changes by at most a thousandth of its norm, and after {4 * MEASURED} loops at the "
+            "latest. The fraction r / R is unknown before the last loop, so it has no such column.",
+            "Plain loops have another activation, and another norm with a gain of its own: variant `code`.",
+            "Gates begin open. With closed ones, as in the paper, the steps of preset `looped-lengths` were not "
+            "enough for parity.",
+            "Selection: positions, width, rates, steps, supervision and open gates were chosen by trials on parity. "
+            "The trials used seeds 0 and 1 of this page, measured on other strings.",
         ),
         cells=[
             Cell(row, column.name, specs(task, {"model": column.model}, preset="looped-lengths"))

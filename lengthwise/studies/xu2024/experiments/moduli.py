@@ -65,10 +65,10 @@ def moduli(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Xu and Sato (2024), Definitions 3.4 to 3.6: moduli of trained nets",
         about=(
-            "How much the logits of a looped transformer change with the embeddings of its symbols, before and after "
-            "it has learned parity: of all positions when any symbol changes (*sequence*), of one position when only "
-            "the others change (*contextual*), and when only its own does (*token*). The theorem's error grows with "
-            "the last two. They are moduli of what nets compute, and come from a search: lower bounds."
+            "The page measures how much the logits of a looped transformer change with the embeddings of its symbols, "
+            "before and after it has learned parity.\n"
+            "*Sequence*: all positions, when any symbol changes. *Contextual*: one position, when only the others "
+            "change. *Token*: one position, when only its own symbol changes."
         ),
         cells=(),
         plan=EvaluationPlan(),

@@ -40,9 +40,9 @@ _SMALL: Settings = {
 START_DIMS, START_POINTS = 5, 26
 
 _HEADLINE = (
-    "After 8,000 steps the errors are {cells[*][*][error]}, and the best constant answer has {cells[*][*][mean "
-    "predicted]}: no net has learned to use its examples. So nothing can be said here of loops, of time or of the "
-    "curricula."
+    "After 8,000 steps no net has learned to use its examples: the errors are {cells[*][*][error]}, and the best "
+    "constant answer has {cells[*][*][mean predicted]}.\n"
+    "So this page cannot compare loops, time or the curricula."
 )
 
 
@@ -81,17 +81,18 @@ def trees(scale: Scale = "small") -> Experiment:
         title="Xu and Sato (2024), C.3: decision trees of the paper's size, and its curricula",
         headline=_HEADLINE,
         about=(
-            "Trees of Table 2 at the paper's size: how errors fall with examples, next to those of simple learners, "
-            "and what the curricula bring. One seed at scale `small`."
+            "The trees of Table 2 have the paper's size, next to simple learners, with and without the paper's "
+            "curricula; one seed at scale `small`."
         ),
         notes=(
-            f"Curricula: prompts have {START_POINTS} points at first and five more at each rise, nodes and points "
-            f"{START_DIMS} dimensions and one more, until there are {points} points in {size.trees['dims']} "
-            "dimensions. *Points alone*: all dimensions from the first step, which is what the published code does. "
-            "*No curriculum*: all points and dimensions from the first step. Other columns have both.",
+            f"Curricula: prompts have {START_POINTS} points at first, and five more at each rise. Nodes and points "
+            f"have {START_DIMS} dimensions at first, and one more at each rise. They rise until there are {points} "
+            f"points in {size.trees['dims']} dimensions. *Points alone*: all dimensions from the first step, as in the "
+            "published code. *No curriculum*: all points and dimensions from the first step. Other columns have both "
+            "curricula.",
             "Training at scale `small`: width 64 (paper: 256), 5 loops or layers (12), 8,000 steps of 16 prompts "
-            "(200,000 of 64), rises every 200 steps (5,000): in both, over the first 37.5 %. Preset `plain` with Muon, "
-            "nothing selected and no pilot runs.",
+            "(200,000 of 64). Rises come every 200 steps (5,000): in both, over the first 37.5 %. Preset `plain` with "
+            "Muon; nothing is selected, without pilot runs.",
             "At scale `small` *timestep* has SiLU, where the published code has GELU in context. Variant "
             "`timestep-in-context` has GELU; scale `paper` and `looped/table-2` run it.",
             "All nets are measured at full size: prompts of all points in all dimensions.",

@@ -20,11 +20,11 @@ ON_TRAINING, ON_TEST, ON_TEST_NEW = "training problems", "test problems", "test 
 def figure_5_page(points: Sequence[TrainTest], stem: str) -> StudyPage:
     """Return both accuracies by kind and number of loops, their correlation, and the chart."""
     scored = max((point.num_scored for point in points), default=0)
-    header = ["problems to train on", "net", "training", "test", "test less training", "runs"]
+    header = ["problems to train on", "net", "training", "test", "test - training", "runs"]
     sections = [
         f"## Training and test accuracy\n\n![Accuracy against loops]({stem}.svg)",
         markdown_table(header, [_line(group) for group in _groups(points)]),
-        f"Means over runs; of a training set {scored:,} problems are scored. {_together(points)}",
+        f"Entries are means over runs. {scored:,} problems of a training set are scored. {_together(points)}",
     ]
     chart = accuracy_chart(points).to_dict()
     return StudyPage(sections, {f"{stem}.svg": chart}, headline=_headline(points))
@@ -40,9 +40,9 @@ def _headline(points: Sequence[TrainTest]) -> str:
     if not kinds or not gaps:
         return ""
     return (
-        f"Accuracies on training and test problems have a correlation of {' and '.join(kinds)}. By means over seeds, "
-        f"accuracy is {min(gaps):.0f} to {max(gaps):.0f} points higher on the problems that nets train on than on "
-        "others."
+        f"Training and test accuracies have a correlation of {' and '.join(kinds)}.\n"
+        f"By means over seeds, accuracy is {min(gaps):.0f} to {max(gaps):.0f} points higher on the problems that nets "
+        "train on than on others."
     )
 
 

@@ -29,9 +29,11 @@ def trees_page(study: TreeErrors, stem: str) -> StudyPage:
     sections = [
         f"## Error against examples\n\n![Error against examples]({stem}.svg)",
         markdown_table(["answers by", *(f"after {count}" for count in counts)], lines),
-        "Squared errors, not divided by the number of dimensions (which the table above does); the mean over prompts "
-        "and runs. The best constant answer has an error of 1. *Nearest neighbor*: the value of the nearest point so "
-        "far. *Mean so far*: of the values before.",
+        (
+            "Entries are squared errors, the mean over prompts and runs. Unlike in the table above, they are not "
+            "divided by the number of dimensions. The best constant answer has an error of 1. *Nearest neighbor* "
+            "answers the value of the nearest point so far, and *mean so far* the mean of the values before."
+        ),
     ]
     return StudyPage(sections, {f"{stem}.svg": error_chart(study).to_dict()})
 
