@@ -242,6 +242,7 @@ def integers(value: Any, what: str, num_axes: int) -> Array:
         are_lists = all(type(part) is list for part in level)
         demand(are_lists and len({*map(len, level)}) == 1 and level[0], f"expected lists of equal lengths as {what}")
         shape.append(len(level[0]))
+        # The limit holds at each depth, before the next list of this length is made.
         demand_limit(math.prod(shape), MAX_ELEMENTS, f"numbers as {what}")
         level = [one for part in level for one in part]
     numbers = [whole(one, f"a number of {what}", -(2**31), 2**31) for one in level]
@@ -270,9 +271,11 @@ def read(content: bytes) -> Proof:
     body = memoryview(content)[start:]  # a slice of bytes would copy them for each tensor
     layouts = {name: layout_of(f"tensor {name[:60]!r}", entry, len(body)) for name, entry in header.items()}
     spans = sorted((layout.first, layout.last) for layout in layouts.values())
+    # Each span begins at the end of the one before. So they cover every byte once, and none can hide between them.
     is_whole = [0, *(last for _, last in spans)] == [*(first for first, _ in spans), len(body)]
     demand(is_whole, "damaged: its tensors overlap, or some of its bytes belong to none")
     tensors = {name: tensor_of(f"tensor {name[:60]!r}", layout, body) for name, layout in layouts.items()}
+    # Weights and sets have prefixes of their own, so that a set can never replace a weight.
     weights = {f"weights.{name}" for name in names}
     are_known = all(name in weights or name.startswith("sets.") for name in tensors)
     demand(weights <= tensors.keys() and are_known, "expected each weight by its name, and sets, and nothing else")
@@ -312,6 +315,7 @@ def layout_of(what: str, entry: Any, num_bytes: int) -> Layout:
 def tensor_of(what: str, layout: Layout, body: memoryview) -> Array:
     """Return a tensor of finite numbers."""
     array = np.frombuffer(body[layout.first : layout.last], DTYPES[layout.dtype]).reshape(layout.shape)
+    # No bound holds for infinity or NaN: 0 times either of them is NaN.
     demand(layout.dtype == "I64" or np.isfinite(array).all(), f"{what}: expected finite numbers")
     return array
 
@@ -320,6 +324,7 @@ def net_digest(model: Mapping[str, Any], weights: Tensors) -> str:
     """Return the digest of all settings and all tensors, by which a certificate names its net."""
     digest = hashlib.blake2b(json.dumps(model, sort_keys=True).encode() + b"\n", digest_size=16)
     for name, array in weights.items():
+        # Type and shape are part of the digest, because other numbers can have the same bytes.
         digest.update(f"{name} {array.dtype.name} {list(array.shape)}\n".encode() + array.tobytes())
     return digest.hexdigest()
 
@@ -387,6 +392,7 @@ def tree_shapes(net: Net) -> Shapes:
     demand(width % heads == 0, f"model: expected num_heads that divides {width}, got {heads}")
     is_merge = net.settings["variant"] == "merge"
     num_blocks = 2 if is_merge else 1
+    # The hidden units are divided between the two blocks of variant merge.
     hidden = net.settings.get("hidden", 4 * width) // num_blocks
     shapes: Shapes = {"embedding.weight": (net.num_symbols + 1, width)}
     shapes["layers.0.bias"] = (heads, net.settings["chunk_size"])
@@ -598,6 +604,7 @@ def parse_net(model: Any, weights: Tensors, num_symbols: int, num_classes: int) 
     for key in sorted(shapes.keys() | weights.keys()):
         shape = weights[key].shape if key in weights else None
         demand(shape == shapes.get(key), f"weights: expected {key[:60]} of shape {shapes.get(key)}, got {shape}")
+    # The bounds assume that one type rounds every operation. A mixture of types would round some of them otherwise.
     types = {array.dtype.name for key, array in weights.items() if key != "codebook.count"}
     demand(
         len(types) == 1 and types <= LOG_OF_ZERO.keys(), f"weights: expected float32 or float64, got {sorted(types)}"
@@ -665,6 +672,7 @@ class Form(NamedTuple):
         """Return the bounds of one addition: |fl(x + y) - (x + y)| <= u |x + y| <= u (|x| + |y|)."""
         slope = self.padded(len(other.slope)) + sign * other.padded(len(self.slope))
         total = Form(self.center + sign * other.center, slope, self.rest + other.rest)
+        # A sum of multiples of 2^-a and of 2^-b is a multiple of the smaller of the two.
         return total.rounded(self.size + other.size, 1, max(self.digits, other.digits))
 
     def times(self, other: "Form") -> "Form":
@@ -683,11 +691,14 @@ class Form(NamedTuple):
     def scaled(self, factor: Any, shift: Any = 0.0) -> "Form":
         """Return the form times a known factor plus a known number. Two operations round: the product and the sum."""
         form = Form(self.center * factor + shift, self.slope * factor, self.rest * np.abs(factor))
+        # The product is rounded relative to |factor x|, and the sum relative to the result. If a net divides by n
+        # instead of multiplying with 1 / n, it rounds once less.
         return form.rounded(self.size * np.abs(factor) + form.size, 2)
 
     def sum(self, axis: int) -> "Form":
         """Return the sum of n terms along an axis of the center, in any order. The axis is kept with length 1."""
         size = self.size.sum(axis, keepdims=True)
+        # Every partial sum is at most the sum of the sizes, in any order. The factor n + 1 is explained at `UNIT`.
         return self.each(lambda a: a.sum(axis, keepdims=True)).rounded(size, self.center.shape[axis] + 1)
 
     def monotone(self, f: Callable[[Array], Array]) -> "Form":
@@ -696,6 +707,7 @@ class Form(NamedTuple):
         Its extremes are at the ends. Without a finite bound float32 may have computed inf - inf. Its image is NaN, so
         that neither end is known.
         """
+        # NumPy computes f in float64. Its own error is far below `FUNCTION` units of float32.
         images = np.stack([np.where(np.isfinite(self.radius), f(end), np.nan) for end in self.ends])
         return between(images.min(0), images.max(0)).rounded(np.abs(images).max(0), FUNCTION)
 
@@ -711,12 +723,14 @@ class Form(NamedTuple):
         radius = self.radius
         points = self.center + radius * GRID.reshape(-1, *[1] * radius.ndim)
         values = f(points)
+        # Every slope is sound. The secant over the whole set has a small rest, and a single point needs no slope.
         chord = np.where(radius > 0, (values[-1] - values[0]) / (2 * radius), 0.0)
         off = values - chord * points
         # NumPy's functions and these differences are off by some units of 2^-53 = 1.1e-16; 1e-14 is 90 such units.
         bent = curvature * radius**2 / 512 + 1e-14 * (np.abs(values) + np.abs(off)).max(0)
         rest = np.abs(chord) * self.rest + (off.max(0) - off.min(0)) / 2 + bent
         image = Form(chord * self.center + (off.max(0) + off.min(0)) / 2, chord * self.slope, rest)
+        # On the set, |f| exceeds its largest value at the points by at most `bent`.
         return image.rounded(np.abs(values).max(0) + bent, FUNCTION)
 
     def relu(self) -> "Form":
@@ -726,6 +740,7 @@ class Form(NamedTuple):
     def normed(self, weights: Tensors, name: str = "", epsilon: float = EPSILON) -> "Form":
         """Return LayerNorm over the last axis, with the weight and the bias of that name unless the name is empty."""
         count = self.center.shape[-1]
+        # The mean keeps the inputs of its terms, so that their common part cancels in x - mean.
         mean = self.sum(-1).scaled(1 / count)
         # A kernel may compute x s - mean s instead of (x - mean) s. Its error is relative to x, not to x - mean.
         deviation = self.plus(mean, -1).rounded(self.size.max(-1, keepdims=True), FUNCTION)
@@ -747,6 +762,7 @@ class Form(NamedTuple):
     def normed_intervals(self, epsilon: float) -> "Form":
         """Return deviations x - mean over their root mean square, by intervals: narrower than forms for wide sets."""
         count, (low, high) = self.center.shape[-1], self.ends
+        # x^2 is largest at an end. It is smallest at 0 if the interval contains 0, and otherwise at the other end.
         most = np.maximum(np.abs(low), np.abs(high)) ** 2
         least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)) ** 2)
         square = between(least.sum(-1, keepdims=True), most.sum(-1, keepdims=True))
@@ -760,6 +776,7 @@ class Form(NamedTuple):
     def or_narrower(self, other: "Form") -> "Form":
         """Return, for each number, the narrower of two sound bounds."""
         count = max(len(self.slope), len(other.slope))
+        # Both contain the true number, so that each number may come from either. NaN is not a bound.
         is_other = (other.radius < self.radius) | np.isnan(self.radius)
         slope = np.where(is_other, other.padded(count), self.padded(count))
         pairs = ((other.center, self.center), (other.rest, self.rest))
@@ -818,6 +835,7 @@ def between(low: Array, high: Array | None = None) -> Form:
     """Return the form of all numbers from `low` to `high`, or of the numbers `low` alone."""
     low, high = low.astype(np.float64), (low if high is None else high).astype(np.float64)
     # Half of a sum of two float64 numbers is off by 2^-53, relative to their size. So is half of a difference.
+    # Equal ends are one exact number: it gets no radius, so that sums of such numbers can be exact (`digits`).
     radius = np.where(low == high, 0.0, (high - low) / 2 + 1e-14 * np.maximum(np.abs(low), np.abs(high)))
     return Form(np.where(low == high, low, (low + high) / 2), np.zeros((0, *low.shape)), radius)
 
@@ -854,6 +872,7 @@ def total(
         digits = max(digits, form.digits)
         if digits < math.inf:  # otherwise the digits of large matrices do not matter
             digits = max(digits, form.digits + binary_digits(matrix), binary_digits(shift))
+    # The kernel may fuse the products, so that their terms mix. The bound of one sum over all terms covers every order.
     return reduce(Form.plus, parts).rounded(size, count, digits)
 
 
@@ -871,11 +890,13 @@ def demand_ahead(logits: Form, answers: Array) -> None:
     The slope of a difference is the difference of the slopes, so that shared inputs cancel.
     """
     rows = np.arange(len(answers))
+    # The lead of the answer at the center, and by how much it can shrink: by both rests, and by each shared input.
     own = logits.center[rows, answers][:, None] - logits.center
     slack = logits.rest + logits.rest[rows, answers][:, None]
     # One input at a time, since all at once need an array of inputs by rows by classes.
     for slope in logits.slope:
         slack = slack + np.abs(slope[rows, answers][:, None] - slope)
+    # The lead has to be strict: among equal logits the order of the classes would decide.
     is_ahead = (np.arange(logits.center.shape[1]) == answers[:, None]) | (own > slack)
     demand((is_ahead & np.isfinite(slack)).all(), "a set of its holds states of several answers")
 
@@ -892,6 +913,8 @@ def in_parts(count: int, numbers_each: int) -> list[Array]:
 def ends_after_symbols(sets: Tensors, task: Task) -> set[tuple[int, int]]:
     """Return the pairs of a class and a state of the task in which the strings of at least one symbol end."""
     table, start = sets["table"].tolist(), int(sets["start"])
+    # The start is followed, but it is not an end: the empty string ends there. A pair has the same successors for every
+    # string that leads to it, so that each pair is followed once.
     seen, queue = set[tuple[int, int]](), [(start, task.start)]
     for klass, state in queue:
         new = set(zip(table[klass], task.table[state], strict=True)) - seen
@@ -940,6 +963,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
     pad: Node = (0, tuple(range(len(moves))))
     full = frozenset((1 + v, tuple(after)) for v, after in enumerate(moves.T.tolist()))
     mixed, levels = frozenset[Node](), set[Any]()
+    # There are finitely many levels, since a node is a class and a map of the finitely many states of the task.
     while (level := (pad, mixed, full)) not in levels:
         is_first = not levels
         levels.add(level)
@@ -957,6 +981,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
 
 def supervised_ends(ends: Iterable[tuple[int, int]], sets: Tensors, task: Task) -> Array:
     """Return the classes in which supervised strings end; the machine must answer each as the task does."""
+    # Answers depend on the last class and state alone, so that pairs stand for all strings.
     pairs = {(klass, task.outputs[state]) for klass, state in ends}
     supervised = [(klass, answer) for klass, answer in pairs if answer != IGNORE]
     demand(bool(supervised), "expected a task with an answer to some string")
@@ -1008,6 +1033,7 @@ def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
     An enclosure is ``center + axes @ (radius * d)`` with |d_i| <= 1. Its axes are orthonormal up to rounding.
     """
     demand(net.settings.get("variant") == "merge", "expected a net of variant 'merge'")
+    # A net with codes replaces merged states, which this method does not follow.
     demand(int(net.weights.get("codebook.count", np.array(0))) == 0, "expected a net without codes")
     weights = net.weights
     width = net.settings["d_model"]
@@ -1016,7 +1042,9 @@ def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
     check_tree(net, sets, {"center": (count, width), "axes": (count, width, width), "radius": (count, width)})
     center, axes, radius = (sets[name] for name in ("center", "axes", "radius"))
     demand(
-        np.array_equal(center[: 1 + net.num_symbols], weights["embedding.weight"]), "expected leaves as first classes"
+        # The net copies a leaf without rounding. It is the center of its enclosure, whatever the radius.
+        np.array_equal(center[: 1 + net.num_symbols], weights["embedding.weight"]),
+        "expected leaves as first classes",
     )
     is_orthonormal = all(
         np.abs(axes[part].swapaxes(1, 2) @ axes[part] - np.eye(width)).max() < 1e-12
@@ -1064,6 +1092,8 @@ def demand_windows_inside(net: Net, sets: Tensors) -> int:
         turned, slope = sets["axes"][targets].swapaxes(1, 2), np.moveaxis(image.slope, 0, -1)
         offset = (turned @ (image.center - sets["center"][targets])[..., None])[..., 0]
         reach = np.abs(turned @ slope).sum(-1) + (np.abs(turned) @ image.rest[..., None])[..., 0]
+        # For orthonormal axes A, x is in the enclosure if every number of A^T (x - center) is at most the radius. The
+        # slack covers axes that are orthonormal only up to 1e-12.
         is_inside = np.abs(offset) + reach + slack_of(sets, targets) <= sets["radius"][targets]
         demand(is_inside.all(), "a window leads out of its set")
     return len(windows)
@@ -1088,6 +1118,8 @@ def merged(net: Net, parts: list[Form]) -> Form:
     layer = {name.removeprefix("layers.0."): values for name, values in net.weights.items()}
     width, heads = parts[0].center.shape[-1], net.settings["num_heads"]
     starts = itertools.count(len(parts[0].slope), width)
+    # The layer counts positions from the newest part, and windows begin with the oldest. Rests after tanh become
+    # inputs, so that query, keys and values share them.
     states = [part.scaled(layer["gain"]).smooth(*TANH).owned(next(starts)) for part in reversed(parts)]
     query = total(layer, (states[0], "to_query.{}")).by_head(heads)
     both = [total(layer, (state, "to_key_value.{}")) for state in states]
@@ -1098,6 +1130,7 @@ def merged(net: Net, parts: list[Form]) -> Form:
     # against the next part is log(e^s + e^t) = t + softplus(s - t).
     mixture, score = values[0], scores[0]
     for value, other in zip(values[1:], scores[1:], strict=True):
+        # Only differences of scores enter the softmax, so that what they share cancels.
         ahead = score.plus(other, -1)
         step = ahead.smooth(*SIGMOID).times(mixture.plus(value, -1))
         # The net rounds each weight of the softmax separately: the error is relative to a and b, not to a - b. A weight
@@ -1105,6 +1138,7 @@ def merged(net: Net, parts: list[Form]) -> Form:
         # for each part.
         mixture = value.plus(step).rounded(value.size + mixture.size, FUNCTION + 2 * len(parts))
         score = other.plus(ahead.smooth(*SOFTPLUS))
+    # A rest that becomes an input cancels where the sum and its residual share it, and in differences of logits.
     mixed = mixture.each(lambda a: a.reshape(*a.shape[:-2], width)).owned(len(mixture.slope))
     state = total(layer, (mixed, "to_output.{}"))
     for i in range(2):
@@ -1132,6 +1166,7 @@ def check_codes(net: Net, sets: Tensors, task: Task) -> str:
     chosen = sets["codes"]
     table = sets["table"]
     demand((chosen >= 0).all() and (chosen < num_codes).all(), "expected codes of the net as its classes")
+    # Leaves and codes are known to the last bit, so that a window is a point, without a radius.
     points = np.concatenate([weights["embedding.weight"].astype(np.float64), codes[chosen]])
     supervised = supervised_ends(ends_at_roots(sets, task), sets, task)
     windows = np.argwhere(table >= 0)
@@ -1142,6 +1177,7 @@ def check_codes(net: Net, sets: Tensors, task: Task) -> str:
         targets = table[tuple(windows[part].T)] - num_leaves
         demand((targets >= 0).all(), "a window is merged into a leaf")
         image = merged(net, [between(points[windows[part, i]]) for i in range(table.ndim)])
+        # |y - c|^2 = |y|^2 - 2 (c.y - |c|^2 / 2): the part |y|^2 is the same for all codes.
         scores = total({"weight": codes, "bias": -half_squares}, (image, "{}"))
         # The net computes the half squares in float32, each a sum of one square for each number of a code.
         scores = scores.rounded(half_squares, codes.shape[1] + 2)
@@ -1193,9 +1229,12 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     scores = weights[f"{layer}.bias"].astype(np.float64)
     first = scores.argmax(1)
     others = np.where(np.arange(chunk) == first[:, None], -np.inf, scores).max(1)
+    # exp(x) becomes 0 below -104 in float32, and below -746 in float64. `LOG_OF_ZERO` is lower by 8 and by 24. The
+    # rounding of a difference of such a size is far smaller.
     is_alone = others - scores[np.arange(heads), first] < LOG_OF_ZERO[net.dtype]
     demand(is_alone.all(), "a head does not look at one part alone")
     queries = total(weights, (between(points), f"{layer}.to_query.{{}}"))
+    # Keys are 0, so that a query has no effect as long as it is finite.
     demand((queries.size < LARGEST).all(), "expected queries that are finite numbers")  # 0 times infinity is NaN
     values = exact_map({f"v.{part}": array[width:] for part, array in keys.items()}, "v", points.T)
     values = values.reshape(heads, width // heads, count)
@@ -1221,6 +1260,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
     high = sets["high"]
     start = int(sets["start"])
     demand((low <= high).all(), "expected boxes whose ends are in order")
+    # Kinds without a weight for the first state begin with zeros.
     first = net.weights.get("first_state", np.zeros(width))
     demand(((low[start] <= first) & (first <= high[start])).all(), "its set of the start lacks the first state")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
@@ -1233,6 +1273,8 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
         for part in in_parts(count, step_numbers(net)):
             targets = sets["table"][part, symbol]
             lowest, highest = step(net, between(low[part], high[part]), symbol).ends
+            # The bounds of the step contain every rounding, also of float64 (see `UNIT`), so that the box needs no
+            # slack.
             demand(((lowest >= low[targets]) & (highest <= high[targets])).all(), "a step leads out of its set")
     for part in in_parts(len(supervised), readout_numbers(net)):
         states = between(low[supervised[part]], high[supervised[part]])
@@ -1297,6 +1339,7 @@ def stacked_step(net: Net, states: Form, symbol: int) -> Form:
         first = i * (1 + is_lstm) * width
         hidden = states.part(first, first + width)
         cell = f"layers.{i}.cell.{{}}_{{}}_l0"
+        # Each feature becomes an input, so that it cancels in x - mean.
         entering = features.owned(0).normed(net.weights, f"norms.{i}")
         if is_lstm:
             content = states.part(first + width, first + 2 * width)
@@ -1348,9 +1391,11 @@ def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content
     Here `i, f, o = sigmoid(W x + U h + b)` and `g = tanh(W x + U h + b)`.
     """
     size = hidden.center.shape[-1]
+    # x and h share no inputs, and a function that only rises uses the ends alone. So intervals lose nothing here.
     both = total(weights, *cell_terms(cell, entering, hidden), shapes=as_intervals)
     enter, forget, update, leave = (both.part(k * size, (k + 1) * size) for k in range(4))
     added = enter.monotone(sigmoid).times(update.monotone(np.tanh))
+    # Products of intervals have their extremes at corners, so that no sign has to be assumed.
     kept = forget.monotone(sigmoid).times(content).plus(added)
     return leave.monotone(sigmoid).times(kept.monotone(np.tanh)), kept
 
@@ -1365,6 +1410,7 @@ def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
     of_input, of_state = cell_terms(cell, entering, hidden)
     both = total(weights, of_input, of_state, rows=gates, shapes=as_intervals).monotone(sigmoid)
     reset, share = both.part(0, size), both.part(size, None)
+    # The bias of U h is inside the product with r, so that this sum cannot join the others.
     scaled = reset.times(total(weights, of_state, rows=last))
     new = total(weights, of_input, (scaled, ""), rows=last, shapes=as_intervals).monotone(np.tanh)
     # h' is linear in z. For z in 0..1 it also rises in n and h, so its extremes are at ends of all three.
@@ -1384,6 +1430,8 @@ def demand_answers(net: Net, states: Form, answers: Array) -> None:
             if part == "Linear":
                 features = total(weights, (features, f"{prefix}.{{}}"))
             elif prefix:
+                # Inputs of earlier parts are dropped: one for each feature is enough for x - mean, and takes less
+                # memory.
                 features = as_intervals(features).owned(0).normed(weights, prefix, epsilon_of(part))
             elif part == "ReLU":
                 features = features.relu()
@@ -1410,6 +1458,7 @@ def check_states(net: Net, sets: Tensors, task: Task) -> str:
     states = sets["states"]
     demand((states >= 0).all() and (states < size).all(), "expected positions in blocks as its states")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
+    # The first state is a softmax at the same temperature, so that it must be one-hot as well.
     first = one_hot_positions(net, between(weights["layers.0.first_state"]))
     demand(np.array_equal(states[int(sets["start"])], first), "it starts in another state")
     demand_limit(net.num_symbols * (width + 1) * num_parameters(net), MAX_WORK, "multiplications")
@@ -1439,6 +1488,7 @@ def one_hot_positions(net: Net, logits: Form) -> Array:
     demand(temperature >= 0, "expected a temperature of at least 0")
     scaled = logits.scaled(1 / temperature) if temperature else logits
     low, high = scaled.ends
+    # The largest center is only a guess; the comparison of ends below decides.
     largest = scaled.center.argmax(-1)[..., None]
     behind = high - np.take_along_axis(low, largest, -1)
     is_other = np.arange(size) != largest
@@ -1459,6 +1509,7 @@ def demand_mixture(logits: Array, answers: Array) -> None:
     form = between(logits)
     count, spread = logits.shape[-1], np.ptp(form.center, -1, keepdims=True)
     demand(1 / count > 2 * MIN_PROBABILITY, "expected fewer answers")
+    # `rounded` multiplies the units with this size: it is at least each of the three errors named above.
     form = form.rounded(1 + spread + math.log(count), 2 * FUNCTION + 2 * count)
     demand_ahead(form, answers)
 
@@ -1483,6 +1534,7 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
         # An entry cannot be the largest of its column if it is below another, whatever is rounded.
         is_possible = ~(high < low.max(0))
         targets.append([np.flatnonzero(column).tolist() for column in is_possible.T])
+    # The state of a PD-SSM begins at position 0. A pair of a state and a state of the task is followed once.
     seen = {(0, task.start)}
     queue = [(0, task.start)]
     ends = set[tuple[int, int, int]]()
@@ -1494,6 +1546,7 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
             demand_limit(num_steps, MAX_MOVES, "steps")
             for target in targets[symbol][state]:
                 if task.outputs[after] != IGNORE:
+                    # The read-out also gets the latest symbol, so that an end is a triple.
                     ends.add((target, symbol, task.outputs[after]))
                 if (target, after) not in seen:
                     seen.add((target, after))
@@ -1529,6 +1582,8 @@ def softmax_shares(logits: Form) -> Form:
     # A float64 sum minus one of its terms is off by n units of 2^-53 of the sum, which is below 1e-11 of the sum.
     (sum_low, sum_high), slack = (end.sum(-1, keepdims=True) for end in (low, high)), 1e-9
     others_low, others_high = sum_low * (1 - slack) - low, sum_high * (1 + slack) - high
+    # A share x / (x + rest) rises in x and falls in the rest. The ends of x and of the rest may belong to different
+    # points of the set, which only widens the bounds.
     shares = between(low / (low + others_high), high / (high + np.maximum(others_low, 0)))
     return shares.rounded(shares.size, 3 * FUNCTION + 2 * count)
 
@@ -1595,6 +1650,7 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     rounding = size * (size + 1) * UNIT
     stretched = max_length * math.log1p(growth)
     rolled = max_length * math.log1p(rounding)
+    # exp(709) is the limit of float64. Beyond it, `reach` would be infinite.
     demand(stretched + rolled < 700, "states leave their balls before the largest length")
     num_steps = math.expm1(stretched) / growth if growth else max_length
     reach = drift * num_steps + scale * math.exp(stretched) * math.expm1(rolled)
@@ -1602,6 +1658,7 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     flat = sets["points"]
     for part in in_parts(len(supervised), readout_numbers(net)):
         center = flat[supervised[part]]
+        # A ball lies in the box of the same radius.
         demand_answers(net, between(center - radius, center + radius), sets["outputs"][supervised[part]])
     return f"states stay within {radius:.3g} of {count:,} prototypes for {max_length:,} steps"
 
@@ -1653,6 +1710,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
         # Edges that precede the two edges also precede the cell's lower edge; followers also follow its right edge.
         to_lower, to_right = np.zeros((count, count), np.float32), np.zeros((count, count), np.float32)
         to_lower[upward, low] = to_right[high, over] = 1
+        # Sums of numbers that are not negative are above 0 if one of them is, whatever float32 rounds.
         follows |= (follows.astype(np.float32) @ to_lower > 0) | (to_right @ follows.astype(np.float32) > 0)
     differs = rule.numbers[p] != task.numbers[p2]
     demand(
@@ -1741,6 +1799,7 @@ def check(certificate: Content, proof: bytes) -> str:
         demand(type(evidence) is dict and type(evidence.get("method")) is str, "expected a method of proof as evidence")
         method, classes = evidence["method"], texts(given["classes"], "classes")
         weights, sets = read(proof)
+        # Settings and weights come from two files. The digest binds them before either is used.
         demand(net_digest(given["model"], weights) == given["net"], "expected the net of the certificate, got another")
         is_grid = method == "rules"
         task = parse_grid(given["transducer"]) if is_grid else parse_transducer(given["transducer"], len(classes))
@@ -1756,6 +1815,7 @@ def check(certificate: Content, proof: bytes) -> str:
         demand(given["max_length"] is None, "expected no largest length at level proved")
         demand(method in METHODS, f"expected a method among {', '.join([*METHODS, 'isometries'])}, got {method[:60]!r}")
         return METHODS[method](net, sets, task)
+    # A file that is not trusted can break any step. Each of these errors is a rejection, never a crash.
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as error:
         raise Rejected(f"proof: damaged ({type(error).__name__}: {error!s:.200})") from None
 
