@@ -87,6 +87,7 @@ class Affine:
         # Each number of the remainder gets a new input, and |d| <= 1 then gives the same range as |e| <= remainder.
         slope[..., inputs.count :].diagonal(dim1=-2, dim2=-1).copy_(remainder)
         inputs.count += width
+        # The reach is known, so that no sum over all inputs is needed.
         whole = Affine(self.center, slope, torch.zeros_like(self.remainder))
         vars(whole)["reach"] = self.reach + remainder
         return whole
@@ -98,6 +99,7 @@ class Affine:
         return total.rounded(total.center.abs() + total.radius + total.reach)
 
     def __sub__(self, other: "Affine") -> "Affine":
+        # A change of sign rounds nothing, so that a difference rounds as a sum.
         return self + Affine(-other.center, -other.slope, other.remainder)
 
     def __mul__(self, other: "Affine") -> "Affine":
@@ -151,6 +153,7 @@ class Affine:
         """Return the sum over an axis of the center, counted from the end (-1 is D); the axis stays, with length 1."""
         center, remainder = (a.sum(dim, keepdim=True) for a in (self.center, self.remainder))
         total = Affine(center, self.slope.sum(dim - 1, keepdim=True), remainder)
+        # As in `linear`, `reach` is in the size twice, because the slopes are summed in float32 as well.
         size = (self.center.abs() + self.radius + self.reach).sum(dim, keepdim=True)
         return total.rounded(size, self.center.shape[dim] + 1)
 
@@ -188,6 +191,7 @@ class Affine:
         off = 0.5 * max_curvature(low, high) * radius**2
         side = bend(low, high) * off / 2
         remainder = slope_here.abs() * self.remainder + off - side.abs()
+        # The slope keeps f'(c) times the inputs. The old remainder is outside of it, hence |f'(c)| times it.
         image = Affine(f(self.center) + side, slope_here.float().unsqueeze(-1) * self.slope, remainder)
         vars(image)["reach"] = slope_here.abs() * self.reach * (1 + 4 * ROUNDING)
         # `ULPS` units are twice as many roundings. The slope rounds twice: the derivative to float32, and the product.
@@ -259,6 +263,7 @@ class Affine:
 
         def max_curvature(low: Tensor, _: Tensor) -> Tensor:
             # |f''| = |p (p - 1)| x^(p - 2) falls with x, so it is largest at the low end.
+            # `where` selects after both branches are computed, so that the power must be finite for all numbers.
             positive = low.clamp(min=1e-300)
             bound = abs(exponent * (exponent - 1)) * positive ** (exponent - 2)
             return torch.where(low > 0, bound, torch.inf)
@@ -272,6 +277,8 @@ class Affine:
         size = torch.tensor(1.0 / self.center.shape[-1], dtype=torch.float64)
         # The kernel may scale before it subtracts. Then rounding is relative to x and not to its deviation.
         largest = (self.center.abs() + self.radius).amax(-1, keepdim=True)
+        # A difference of forms, because x and its mean share their inputs: intervals would count their common part
+        # twice.
         deviation = (self - self.sum(-1).scaled(size)).rounded(largest, 2 * ULPS)
         # A variance whose lower bound is not positive even with epsilon has an infinite power, so the bound rejects.
         variance = deviation.squared_norm().scaled(size)

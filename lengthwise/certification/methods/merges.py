@@ -19,6 +19,7 @@ def check_parts(model: nn.Module, layer: MergeLayer) -> None:
     Raises:
         ValueError: the model has such a part, or `check_usual` rejects it.
     """
+    # The formulas below hold for these parts alone. A part of another kind may compute anything.
     kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, nn.Embedding, Codebook}
     check_usual(model, kinds)
     if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
@@ -91,6 +92,7 @@ def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tenso
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
+    # Logits are linear in the normed state, so that they share its inputs, which cancel in a lead.
     normed = layer_norm_bounds(states, norm)
     logits = normed.linear(linear.weight, linear.bias)
     answers = outputs[:, None]

@@ -93,6 +93,7 @@ def steps_of(model: RecurrentModel) -> Steps:
         ValueError: this kind of model has no bounds, or the model has parts that its kind does not have.
     """
     name = getattr(model, "name", "")
+    # An exact type, because a subclass with the same name may compute another step.
     if name not in STEPS or type(model) is not STEPS[name].kind:
         raise ValueError(f"model: bounds on steps are known for {', '.join(STEPS)}, got a {type(model).__name__}")
     return STEPS[name](model)
@@ -151,6 +152,7 @@ def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
     assert isinstance(topmost, Topmost)
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(hidden, nn.Linear)
+    # The read-out sees the last layer alone, whose numbers are the last ones of a state.
     return states[:, -topmost.width :].normed(norm).linear(hidden.weight, hidden.bias).relu()
 
 

@@ -28,6 +28,7 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
                 "model: bounds are known for a LayerNorm of the last axis with weight and bias, got another"
             )
     for part in modules:
+        # torch broadcasts a bias of another shape without a message, and would compute another formula.
         if isinstance(part, nn.Linear):
             check_bias(part.weight, part.bias)
     # A hook may replace the inputs or the result of a part, which no weight and no setting shows.

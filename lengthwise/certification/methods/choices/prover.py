@@ -66,6 +66,7 @@ class ChoiceProver(Prover):
         logit_margin = margin(last, hidden_features(model.readout, stream), outputs[needed])
         if not logit_margin > 0:  # a margin that is NaN also ends here
             raise Unproved("rounding may decide the answer after some symbol in some state")
+        # The first state is position 0, which no step may lead to.
         reached = torch.tensor([0, *triples[:, 0].unique().tolist()]).unique()
         return ChoiceEvidence(
             num_states=len(reached),
@@ -116,6 +117,7 @@ def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[
     steps: list[tuple[int, int, int]] = []
     for state, in_machine in pairs:
         for symbol, columns in enumerate(targets):
+            # Every choice that rounding allows is followed, so that the float32 net takes one of these steps.
             reached = [(target, table[in_machine][symbol]) for target in columns[state]]
             steps.extend((pair[0], symbol, pair[1]) for pair in reached)
             new = [pair for pair in reached if pair not in seen]

@@ -91,6 +91,7 @@ class CodeProver(Prover):
 def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int64[Tensor, " K"]:
     """Return the index of each prototype's code; it is -1 for leaves, which come first."""
     given, merged = extraction.prototypes.tensor_split([extraction.num_given])
+    # The net copies codes bit for bit, so that a merged state has to equal one of them.
     same = (merged[:, None] == codebook.known).all(-1)
     if not torch.equal(given, leaves) or not bool(same.any(1).all()):
         raise ValueError("extraction: its prototypes are not the model's leaves and codes; extract from this model")

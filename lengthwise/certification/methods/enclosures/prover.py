@@ -103,6 +103,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
         )
     _check_memory(layer, windows)
     assert isinstance(extraction.fine, TreeMachine)
+    # The root of a string is a merged state, so that only classes of merges need an answer.
     outputs = torch.tensor(extraction.fine.outputs)[windows.reached]
     subject = f"enclosures of {len(outputs)} classes of radius {extraction.radius:.2g}"
     enclosures, growth = first_order_enclosures(layer, extraction, windows)
@@ -181,6 +182,7 @@ def _extent(enclosures: _Enclosures) -> float:
 def _diverges(extents: Sequence[float]) -> bool:
     """Return whether the last round added more than the round before; in a search that converges, rounds add less."""
     *_, first, second, third = (0.0, 0.0, 0.0, *extents)
+    # A round that adds less than a thousandth does not count as divergence, whatever the round before added.
     return len(extents) > 2 and third - second > max(second - first, 0.001 * second)
 
 
@@ -209,6 +211,7 @@ def first_order_enclosures(
     points = extraction.prototypes.double()
     axes = torch.eye(points.shape[1], dtype=torch.float64).repeat(len(points), 1, 1)
     enclosures = _Enclosures(points, axes, 0 * points)
+    # Enclosures wider than the states themselves exclude nothing, so that the search need not go on.
     largest = float(torch.linalg.vector_norm(points, dim=1).max())
     extent, growth = 0.0, 0.0
     for _ in range(MAX_FIRST_ORDER_ROUNDS):
@@ -299,6 +302,7 @@ def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[
         index = classes[:, None].expand_as(offset)
         lowest.scatter_reduce_(0, index, offset - radius, "amin")
         highest.scatter_reduce_(0, index, offset + radius, "amax")
+    # Classes without a merge keep their points: their ends are still infinite.
     reached = (lowest <= highest).all(1, keepdim=True)
     middle = torch.where(reached, (lowest + highest) / 2, 0.0)
     center = torch.where(reached, mean + (turned.axes @ middle[..., None])[..., 0], enclosures.center)

@@ -129,6 +129,7 @@ class ExactProver(Prover):
         if not torch.equal(extraction.prototypes[: len(leaves)], leaves):
             raise ValueError("extraction: its first prototypes are not the model's leaves; extract from this model")
         assert isinstance(machine, TreeMachine)
+        # No string contains the windows that the table lacks.
         windows = torch.from_numpy(np.argwhere(machine.table >= 0))
         targets = torch.from_numpy(machine.table[tuple(windows.T.numpy())])
         self._check_merges(layer, points, windows, targets)

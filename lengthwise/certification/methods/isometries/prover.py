@@ -147,6 +147,7 @@ class IsometryProver(Prover):
             raise ValueError("extraction: its first prototype is not the model's first state; extract from this model")
         answered = outputs != IGNORE
         balls = Balls(model.readout, points[answered], outputs[answered])
+        # Both fractions are left to the separate checker, whose bounds are a little wider (`FREE_FRACTION`).
         radius = (1 - FREE_FRACTION) * balls.largest()
         drift = drift_of(model, torch.tensor(machine.semiautomaton.table), points)
         if not (length := longest(drift, (1 - FREE_FRACTION) * radius)):
@@ -185,6 +186,7 @@ class Balls:
 
     def largest(self) -> float:
         """Return nearly the largest radius at which the margin is positive; 0 if no radius has a positive margin."""
+        # With this radius every box contains the origin, where at most one answer leads.
         low, high = 0.0, float(self.points.abs().max())
         for _ in range(NUM_BISECTIONS):
             middle = (low + high) / 2

@@ -68,8 +68,10 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
     if not all(slack > 0 for slack in slacks):  # each alone, because Python's `min` may drop a NaN
         raise Unproved(UNCERTAIN_COLUMNS)
+    # Without all states, the induction would have steps that no comparison has seen.
     if not extraction.exact:
         raise Unproved("the model's states, enumerated, do not answer as the task does, or are too many")
+    # The comparison with `one_hot` below also rejects prototypes that are not one-hot.
     states = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
     one_hot = nn.functional.one_hot(states, layer.blocks[1]).flatten(1).to(extraction.prototypes)
     assert isinstance(extraction.fine, Transducer)
