@@ -36,6 +36,7 @@ def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
     # Chow's theorem needs every transition (cover) followed by every suffix that separates states.
     num_symbols, others = sum(map(len, cover)), set[String]()
     for suffix in _separating_suffixes(machine, list(access)):
+        # Longer strings would be left out again below.
         if num_symbols > max_symbols:
             break
         new = {string + suffix for string in cover} - cover - others
@@ -87,6 +88,7 @@ def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[Str
         yield suffix
         for symbol in range(len(machine.symbols)):
             after = answers[index][table[:, symbol]]
+            # Answers are numbered from 0 and are fewer than the states, so that different pairs have different numbers.
             finer = _numbered(blocks * len(outputs) + after[states])
             # A suffix that splits no block separates no new pair. Each kept one splits a block, so fewer than Q remain.
             if finer.max() > blocks.max():

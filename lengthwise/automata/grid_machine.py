@@ -66,6 +66,7 @@ class GridMachine:
                     f"table: expected classes in 0..{table.shape[index] - 1} (axis {index}, and {what}), got "
                     f"{classes.min()} to {classes.max()}; fix the entry"
                 )
+        # A frozen dataclass does not freeze the contents of its arrays.
         for array in (table, numbers):
             array.setflags(write=False)
         object.__setattr__(self, "table", table)

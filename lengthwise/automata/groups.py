@@ -100,6 +100,7 @@ class PermutationGroup:
         product = np.zeros((self.order, self.order), dtype=np.int64)
         for point in range(self.degree):
             values, rank = np.unique(rank * self.degree + elements[:, point], return_inverse=True)
+            # A product is an element, so that its number is among the sorted numbers of the elements.
             product = np.searchsorted(values, product * self.degree + elements[:, elements[:, point]].T)
             if len(values) == self.order:
                 break
@@ -179,14 +180,18 @@ def _rotation(first: int, size: int) -> Permutation:
 
 
 def _cyclic(size: int) -> tuple[Permutation, ...]:
+    # The identity as a symbol lets a product have any length.
     return tuple(range(size)), _rotation(0, size)
 
 
 def _symmetric(size: int) -> tuple[Permutation, ...]:
+    # With an even n, the cycle of all n points is odd, as (0 1) is. Then the sign of a product would show whether its
+    # length is even. A cycle of the other n - 1 points is even.
     return ((1, 0, *range(2, size)), _rotation(1 - size % 2, size)) if size > 2 else _cyclic(size)
 
 
 def _alternating(size: int) -> tuple[Permutation, ...]:
+    # Cycles of an odd number of points are even permutations, so that both generators are in the group.
     return ((1, 2, 0, *range(3, size)), _rotation(1 - size % 2, size)) if size > 3 else _cyclic(size)
 
 

@@ -115,6 +115,7 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
         if due == "operator" and symbol in "+-":
             return symbol, (total + term) % modulus, 0
         if due in ("+", "-", "factor") and symbol in digits:
+            # The sign belongs to the product of its term, so that the answer is a sum of two numbers.
             factor = {"+": 1, "-": -1, "factor": term}[due]
             return "operator", total, factor * int(symbol) % modulus
         return malformed
@@ -136,6 +137,7 @@ def modular_arithmetic_equals(modulus: int, leading_plus: bool = False) -> Trans
     """
     expression = modular_arithmetic(modulus, leading_plus)
     table, (num_states, num_symbols) = expression.semiautomaton.table, expression.semiautomaton.table.shape
+    # The sink is the only state that no symbol leaves.
     (sink,) = np.flatnonzero((table == np.arange(num_states)[:, None]).all(1))
     ended = np.where(expression.outputs == IGNORE, sink, num_states + expression.outputs)
     grown = np.full((num_states + modulus, num_symbols + 1), sink)

@@ -46,6 +46,7 @@ def monoid_laws(machine: TreeMachine) -> MonoidLaws:
         num_decided, num_violations = num_decided + decided, num_violations + violated
     if chunk > 2:
         windows = np.argwhere(machine.table >= 0).T
+        # A window of more than two classes is compared with the product from the left; for two they are the same entry.
         from_left = windows[0]
         for part in windows[1:]:
             from_left = _products(product, from_left, part)

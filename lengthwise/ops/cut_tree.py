@@ -36,6 +36,7 @@ def cut_prefix_states(
     for level in range(tree.num_levels(ids.shape[1])):
         states = _level_at_all_positions(states, level, tree)
         states = perturb(states) if perturb else states
+        # Shorter prefixes were answered by the levels below.
         start, stop = tree.reach(level) if level else 0, tree.reach(level + 1)
         answers.append(states[:, start:stop])
     return torch.cat(answers, 1)
@@ -103,6 +104,7 @@ def _windowed(
     query = layer.query(normed.index_select(-2, ends))
     key, value = layer.key_value(normed)
     positions = ends[:, None] - torch.arange(chunk_size, device=ends.device)
+    # Positions before the string read node 0 instead, and their scores are masked below.
     index = positions.clamp(min=0).flatten()
     keys, values = (part.index_select(-3, index).unflatten(-3, positions.shape) for part in (key, value))
     scores = torch.einsum("...phe,...pjhe->...phj", query, keys) / math.sqrt(query.shape[-1])

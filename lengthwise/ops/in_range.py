@@ -89,6 +89,7 @@ def _within(steps: Steps, start: int, stop: int, state: Tensor, driven: bool) ->
         begun = steps(start, first, state)  # run again, because gradients through infinite states are NaN
         return torch.cat([begun, _one_by_one(steps, first, stop, begun[:, -1])], 1)
     if stop - start == 1 or bool((factors > 0).all()):  # a factor is 0 or NaN after an infinite state
+        # A state that follows a scaled one is scaled by as much, so that the factor never rises.
         return _scaled(states, factors.cummin(1).values)
     # Only halves whose states overflow are split again; all others keep the fast form.
     middle = (start + stop) // 2
@@ -107,6 +108,7 @@ def _one_by_one(steps: Steps, start: int, stop: int, state: Tensor) -> Tensor:
 
 def _factors(states: Tensor) -> Tensor:
     """Return min(1, L / |x|) of each state [B, T, *N, S]."""
+    # Detached, because c is a constant for the gradient. A string has one factor, so that its direction stays.
     return (LARGEST.get(states.dtype, 2.0**30) / states.detach().abs().flatten(2).amax(2)).clamp(max=1)
 
 

@@ -89,6 +89,7 @@ def _run(
     m = stabilizers(i.detach(), log_f.detach(), stabilizer.detach())
     # Both exponents are at most 0, since m is at least log f + m' and at least i.
     decays, enters = torch.exp(log_f + m[:, :-1] - m[:, 1:]), torch.exp(i - m[:, 1:])
+    # A value of 1 next to the others makes the last column of the sums the normalizer n.
     counted = torch.cat([values, torch.ones_like(values[..., :1])], -1)
     read, sums = recurrence(decays, enters[..., None] * keys, counted, queries, sums)
     bound = torch.exp(-m[:, 1:].clamp(max=MAX_STABILIZER))

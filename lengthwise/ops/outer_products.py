@@ -66,6 +66,7 @@ class _DecayProducts(torch.autograd.Function):
     def forward(ctx: FunctionCtx, decays: Tensor) -> Tensor:
         length = decays.shape[-1]
         below = torch.ones(length, length, dtype=torch.bool, device=decays.device).tril(-1)
+        # Ones on the diagonal begin each product at 1. No quotient of longer products is taken, since decays may be 0.
         products = torch.where(below, decays[..., None], 1.0).cumprod(-2).tril()
         ctx.save_for_backward(products)
         return products
@@ -74,6 +75,7 @@ class _DecayProducts(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> Tensor:
         (products,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        # Entries above the diagonal are always 0, so their gradients do not count.
         to_earlier = gradient.tril() @ products[..., :-1, :].mT
         return pad((products[..., 1:] * to_earlier).sum(-2), (1, 0))
 

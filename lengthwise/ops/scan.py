@@ -55,6 +55,7 @@ def scan(operator: Operator, elements: Elements) -> Elements:
     # Blelloch: associativity lets adjacent elements be joined before the prefix to their left is known.
     pairs = operator(_at(elements, slice(0, length - 1, 2)), _at(elements, slice(1, length, 2)))
     at_even = scan(operator, pairs)  # prefixes of 2, 4, ... elements
+    # Of two elements, the second prefix is the pair itself, and only the first is left.
     if length == 2:
         at_odd = first
     else:

@@ -150,6 +150,7 @@ class _Part:
                     decays.mul_(2).sub_(1)
             else:
                 torch.index_select(self.tabled.decays, 0, self.tabled.rows[:, t], out=decays)
+            # In place: new buffers at each position would not stay in the cache.
             torch.mul(decays, self.states[index], out=after).addcmul_(b[t].mT, values[t])
 
 
@@ -169,6 +170,7 @@ class _SelectiveScan(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         outputs, last = torch.empty_like(values), torch.empty_like(initial)
         parts = list(_parts(steps.shape[1]))
+        # Only the gradient reads the kept states.
         starts = initial.new_empty(len(parts) if needs_gradient else 0, *initial.shape)
         # Strings outermost: all positions of a few strings run before the next strings, so that states stay in cache.
         for rows in _rows(initial):

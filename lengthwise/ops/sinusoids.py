@@ -36,6 +36,7 @@ def sinusoids_at(positions: Int64[Tensor, " T"], width: int) -> Float[Tensor, "T
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
     Differs from the source: in nothing; for an odd D the last cosine is left out.
     """
+    # For an odd width there is one sine more; its cosine is cut off at the end.
     angles = _angles(positions, (width + 1) // 2, 2.0 / width)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width].float()
 

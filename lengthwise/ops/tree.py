@@ -95,6 +95,7 @@ def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = 
     if (smallest := min((chunk_size, *lower_chunk_sizes))) < 2:
         raise ValueError(f"chunk_size: expected at least 2, got {smallest}; one state alone cannot be merged")
     levels, reach = 0, 1
+    # A string of one symbol is merged once as well, so that every answer comes from a merged state.
     while reach < length or levels == 0:
         reach *= lower_chunk_sizes[levels] if levels < len(lower_chunk_sizes) else chunk_size
         levels += 1

@@ -91,6 +91,7 @@ def read_diverged(path: Path) -> list[DivergedRun]:
 
 def _is_of_diverged(line: str) -> bool:
     """Return whether a line of such a file is about a diverged run."""
+    # Fields are written in their order, so that the first key tells the kinds apart before a line is parsed.
     return line.startswith('{"diverged":')
 
 
@@ -133,6 +134,7 @@ def with_earlier(
     """
     by_id = {result.run_id: result for result in (*earlier, *results)}
     ids = [spec.id for spec in specs if spec.id in by_id]
+    # Kept besides: results of models that others registered. The package's own are dropped with their runs.
     models = {run_id: MODELS.get(by_id[run_id].spec["model"]["name"]) for run_id in by_id.keys() - set(ids)}
     others = [run_id for run_id, model in models.items() if model is None or not is_of_package(model)]
     return [by_id[run_id] for run_id in (*ids, *sorted(others))]
@@ -173,6 +175,7 @@ def diverged_now(
     by_id, known = {run.run_id: run for run in earlier}, {result.run_id for result in results}
     runs = []
     for spec in specs:
+        # A result counts, even if an earlier attempt at the same run diverged.
         if spec.id in known:
             continue
         try:
