@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lengthwise.analysis.embedded import looking_up
 from lengthwise.analysis.receptive_field import Answer, cumulative_field, gradient_norms
-from lengthwise.evaluation.perplexity import chunk_ends, chunks_up_to
+from lengthwise.evaluation.perplexity import chunk_ends, gather_chunks
 from lengthwise.layers.read_in import SymbolReadIn
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.models.causal_transformer import CausalTransformer
@@ -46,7 +46,7 @@ def text_fields(
     fields = []
     with eval_mode(model), torch.enable_grad():
         for length in sorted(set(lengths)):
-            chunks = chunks_up_to(tokens, ends, length)
+            chunks = gather_chunks(tokens, ends, length)
             norms = gradient_norms(answer, table[chunks[:, :-1]], chunks[:, -1])
             fields.append(TextField(length, cumulative_field(norms)))
     return fields

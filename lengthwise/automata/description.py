@@ -3,7 +3,7 @@
 from typing import Any
 
 from lengthwise.automata.labeled import LabeledMachine
-from lengthwise.automata.monoid import MAX_ELEMENTS, TransitionMonoid, max_elements, monoid_up_to
+from lengthwise.automata.monoid import MAX_ELEMENTS, TransitionMonoid, bounded_monoid, max_elements
 from lengthwise.display import counted
 
 COUNTED_LENGTH = 10
@@ -48,7 +48,7 @@ class Description:
         machine = labeled.machine
         self.smallest = machine.minimize() if answers_empty else machine.minimize_nonempty()
         self.max_elements = max_elements(self.smallest.semiautomaton)
-        self.monoid = monoid_up_to(self.smallest.semiautomaton, self.max_elements)
+        self.monoid = bounded_monoid(self.smallest.semiautomaton, self.max_elements)
 
     @property
     def is_star_free(self) -> bool | None:

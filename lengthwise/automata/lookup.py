@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Int64, Integer
 
-from lengthwise.automata.monoid import monoid_up_to
+from lengthwise.automata.monoid import bounded_monoid
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import PAD
@@ -184,7 +184,7 @@ class StateLookup:
     @cached_property
     def _composition(self) -> TreeLookup | None:
         """The tree machine of the transition monoid, whose answers are states, or None if the monoid is large."""
-        monoid = monoid_up_to(self.machine, MAX_ELEMENTS)
+        monoid = bounded_monoid(self.machine, MAX_ELEMENTS)
         if monoid is None:
             return None
         leaves = np.concatenate([[0], monoid.generators])

@@ -183,7 +183,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
     return TransitionMonoid(machine.symbols, np.array(maps), np.array(graph))
 
 
-def monoid_up_to(machine: Semiautomaton, maximum: int | None = None) -> TransitionMonoid | None:
+def bounded_monoid(machine: Semiautomaton, maximum: int | None = None) -> TransitionMonoid | None:
     """Return the `transition_monoid`, or None if it has more than `maximum` elements."""
     try:
         return transition_monoid(machine, maximum)

@@ -9,7 +9,7 @@ from torch import nn
 
 from lengthwise.automata.description import described_monoid
 from lengthwise.automata.group_action import smallest_transitive_action
-from lengthwise.automata.monoid import TransitionMonoid, monoid_up_to
+from lengthwise.automata.monoid import TransitionMonoid, bounded_monoid
 from lengthwise.automata.representation import (
     Products,
     Representation,
@@ -82,7 +82,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
             f"{MAX_WEIGHTS:,} weights"
         )
     target = target_of(machine)
-    monoid = monoid_up_to(target.machine.semiautomaton, MAX_ELEMENTS)
+    monoid = bounded_monoid(target.machine.semiautomaton, MAX_ELEMENTS)
     options = _options(target, monoid, chunk_size)
     chosen = min(options, key=lambda option: option.num_weights)
     check_size(

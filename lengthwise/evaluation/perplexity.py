@@ -144,7 +144,7 @@ def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> 
     return longest - 1 + (draws * num_ends).long()
 
 
-def chunks_up_to(tokens: Tokens, ends: Int64[Tensor, " N"], length: int) -> Int64[Tensor, "N T"]:
+def gather_chunks(tokens: Tokens, ends: Int64[Tensor, " N"], length: int) -> Int64[Tensor, "N T"]:
     """Return the `length` tokens that end at each of these indices."""
     windows = ends[:, None] + torch.arange(1 - length, 1)
     return torch.from_numpy(tokens[windows.numpy()].astype(np.int64))
@@ -205,7 +205,7 @@ def _point(
 ) -> PerplexityPoint:
     is_recurrent, device = isinstance(model, RecurrentModel), device_of(model)
     num_read = MAX_RECURRENT if is_recurrent else max(1, MAX_LOGITS_PER_CHUNK // (length * num_classes))
-    parts = [token_nlls(model, moved(chunks_up_to(tokens, part, length), device)) for part in ends.split(num_read)]
+    parts = [token_nlls(model, moved(gather_chunks(tokens, part, length), device)) for part in ends.split(num_read)]
     last, whole = (torch.cat(values) for values in zip(*parts, strict=True))
     rounded = tuple(round(nll, 5) for nll in last.tolist())  # float32 has no more digits for these sums
     return PerplexityPoint(length=length, last=rounded, whole=float(whole.double().mean()))

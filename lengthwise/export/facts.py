@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.files import digest_of
 from lengthwise.runs.machines import is_certificate
-from lengthwise.runs.stored import StoredModel, check_about
+from lengthwise.runs.stored import StoredModel, check_subject
 from lengthwise.tasks.base import SymbolTask
 from lengthwise.version import __version__
 
@@ -61,6 +61,6 @@ def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
     certified = certificate_of(source)
     if certified is not None:
         # A graph must not claim a level that was proved of other weights.
-        check_about(source, certified[1], stored)
+        check_subject(source, certified[1], stored)
         facts |= {"certificate_level": certified[0].level, "certificate_digest": certified[0].digest}
     return facts

@@ -133,7 +133,7 @@ class _Bounded(nn.Module):
         self.model, self.max_length = model, max_length
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.model.forward_up_to(inputs, self.max_length)
+        logits: Tensor = self.model.forward_bounded(inputs, self.max_length)
         return logits
 
 

@@ -55,7 +55,7 @@ def are_weights(outputs: Iterable[str]) -> bool:
     return bool(words) and all(_NUMBER.fullmatch(word) for word in words)
 
 
-def are_the_symbols(arcs: Iterable[tuple[str, str]]) -> bool:
+def are_copies(arcs: Iterable[tuple[str, str]]) -> bool:
     """Return whether each arc writes the symbol it reads; a single number for both may be a symbol and its weight."""
     labels = set(arcs)
     numbers = {symbol for symbol, _ in labels}
@@ -75,7 +75,7 @@ def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> 
     """
     arcs = [_normalized(arc) for arc in arcs]
     outputs = [arc.output for arc in arcs if arc.output is not None]
-    is_acceptor = not outputs or are_the_symbols((arc.symbol, arc.output or "") for arc in arcs)
+    is_acceptor = not outputs or are_copies((arc.symbol, arc.output or "") for arc in arcs)
     if not is_acceptor and are_weights(named := [output for output in outputs if output]):
         raise ValueError(
             f"expected outputs, got numbers such as {named[0]}, which are weights; leave these out, or rename outputs"

@@ -5,7 +5,7 @@ from lengthwise.formats.arcs import (
     EPSILON,
     EPSILONS,
     Arc,
-    are_the_symbols,
+    are_copies,
     are_weights,
     is_doubtful,
     machine_of_arcs,
@@ -133,7 +133,7 @@ def _check_answers(machine: LabeledMachine) -> None:
     outputs = [output for _, output in labels if output]
     if are_weights(outputs):
         raise ValueError(f"expected answers that are not read as weights, got {outputs[0]!r}; rename it")
-    if are_the_symbols(labels):
+    if are_copies(labels):
         raise ValueError(
             f"expected answers other than the last symbol, got {outputs[0]!r} after each of them, which is read as an "
             "automaton; rename the answers"

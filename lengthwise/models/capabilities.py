@@ -130,7 +130,7 @@ class AnswersUpTo(ABC):
     """The model can be exported for strings up to a stated length, although its computation grows with the length."""
 
     @abstractmethod
-    def forward_up_to(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
+    def forward_bounded(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
         """Return the same numbers as `forward`, for T up to `max_length`, by operations that do not depend on T."""
 
 

@@ -191,7 +191,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
         logits: Tensor = self.readout(masked_states(self.rows(inputs), self.tree))
         return logits
 
-    def forward_up_to(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
+    def forward_bounded(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
         """Return `forward` by the masked definition of strings filled up to `max_length`; no answer looks ahead."""
         ids = self.rows(inputs)
         filled = F.pad(ids, (0, max_length))[:, :max_length]  # one size for all lengths, and so one exported graph

@@ -151,10 +151,10 @@ def _certified_net_machine(path: Path) -> Given:
     certificate = Certificate.read(file)
     # Weights that were trained further have another machine than their old certificate.
     if path.is_file() or any(path.glob("*.safetensors")):
-        from lengthwise.runs.stored import check_about, load_stored  # imports torch, as above
+        from lengthwise.runs.stored import check_subject, load_stored  # imports torch, as above
 
         # The machine comes from the certificate alone, so the task in the folder does not matter.
-        check_about(str(path), certificate, load_stored(path), of_any_task=True)
+        check_subject(str(path), certificate, load_stored(path), of_any_task=True)
     return _certificate_machine(certificate, file)
 
 

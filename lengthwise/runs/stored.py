@@ -98,7 +98,7 @@ def _load(path: Path) -> StoredModel:
     return StoredModel(run.model, run.spec.task, "run", run.spec.id, run)
 
 
-def check_about(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
+def check_subject(source: str, certificate: Certificate, stored: StoredModel, *, of_any_task: bool = False) -> None:
     """Raise a ValueError if a certificate is about another model or, unless `of_any_task`, about another task."""
     what = mismatched_part(certificate, stored.model, stored.task)
     if what is None or (of_any_task and what not in ("weights", "model", "net")):

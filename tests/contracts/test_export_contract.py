@@ -142,7 +142,7 @@ def test_strings_up_to_a_length(name: str, runtime: str) -> None:
 def test_what_is_exported_of_strings_up_to_a_length_is_the_model(name: str) -> None:
     model, inputs = make(name).double(), draw(3, 9)
     with torch.no_grad():
-        torch.testing.assert_close(model.forward_up_to(inputs, 20), model(inputs))
+        torch.testing.assert_close(model.forward_bounded(inputs, 20), model(inputs))
 
 
 @pytest.mark.slow

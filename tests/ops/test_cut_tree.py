@@ -95,7 +95,7 @@ def test_several_batches_and_strings_filled_up_give_the_same_numbers() -> None:
     batches = [draw(3), draw(9, batch_size=3), draw(1)]
     for inputs, state in zip(batches, model.last_states(batches), strict=True):
         torch.testing.assert_close(state, model.last_state(inputs))
-        torch.testing.assert_close(model.forward_up_to(inputs, 11), model(inputs))
+        torch.testing.assert_close(model.forward_bounded(inputs, 11), model(inputs))
 
 
 def test_noise_and_nodes_are_those_of_every_level() -> None:

@@ -14,7 +14,7 @@ from lengthwise.report.tables.differences import HEADER, Difference, difference_
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, span
 from lengthwise.report.tables.runs import RunRow, run_rows
-from lengthwise.report.tables.settings import settings_that_differ, task_of, variations, without_seed
+from lengthwise.report.tables.settings import collect_differences, task_of, variations, without_seed
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import identity
@@ -204,7 +204,7 @@ def model_difference_table(compared: Sequence[Difference]) -> Table:
 
 def differing_settings(comparison: Comparison) -> Table:
     """Return one line for each setting in which models differ, with a column for each model."""
-    differing = settings_that_differ([without_seed(model.results[0].spec) for model in comparison.models])
+    differing = collect_differences([without_seed(model.results[0].spec) for model in comparison.models])
     lines = tuple((key, *texts) for key, texts in differing)
     return Table(("setting", *(model.name for model in comparison.models)), lines)
 

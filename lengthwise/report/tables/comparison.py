@@ -5,7 +5,7 @@ from operator import eq
 from statistics import fmean
 
 from lengthwise.report.tables.numbers import percent
-from lengthwise.report.tables.settings import settings_that_differ
+from lengthwise.report.tables.settings import collect_differences
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import identity
@@ -17,7 +17,7 @@ MAX_WIDTH = 48
 def setting_differences(first: RunResult, second: RunResult) -> Table:
     """Return one line for each setting in which two runs differ, including the seed."""
     lines = []
-    for key, texts in settings_that_differ([first.spec, second.spec]):
+    for key, texts in collect_differences([first.spec, second.spec]):
         start = sum(1 for _ in takewhile(bool, map(eq, *texts))) if max(map(len, texts)) > MAX_WIDTH else 0
         lines.append((key, *(_truncated(text, start) for text in texts)))
     return Table(("setting", "first", "second"), tuple(lines))

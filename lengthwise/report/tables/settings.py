@@ -22,7 +22,7 @@ def without_seed(spec: Settings) -> Settings:
     return {section: value for section, value in identity(spec).items() if section != "seed"}
 
 
-def settings_that_differ(specs: Sequence[Settings]) -> list[tuple[str, list[str]]]:
+def collect_differences(specs: Sequence[Settings]) -> list[tuple[str, list[str]]]:
     """Return dotted names of the settings in which specifications differ, each with the text of every value."""
     settings = [flat(spec) for spec in specs]
     keys = dict.fromkeys(key for of_spec in settings for key in of_spec)

@@ -1,6 +1,6 @@
 """A model's average over regular languages that are drawn at random, not chosen."""
 
-from lengthwise.automata.monoid import monoid_up_to
+from lengthwise.automata.monoid import bounded_monoid
 from lengthwise.automata.random_languages import random_language
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
@@ -29,7 +29,7 @@ def about_monoids(count: int) -> str:
 
 
 def _monoid_size(seed: int) -> int:
-    monoid = monoid_up_to(random_language(NUM_STATES, NUM_SYMBOLS, seed).semiautomaton, MAX_ELEMENTS)
+    monoid = bounded_monoid(random_language(NUM_STATES, NUM_SYMBOLS, seed).semiautomaton, MAX_ELEMENTS)
     return MAX_ELEMENTS + 1 if monoid is None else monoid.size
 
 

@@ -35,7 +35,7 @@ class Size(NamedTuple):
     """The words, the number of nets for each, their training, and the number of steps that they generate.
 
     Nets are trained on the first `length` symbols and generate `longest`. Written generators have a precision of `LOW`
-    and generate up to `steps_looked_at`.
+    and generate up to `max_written`.
     """
 
     periods: range
@@ -44,7 +44,7 @@ class Size(NamedTuple):
     descent: Descent
     length: int
     longest: int
-    steps_looked_at: int
+    max_written: int
 
 
 SIZES = {
@@ -247,7 +247,7 @@ def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
     """Measure for how many steps written generators are right at low precision."""
     rows = []
     for memorization in words:
-        count, letters = size.steps_looked_at, np.resize(memorization.word.letters, size.steps_looked_at)
+        count, letters = size.max_written, np.resize(memorization.word.letters, size.max_written)
         for precision in LOW:
             generator = with_rounded_hidden(memorization.generator, precision)
             generated = generator.logits(generator.states(count)).argmax(1)

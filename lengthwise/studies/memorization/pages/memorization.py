@@ -168,7 +168,7 @@ def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
         for row in rows
     ]
     header = ["word", "precision", "d", "threshold", "formula", "predicted", "measured", "wholly in it"]
-    soon = [row for row in rows if row.measured or (row.predicted or size.steps_looked_at + 1) <= size.steps_looked_at]
+    soon = [row for row in rows if row.measured or (row.predicted or size.max_written + 1) <= size.max_written]
     agree = sum(row.measured == row.predicted for row in soon)
     return (
         (
@@ -177,7 +177,7 @@ def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
             "and threshold (the spread of b_y) 0. *Predicted*: from the drift of all planes. For one plane and "
             "threshold 0 it is the formula, rounded up to a step whose state has another letter next to it, on the "
             "side of the drift. No other state comes to a line. *Wholly in it*: states and read-out are also in "
-            f"bfloat16. inf: never, or, in the last two columns, not within {size.steps_looked_at:,} steps.\n"
+            f"bfloat16. inf: never, or, in the last two columns, not within {size.max_written:,} steps.\n"
             "\n"
             f"Within these steps, {len(soon)} were measured or predicted to go wrong, and {agree} of them were "
             "predicted to the step. "
