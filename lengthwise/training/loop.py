@@ -24,7 +24,7 @@ from lengthwise.training.muon import Muon
 from lengthwise.training.parallel import losses_of
 from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.ranks import ALONE, Ranks, check_ranks, rank_errors, whole
-from lengthwise.training.recipe import Recipe
+from lengthwise.training.recipe import PaceRecipe, Recipe
 from lengthwise.training.requirements import (
     check_longest,
     check_memory,
@@ -49,9 +49,6 @@ INITIAL_LOSS = 2.0
 
 IMPROVEMENT_FACTOR = 0.9
 """The running loss counts as improved below this factor times the best one."""
-
-SHARE_OF_LATEST = 0.05
-"""The weight of the latest step in the running loss that `PaceRecipe` follows."""
 
 
 class StepRecord(NamedTuple):
@@ -226,7 +223,7 @@ def _note_loss(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: 
     """
     if state.step == 1 and loss > state.loss:
         state.loss = state.best_loss = loss
-    state.loss += SHARE_OF_LATEST * (loss - state.loss)
+    state.loss += (recipe.pace or PaceRecipe()).latest * (loss - state.loss)
     if state.loss < IMPROVEMENT_FACTOR * state.best_loss:
         state.best_loss, state.best_at = state.loss, state.step
     if recipe.pace is None or state.solved_at is not None or state.loss >= recipe.pace.solved_loss:

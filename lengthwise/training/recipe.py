@@ -151,6 +151,7 @@ class PaceRecipe(Description):
     through the rest of the schedule in `contract_steps`. In that rest temperatures fall and noise grows.
     If the loss stays higher, training ends without the rest: after the stretched steps, or when the loss has not
     fallen by a tenth in `patience` steps.
+    The latest step has the weight `latest` in the running loss.
     A recipe with a constant rate and without noise schedules nothing: it trains until the loss is low, and for
     `contract_steps` more.
     Training has succeeded if the loss of the final weights (`training.final_loss`) is then below `final_loss` (None:
@@ -162,6 +163,7 @@ class PaceRecipe(Description):
     contract_steps: int = Field(300, ge=1, le=MAX_STEPS)
     contract_after: float = Field(0.4, ge=0, lt=1)
     patience: int = Field(300, ge=1, le=MAX_STEPS)
+    latest: float = Field(0.05, gt=0, le=1, exclude_if=lambda latest: latest == 0.05)
 
 
 class Recipe(Description):
