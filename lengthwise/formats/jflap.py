@@ -8,7 +8,6 @@ from xml.parsers import expat
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.formats.base import FORMATS, ReadableFormat
 from lengthwise.formats.draft import Draft
-from lengthwise.formats.json import set_initial_states
 from lengthwise.formats.limits import MAX_NAME, check_names, check_table, check_text
 
 SPACING = 120
@@ -102,8 +101,8 @@ class JFLAP(ReadableFormat):
         for state in states:
             _check_parts(state, ("initial", *_STATE_PARTS[kind], *_DECORATIONS))
         initial = [name for name, state in zip(names, states, strict=True) if state.find("initial") is not None]
-        if kind == "fa" and len(initial) > 1:
-            set_initial_states(draft, initial, names)
+        if kind == "fa":
+            draft.set_starts(initial)
         else:
             for name in initial:
                 draft.set_start(name)

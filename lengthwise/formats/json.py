@@ -138,22 +138,8 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
     initial = _names_of_states(_entry(content, "initial"))
     if not initial:
         raise ValueError("initial: expected a state to begin in, got none; name one")
-    set_initial_states(draft, initial, declared)
+    draft.set_starts(initial)
     return draft.automaton(set(_names_of_all(content, "accepting")))
-
-
-def set_initial_states(draft: Draft, initial: Sequence[str], declared: Sequence[str]) -> None:
-    """Let an automaton begin in one state, or in several by edges that read nothing from a new one."""
-    if len(initial) == 1:
-        draft.set_start(initial[0])
-        return
-    first, known = "start", set(declared)
-    while first in known:
-        first += "'"
-    for state in initial:
-        draft.check_state(state)
-        draft.add_empty_edge(first, state)
-    draft.set_start(first)
 
 
 def _edges(transitions: Any) -> Iterable[tuple[str, str, str]]:
