@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
+from lengthwise.automata.answers import REJECT_ACCEPT
 from lengthwise.automata.dfa import DFA
-from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.files import UnreadableFile, read_file
 from lengthwise.formats.att import ATT, att_rows
 
@@ -58,18 +56,9 @@ def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
                 f"line {number}: expected an edge that writes the symbol it reads, got {words[2]!r} and {words[3]!r}; "
                 "read transducers with task machine"
             )
-    given = ATT.read(text).dfa()
+    given = ATT.read(text)
     missing = [symbol for symbol in given.symbols if alphabet and symbol not in alphabet]
     if missing:
         raise ValueError(f"alphabet: expected every symbol of the edges, got none for {missing[0]!r}; add it")
-    return _with_alphabet(given, alphabet or tuple(sorted(given.symbols))).minimize()
-
-
-def _with_alphabet(language: DFA, symbols: tuple[str, ...]) -> DFA:
-    """Return the same language over these symbols, in this order; new ones lead to a rejecting sink."""
-    sink = language.num_states
-    table = np.full((sink + 1, len(symbols)), sink)
-    for column, symbol in enumerate(symbols):
-        if symbol in language.symbols:
-            table[:sink, column] = language.semiautomaton.table[:, language.symbols.index(symbol)]
-    return DFA(Semiautomaton(table, symbols), language.start, np.append(language.accepting, False))
+    symbols = alphabet or tuple(sorted(given.symbols))
+    return given.with_symbols(symbols).aligned(symbols, REJECT_ACCEPT).dfa().minimize()
