@@ -3,9 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, takewhile
 
-import numpy as np
-from jaxtyping import Int64
-
+from lengthwise.automata.refinement import numbered
 from lengthwise.automata.transducer import Transducer
 
 String = tuple[int, ...]
@@ -23,6 +21,7 @@ def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
     strings without a suffix are kept, then the shortest of the others, up to that limit.
 
     Example:
+        >>> import numpy as np
         >>> from lengthwise.automata.semiautomaton import Semiautomaton
         >>> flip = Semiautomaton(np.array([[1], [0]]), ("a",))
         >>> conformance_strings(Transducer(flip, 0, np.array([0, 1])), 100)
@@ -81,23 +80,17 @@ def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[Str
     Only suffixes that continue a known one on the left are tried. If no symbol before a known suffix splits a block,
     the partition is stable, and by Moore's theorem no longer suffix splits it.
     """
-    table, outputs = machine.semiautomaton.table, _numbered(machine.outputs)
+    table, outputs = machine.semiautomaton.table, numbered(machine.outputs)
     suffixes: list[String] = [()]
-    answers, blocks = [outputs], _numbered(outputs[states])
+    answers, blocks = [outputs], numbered(outputs[states])
     for index, suffix in enumerate(suffixes):  # the list grows inside the loop
         yield suffix
         for symbol in range(len(machine.symbols)):
             after = answers[index][table[:, symbol]]
             # Answers are numbered from 0 and are fewer than the states, so that different pairs have different numbers.
-            finer = _numbered(blocks * len(outputs) + after[states])
+            finer = numbered(blocks * len(outputs) + after[states])
             # A suffix that splits no block separates no new pair. Each kept one splits a block, so fewer than Q remain.
             if finer.max() > blocks.max():
                 suffixes.append((symbol, *suffix))
                 answers.append(after)
                 blocks = finer
-
-
-def _numbered(labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
-    """Return the labels renumbered from 0."""
-    numbered: np.ndarray = np.unique(labels, return_inverse=True)[1]
-    return numbered

@@ -23,7 +23,7 @@ def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray
     Differs from the source: begins with rounds of Moore's refinement; symbols that act alike count as one.
     """
     table = np.unique(table, axis=1)  # symbols that act alike split alike
-    blocks, num_blocks = _numbered(labels), 0
+    blocks, num_blocks = numbered(labels), 0
     # Moore's theorem: after k rounds, two states share a block if and only if no string of up to k symbols separates
     # them. Each round sorts once per symbol, so a logarithm of rounds costs little more than Hopcroft's algorithm.
     for _ in range(len(table).bit_length()):
@@ -38,14 +38,15 @@ def coarsest_partition_by_rounds(
     table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]
 ) -> Int64[np.ndarray, " Q"]:
     """Return the same partition by Moore's rounds alone, in time quadratic in Q; defines `coarsest_partition`."""
-    blocks, num_blocks = _numbered(labels), 0
+    blocks, num_blocks = numbered(labels), 0
     while num_blocks < blocks.max() + 1:
         num_blocks = int(blocks.max()) + 1
         blocks = _moore_round(table, blocks)
     return blocks
 
 
-def _numbered(labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
+def numbered(labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
+    """Return the labels renumbered from 0 in their order."""
     numbers: np.ndarray = np.unique(labels, return_inverse=True)[1]
     return numbers
 
@@ -54,7 +55,7 @@ def _moore_round(table: Int64[np.ndarray, "Q V"], blocks: Int64[np.ndarray, " Q"
     """Split blocks by the blocks to which each symbol leads."""
     before, num_before = blocks, int(blocks.max()) + 1
     for column in table.T:  # one number for each pair of blocks: many times as fast as unique rows
-        blocks = _numbered(blocks * num_before + before[column])
+        blocks = numbered(blocks * num_before + before[column])
     return blocks
 
 

@@ -97,10 +97,8 @@ class Transducer:
             >>> Transducer(last, 0, np.array([2, 0, 1])).minimize_nonempty().num_states
             2
         """
-        table = np.vstack([self.semiautomaton.table[self.start], self.semiautomaton.table]) + 1
-        with_start = np.concatenate([[min(IGNORE, self.outputs.min()) - 1], self.outputs])
         # Nothing leads to the new start, and its output differs from all others, so that minimization keeps it apart.
-        apart = Transducer(Semiautomaton(table, self.symbols), 0, with_start).minimize()
+        apart = self.with_empty_answer(min(IGNORE, int(self.outputs.min())) - 1)
         table, outputs = apart.semiautomaton.table, apart.outputs.copy()
         alike = [state for state in range(1, len(table)) if np.array_equal(table[state], table[0])]
         outputs[0] = IGNORE
