@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from lengthwise.formats.dot_attributes import DRAWING, check_attribute
+from lengthwise.formats.dot_attributes import check_attribute
 from lengthwise.formats.dot_labels import html_label
 from lengthwise.formats.draft import MAX_EDGES
 from lengthwise.validation import quoted
@@ -105,16 +105,14 @@ class _Parser:
         self.graph = Graph()
         self.defaults: list[dict[str, Attributes]] = [{"node": {}, "edge": {}}]
         self.members: list[dict[str, None]] = [{}]
-        self.is_strict = False
         self.pairs: dict[tuple[str, str], str] = {}
         self.named: list[str] = []
         self.index = self.begin = 0
         self.line, self.counted = 1, 0
-        self.kind, self.text = "", ""
         self._next()
+        self.is_strict = self._is_word("strict")
 
     def parse(self) -> Graph:
-        self.is_strict = self._is_word("strict")
         if self.is_strict:
             self._next()
         if not self._is_word("digraph"):
@@ -280,7 +278,7 @@ class _Parser:
 
     def _check_attribute(self, kind: str, key: str, is_blank: bool, line: int, value: str = "") -> None:
         """Raise a ValueError at an attribute with an unknown meaning, unless its value is empty."""
-        if key in DRAWING or is_blank:
+        if is_blank:
             return
         if kind == "graph" and key == "label" and len(self.defaults) > 1:
             raise ValueError(f"line {line}: expected no label of a group of states, got one; remove it")
