@@ -5,8 +5,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from lengthwise.automata import Semiautomaton, Transducer
+from lengthwise.automata import DFA, Semiautomaton, Transducer
 from lengthwise.automata.drawing import MAX_DRAWN, drawing_obstacle, label_lines, machine_svg, transitions
+from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.layout import RADIUS, label_size, lay_out
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.conventions import IGNORE
@@ -118,6 +119,18 @@ def test_large_machines_and_missing_names_are_refused_in_one_sentence() -> None:
     assert "DOT" in drawing_obstacle(chain)
     with pytest.raises(ValueError, match="classes: expected a name for answer 1, got 1 names"):
         machine_svg(Transducer(Semiautomaton(np.array([[0]]), ("x",)), 0, np.array([1])), ("a",))
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_notebooks_draw_small_machines(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("dfa", "drawing", "labeled", "transducer"):
+        monkeypatch.setattr(f"lengthwise.automata.{module}.MAX_DRAWN", 3)
+    ring = Semiautomaton((np.arange(size)[:, None] + 1) % size, ("x",))
+    dfa, transducer = DFA(ring, 0, np.arange(size) == 1), Transducer(ring, 0, np.arange(size) // (size - 1))
+    for machine in (dfa, transducer, LabeledMachine(transducer, ("even", "odd"))):
+        picture = machine._repr_svg_()
+        assert (picture is None) == (size > 3)
+        assert picture is None or len(groups(picture, "state")) == size
 
 
 def test_a_loop_does_not_stand_between_the_two_arrows_of_a_neighbor() -> None:
