@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.automata.congruence import coarse_congruence, quotient
+from lengthwise.automata.congruence import _differ_apart, coarse_congruence, quotient
 
 
 @st.composite
@@ -120,3 +120,12 @@ def test_likely_pairs_are_united_first() -> None:
     table, labels = np.full((3, 3), -1), np.array([0, -1, 1])
     assert coarse_congruence(table, labels).tolist() == [0, 0, 1]
     assert coarse_congruence(table, labels, [(1, 2)]).tolist() == [0, 1, 1]
+
+
+@given(tables(minimum=0))
+@settings(max_examples=60)
+def test_pairs_that_contexts_separate_are_not_tried(labeled_table: tuple[np.ndarray, np.ndarray]) -> None:
+    """In a table without gaps these are all pairs in different blocks of the coarsest congruence."""
+    table, labels = labeled_table
+    blocks = coarse_congruence(table, labels)
+    np.testing.assert_array_equal(_differ_apart(table, labels), blocks[:, None] != blocks)

@@ -140,3 +140,9 @@ def test_bad_input_is_refused() -> None:
         ODD.count(-1)
     with pytest.raises(ValueError, match=r"other: expected a machine over the symbols"):
         ODD.equivalent(DFA(Semiautomaton(FLIP.table, ("0", "1")), 0, np.array([False, True])))
+
+
+@pytest.mark.unchecked
+def test_accepting_states_are_marked_by_booleans() -> None:
+    with pytest.raises(ValueError, match=r"^accepting: expected Booleans, got an array of int64; mark every state"):
+        DFA(FLIP, 0, np.array([0, 1]))

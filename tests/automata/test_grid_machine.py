@@ -5,8 +5,17 @@ import numpy as np
 import pytest
 from planted_rules import A_AND_B, counting, planted
 
+from lengthwise.automata import grid_product
 from lengthwise.automata.grid_machine import GridMachine
-from lengthwise.automata.grid_product import MAX_LETTERS, _all_strings, difference, paths, proves_alike
+from lengthwise.automata.grid_product import (
+    MAX_LETTERS,
+    _all_strings,
+    _narrow_difference,
+    _related_strings,
+    difference,
+    paths,
+    proves_alike,
+)
 from lengthwise.tasks import make_task
 
 TASKS = ("longest-common-subsequence", "levenshtein-distance")
@@ -149,3 +158,61 @@ def test_borders_and_numbers_that_are_wrong_are_found() -> None:
         wrong = GridMachine(**(fields | change))
         assert not proves_alike(wrong, machine, paths(wrong, machine))
         assert difference(wrong, machine) is not None
+
+
+@pytest.mark.parametrize(("num_letters", "longest"), [(2, 16), (3, 10), (4, 8), (300, 0)])
+def test_all_pairs_of_strings_are_enumerated_up_to_the_limit(num_letters: int, longest: int) -> None:
+    """There are 2^16 = 4^8 = 65,536 pairs of so many letters together, as many as are compared, and 3^10 = 59,049."""
+    last = 0
+    for first, second in _all_strings(num_letters):
+        last = first.shape[1] + second.shape[1]
+        assert len(first) == len(second) == num_letters**last
+    assert last == longest
+
+
+def test_a_machine_counts_its_classes_and_cells() -> None:
+    """Two classes go down and three to the right, and cells read two letters."""
+    machine = GridMachine(A_AND_B, np.zeros((2, 3, 2, 2, 2), dtype=np.int64), 0, 0, np.array([0, 1]), 0)
+    assert (machine.num_classes, machine.num_cells) == (2 + 3, 2 * 3 * 2 * 2)
+    with pytest.raises(ValueError, match=r"^table: expected lists of equal lengths, got ragged ones$"):
+        GridMachine.from_json({**machine.to_json(), "cells": [[0, 0], [0]]})
+
+
+def test_too_many_cells_of_pairs_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two machines with two classes each way and three letters have (2 * 2)^2 * 3^2 = 144 cells together."""
+    machine = rule("longest-common-subsequence")
+    monkeypatch.setattr(grid_product, "MAX_CELLS", 144)
+    assert proves_alike(machine, machine, paths(machine, machine))
+    monkeypatch.setattr(grid_product, "MAX_CELLS", 143)
+    with pytest.raises(ValueError, match=r"^machine: expected up to 143 cells of pairs, got 144; give it fewer cla"):
+        paths(machine, machine)
+
+
+def test_an_unproved_equality_is_not_called_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = rule("longest-common-subsequence")
+    monkeypatch.setattr(grid_product, "proves_alike", lambda *_: False)
+    monkeypatch.setattr(grid_product, "STRINGS_PER_LENGTH", 10)
+    with pytest.raises(ValueError, match=r"^machine: no proof that it answers as the task does"):
+        difference(machine, machine)
+
+
+def test_random_pairs_of_strings_are_related() -> None:
+    """Every other first string is periodic, a fifth of the second ones are copied, and all letters occur."""
+    length = 24
+    first, second = _related_strings(3, length, np.random.default_rng(0))
+    assert first.shape == second.shape == (grid_product.STRINGS_PER_LENGTH, length)
+    for strings in (first, second):
+        assert set(np.unique(strings)) == {0, 1, 2}
+    is_periodic = np.any([(first[:, period:] == first[:, :-period]).all(1) for period in range(1, 6)], axis=0)
+    assert is_periodic[1::2].all()
+    assert is_periodic[::2].mean() < 0.01
+    is_copied = np.any([(np.roll(first, shift, axis=1) == second).all(1) for shift in range(-4, 5)], axis=0)
+    # A fifth has all letters copied; if a share s is not, the others are equal by chance: 0.8 times the integral of
+    # (1 - 2 s / 3)^24, which is 0.05, of them.
+    assert 0.22 < is_copied[::2].mean() < 0.28
+
+
+def test_a_narrow_grid_without_a_difference_has_none() -> None:
+    machine = rule("longest-common-subsequence")
+    for is_first in (True, False):
+        assert _narrow_difference(machine, machine, np.array([0]), is_first=is_first) is None

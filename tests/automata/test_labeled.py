@@ -179,3 +179,26 @@ def test_names_are_checked(outputs: list[int], classes: tuple[str, ...], message
 def test_unanswered_states_are_counted() -> None:
     machine = Transducer(Semiautomaton(np.array([[0], [0]]), ("a",)), 0, np.array([0, IGNORE]))
     assert LabeledMachine(machine, ("x",)).num_unanswered == 0, "no string leads there"
+
+
+@pytest.mark.parametrize(
+    ("string", "text"),
+    [(("a", "b"), "ab"), (("\\", "'"), "\\'"), (("a", "\x1b"), r"a\x1b"), (("\n", "é"), r"\né"), ((), "")],
+)
+def test_strings_are_printed_as_they_are_or_with_escapes(string: tuple[str, ...], text: str) -> None:
+    """Escapes replace what a terminal would obey; a text without such characters is not changed."""
+    assert constant(0, ("x",), ("a", "b", "\\", "'", "\x1b", "\n", "é")).text(string) == text
+    assert constant(0, ("x",), ("push", "a")).text(("push", "a")) == "push a"
+
+
+def test_only_automata_get_more_symbols() -> None:
+    """A new symbol leads to a state that rejects, wherever accept stands among the answers."""
+    for classes in (("reject", "accept"), ("accept", "reject")):
+        machine = constant(classes.index("accept"), classes).with_symbols(("b", "a", "b"))
+        assert machine.symbols == ("a", "b")
+        answers = {string: machine.answer_to(string) for string in ("", "a", "aa", "b", "ba", "ab")}
+        assert answers == {string: "reject" if "b" in string else "accept" for string in answers}
+    other = constant(0, ("even", "odd"))
+    assert other.with_symbols(("a",)) is other
+    with pytest.raises(ValueError, match=r"^alphabet: expected symbols that the machine reads, got 'b'; only autom"):
+        other.with_symbols(("a", "b"))

@@ -1,5 +1,5 @@
 import re
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -82,12 +82,17 @@ def test_modular_arithmetic_agrees_with_pythons_evaluator(kind: str, modulus: in
         assert answers[0::2].tolist() == [eval(expression) % modulus for expression in expressions]
 
 
-@pytest.mark.parametrize("text", ["+", "12", "1+-2", "1++2", "*3", "-1", "2*31"])
-def test_malformed_expressions_stay_unanswered(text: str) -> None:
-    machine = library.modular_arithmetic(5)
-    answers = machine.run(np.array([[machine.symbols.index(symbol) for symbol in text + "+1*2"]]))[0]
-    first = next(i for i, symbol in enumerate(text) if (symbol in "+-*") == (i % 2 == 0))
-    assert (answers[first:] == IGNORE).all()
+@pytest.mark.parametrize("leading_plus", [False, True])
+@pytest.mark.parametrize("kind", ["modular_arithmetic", "left_to_right_arithmetic"])
+def test_malformed_expressions_stay_unanswered(kind: str, leading_plus: bool) -> None:
+    """Every text of four symbols, with 1*0+1 after it: operands and operators must alternate."""
+    machine = getattr(library, kind)(2, leading_plus)
+    for text in map("".join, product(machine.symbols, repeat=4)):
+        whole = text + "1*0+1"
+        answers = machine.run(np.array([[machine.symbols.index(symbol) for symbol in whole]]))[0]
+        pattern = r"\+[01](?:[-+*][01])*" if leading_plus else r"[01](?:[-+*][01])*"
+        for end, answer in enumerate(answers.tolist(), start=1):
+            assert (answer != IGNORE) == bool(re.fullmatch(pattern, whole[:end])), whole[:end]
 
 
 def test_modular_arithmetic_has_the_stated_number_of_states() -> None:
@@ -102,7 +107,11 @@ def test_machines_are_made_once() -> None:
     ("make", "argument", "message"),
     [
         (library.cycle, 0, "size: expected a cycle of length 1 or more"),
+        (library.digit_sum, 11, "modulus: expected 1 to 10, got 11"),
+        (library.equal_ends, 0, "num_digits: expected 1 to 10, got 0"),
         (library.modular_arithmetic, 11, "modulus: expected 1 to 10, got 11"),
+        (library.modular_arithmetic_equals, 0, "modulus: expected 1 to 10, got 0"),
+        (library.left_to_right_arithmetic, 11, "modulus: expected 1 to 10, got 11"),
         (library.bounded_dyck, -1, "depth: expected a nesting depth, 0 or more, got -1"),
         (library.tomita, 8, "index: expected one of Tomita's languages 1 to 7, got 8"),
     ],

@@ -10,6 +10,7 @@ from automaton_strategies import all_strings, oracle
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lengthwise.automata import regex_syntax
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.regex_syntax import SPECIAL
 
@@ -199,3 +200,14 @@ def test_symbols_that_the_pattern_treats_alike_act_alike(pattern: str, symbols: 
     language = dfa_from_regex(pattern, symbols)
     assert language.minimize().to_json() == language.to_json()
     assert_like_python(pattern, tuple(symbols))
+
+
+def test_patterns_have_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex_syntax, "MAX_CHARACTERS", 5)
+    assert dfa_from_regex("aaaaa").num_states == 7
+    with pytest.raises(ValueError, match=r"^pattern: 'aaaaaa' has more than 5 characters; shorten it$"):
+        dfa_from_regex("aaaaaa")
+    monkeypatch.setattr(regex_syntax, "MAX_POSITIONS", 4)
+    assert dfa_from_regex("aaaa").num_states == 6
+    with pytest.raises(ValueError, match=r"^pattern: 'aaaaa' has more than 4 symbols; shorten it$"):
+        dfa_from_regex("aaaaa")

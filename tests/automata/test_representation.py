@@ -1,5 +1,7 @@
 """Vectors of strings, against the machines that read them."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from automaton_strategies import all_strings, checked_strategies, transducers
@@ -122,3 +124,9 @@ def test_what_no_plane_separates_is_given_up() -> None:
     """Exclusive or, with a constant."""
     vectors = np.array([[1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1]])
     assert separating_weights(vectors, np.array([0, 1, 1, 0]), 2) is None
+
+
+def test_of_all_permutations_each_has_its_own_matrix_as_weights() -> None:
+    """Two matrices of permutations of N points have product N if they are equal, and at most N - 2 if not."""
+    matrices = np.array([np.eye(3, dtype=np.int64)[list(images)].ravel() for images in permutations(range(3))])
+    np.testing.assert_array_equal(separating_weights(matrices, np.arange(6), 6), matrices)

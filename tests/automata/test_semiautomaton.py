@@ -142,3 +142,10 @@ def test_a_start_that_is_no_state_is_named(start: object) -> None:
     machine = Semiautomaton(np.array([[1], [0]]), ("a",))
     with pytest.raises(ValueError, match=r"start: expected a state in 0\.\.1, got"):
         machine.check_state(start)
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize("kind", [DFA, Transducer])
+def test_a_table_alone_is_not_a_semiautomaton(kind: type) -> None:
+    with pytest.raises(ValueError, match=r"^semiautomaton: expected a Semiautomaton, got array"):
+        kind(FLIP.table, 0, np.array([True, False]))

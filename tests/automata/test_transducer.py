@@ -75,3 +75,9 @@ def test_bad_input_is_refused() -> None:
         Transducer(flip, -1, np.array([0, 1]))
     with pytest.raises(ValueError, match=r"outputs: expected one entry for each of the 2 states, got shape \(1,\)"):
         Transducer(flip, 0, np.array([0]))
+
+
+@pytest.mark.unchecked
+def test_answers_are_numbers() -> None:
+    with pytest.raises(ValueError, match=r"^outputs: expected numbers of answers, got float64; number them from 0$"):
+        Transducer(Semiautomaton(np.array([[0]]), ("a",)), 0, np.array([0.5]))

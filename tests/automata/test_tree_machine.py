@@ -8,7 +8,7 @@ from automaton_strategies import all_strings, checked_strategies, transducers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.automata import Semiautomaton, Transducer, library
+from lengthwise.automata import Semiautomaton, Transducer, library, windows
 from lengthwise.automata.monoid_laws import monoid_laws
 from lengthwise.automata.tree_machine import TreeMachine, tree_machine
 from lengthwise.automata.windows import count_windows, window_blocks
@@ -319,3 +319,33 @@ def test_numbers_that_are_not_whole_are_refused() -> None:
     for leaves, entries in (([0.9, 0, 1], table), ([0, 0, 1], table + 0.5)):
         with pytest.raises(ValueError, match="table: expected whole numbers, got float64"):
             TreeMachine(("0", "1"), np.array(leaves), entries, outputs)
+
+
+@pytest.mark.parametrize(
+    ("entries", "sentence"),
+    [
+        ([[0, 0, 2]], r"^table: expected classes in 0\.\.1, got others; fix the entries$"),
+        ([[0, -1, 0]], r"^table: expected classes in 0\.\.1, got others; fix the entries$"),
+        ([[0, 1, 0], [0, 1, 0]], r"^table: expected one entry for a window, got several; fix the entries$"),
+    ],
+)
+def test_malformed_entries_are_refused(entries: list, sentence: str) -> None:
+    content = tree_machine(library.parity()).to_json()
+    with pytest.raises(ValueError, match=sentence):
+        TreeMachine.from_json({**content, "table": entries})
+
+
+def test_levels_with_too_many_windows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three parts of symbols make nine windows of two, and three windows of a pad and a part."""
+    assert [len(block) for block in window_blocks(0, 3, 2)] == [3, 0, 9]
+    monkeypatch.setattr(windows, "MAX_PARTS", 24)
+    window_blocks(0, 3, 2)
+    monkeypatch.setattr(windows, "MAX_PARTS", 23)
+    with pytest.raises(ValueError, match=r"^chunk_size: expected windows of at most 23 parts at a level, got 24, of"):
+        window_blocks(0, 3, 2)
+    monkeypatch.undo()
+    monkeypatch.setattr(windows, "MAX_MERGES", 9)
+    window_blocks(0, 3, 2)
+    monkeypatch.setattr(windows, "MAX_MERGES", 8)
+    with pytest.raises(ValueError, match=r"^table: a level has 9 merges, more than 8; reduce the machine first$"):
+        window_blocks(0, 3, 2)
