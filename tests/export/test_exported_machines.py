@@ -19,6 +19,7 @@ from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE
 from lengthwise.export.machines import NAMES
 from lengthwise.formats.base import FORMATS, ReadableFormat
+from lengthwise.formats.c import _type_of
 from lengthwise.formats.files import write_machine
 from lengthwise.formats.notes import NUM_TESTS, notes_on
 from lengthwise.runs.compiled import save_compiled
@@ -57,6 +58,50 @@ def tried_in_c(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     flags = ["-Wall", "-Wextra", "-Werror", "-O2", "-x", "c", "-DM_SELF_TEST"]
     subprocess.run(["cc", *flags, "m.h", "-o", "m"], cwd=folder, check=True)
     return subprocess.run([str(folder / "m")], capture_output=True, text=True, check=False)
+
+
+def ring(num_states: int, num_classes: int) -> LabeledMachine:
+    """States in a circle, and answers in turn."""
+    index = np.arange(num_states)
+    machine = Transducer(Semiautomaton((index[:, None] + 1) % num_states, ("a",)), 0, index % num_classes)
+    return LabeledMachine(machine, tuple(f"class {k}" for k in range(num_classes)))
+
+
+@pytest.mark.parametrize(("num_states", "bits"), [(1, 8), (256, 8), (257, 16), (1 << 16, 16), ((1 << 16) + 1, 32)])
+def test_numbers_of_states_have_the_smallest_type(num_states: int, bits: int) -> None:
+    """A byte has 256 values, all of which can be states."""
+    header = FORMATS["c"].write(ring(num_states, 1))
+    assert f"static const uint{bits}_t machine_table[{num_states}][1]" in header
+    assert header.count(f"    uint{bits}_t state = MACHINE_START;") == 2
+    assert f"const table = Uint{bits}Array.from(" in FORMATS["js"].write(ring(num_states, 1))
+
+
+@pytest.mark.parametrize(("num_classes", "bits"), [(1, 8), (128, 8), (129, 16)])
+def test_numbers_of_answers_have_the_smallest_type(num_classes: int, bits: int) -> None:
+    """A signed byte has 128 values that are not negative; -1 means no answer."""
+    assert f"static const int{bits}_t machine_answers[129] =" in FORMATS["c"].write(ring(129, num_classes))
+
+
+def test_each_number_has_a_type_of_its_size() -> None:
+    for bits in (8, 16, 32):
+        assert _type_of(2**bits - 1, signed=False) == f"uint{bits}_t"
+        assert _type_of(2 ** (bits - 1) - 1, signed=True) == f"int{bits}_t"
+    for bits in (8, 16):
+        assert _type_of(2**bits, signed=False) == f"uint{2 * bits}_t"
+        assert _type_of(2 ** (bits - 1), signed=True) == f"int{2 * bits}_t"
+    with pytest.raises(ValueError, match=r"^machine: expected fewer than 2\^31 states, got 4,294,967,297; min"):
+        _type_of(2**32, signed=False)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in FORMATS.items() if kind.comment is None])
+def test_formats_without_comments_have_no_notes(name: str) -> None:
+    """JSON has entries for them."""
+    notes = notes_on(MACHINES[0])
+    if name == "json":
+        assert '"tests": ' in FORMATS[name].write_annotated(MACHINES[0], notes)
+        return
+    with pytest.raises(ValueError, match=rf"^format: expected one that has comments, got {name}; convert the machine"):
+        FORMATS[name].write_annotated(MACHINES[0], notes)
 
 
 @needs_cc

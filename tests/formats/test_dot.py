@@ -256,6 +256,11 @@ START = "__start0 -> a; "
             r"^state 'b' is used and nowhere declared",
         ),
         (f'digraph {{ {START} a; a -> b [label="x"] }}', r"^state 'b' is used and nowhere declared; declare it$"),
+        (
+            f'digraph {{ {START} a [shape=record label="{{a|{{x|y}}}}"]; a -> a [label="x"] }}',
+            r"expected a label {state\|answer}, got fields inside of fields in '{a\|{x\|y}}'; split it$",
+        ),
+        ("digraph { __start0 -> __start1; }", r"^line 1: expected edges between states, got one to '__start1', which"),
         (f'digraph {{ {START} a [shape=record]; a -> a [label="x"] }}', r"label {state\|answer} of each state, got n"),
         (f'digraph {{ {START} a -> __start0 [label="x"] }}', r"between states, got one to '__start0', which marks"),
         ('digraph { __start0 -> a [label="x"]; a -> a [label="y"] }', r"no label on the edge from '__start0'"),

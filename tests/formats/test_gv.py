@@ -1,6 +1,7 @@
 """DOT for pictures: one edge for each pair of states, no rejecting sink, and the same machine when it is read again."""
 
 import numpy as np
+import pytest
 
 from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.automata.answers import REJECT_ACCEPT
@@ -54,6 +55,14 @@ def test_a_sink_is_drawn_if_its_answer_would_be_lost_or_a_symbol_leads_nowhere_e
         text = GV.write(machine)
         assert "Not drawn" not in text
         assert set(GV.read(text).symbols) == {"a", "b"}
+
+
+@pytest.mark.parametrize("symbols", [("[", "a", "]"), ("a:0.5", "b"), ("1%", "b")])
+def test_symbols_whose_joined_label_is_rejected_have_edges_of_their_own(symbols: tuple[str, ...]) -> None:
+    """The end of a label may look like a probability, and its parts like brackets."""
+    table = np.zeros((1, len(symbols)), dtype=np.int64)
+    machine = LabeledMachine(Transducer(Semiautomaton(table, symbols), 0, np.array([0])), ("only",))
+    assert set(GV.read(GV.write(machine)).symbols) == set(symbols)
 
 
 def test_symbols_that_a_joined_label_would_confuse_have_edges_of_their_own() -> None:

@@ -91,6 +91,14 @@ def test_symbols_are_characters() -> None:
         JFLAP.write(ATT.read("0 0 push\n0\n"))
 
 
+@pytest.mark.parametrize("answer", ["x\x07", " x", "x "])
+def test_answers_can_be_printed(answer: str) -> None:
+    """A reader leaves out blanks around an answer."""
+    machine = JFLAP.read(mealy("moore", "<output>o{}</output>", "")).renamed({"o0": answer})
+    with pytest.raises(ValueError, match=r"^expected symbols and answers that can be printed, got '.*'; rename it$"):
+        JFLAP.write(machine)
+
+
 def automaton(*edges: tuple[str, str, str], states: str = '<state id="0"><initial/></state>') -> str:
     text = "".join(f"<transition><from>{p}</from><to>{q}</to>{read}</transition>" for p, read, q in edges)
     return f"<structure><type>fa</type><automaton>{states}{text}</automaton></structure>"

@@ -65,6 +65,8 @@ def test_answers_without_names_are_numbers() -> None:
     machine = JSON.read('{"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [2, -100]}')
     assert machine.classes == ("0", "1", "2")
     assert machine.answer_names() == ["2", ""]
+    machine = JSON.read('{"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [0, -100]}')
+    assert machine.classes == ("0",)
 
 
 OURS: dict[str, Any] = {
@@ -84,6 +86,8 @@ OURS: dict[str, Any] = {
         ({**OURS, "more": 1}, r"^expected the entries symbols, start, table, outputs and classes, got "),
         ({**OURS, "table": [[1], [0, 1]]}, r"^table: expected rows of 1 numbers of states, got others"),
         ({**OURS, "table": [[1], [0.5]]}, r"^table: expected rows of 1 numbers of states, got others"),
+        ({**OURS, "table": [1, 0]}, r"^table: expected rows of 1 numbers of states, got others"),
+        ({**OURS, "outputs": 0}, r"^outputs: expected numbers of answers, and a state's number as start, got others"),
         ({**OURS, "table": [[1], [2]]}, r"^table: expected next states in 0\.\.1, got 2"),
         ({**OURS, "outputs": [0]}, r"^outputs: expected one entry for each of the 2 states, got shape \(1,\)"),
         ({**OURS, "outputs": [0, 2]}, r"^outputs: expected numbers of the 2 answers or -100, got \[0, 2\]; name"),

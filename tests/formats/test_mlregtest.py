@@ -37,6 +37,11 @@ def test_weights_of_zero_are_read() -> None:
     )
 
 
+def test_three_columns_are_read_as_an_acceptor() -> None:
+    three, four = "0 1 a\n1 0 b\n1\n", "0 1 a a\n1 0 b b\n1\n"
+    assert parse_mlregtest(three).equivalent(parse_mlregtest(four))
+
+
 @pytest.mark.parametrize(
     ("text", "alphabet", "message"),
     [
@@ -54,6 +59,19 @@ def test_other_texts_are_rejected(text: str, alphabet: str, message: str) -> Non
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"none\.att: expected a file of MLRegTest, got no such file; ch"):
         read_mlregtest(tmp_path / "none.att")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "language.att"
+    for content, message in (
+        (b"0 1 \xff \xff\n1\n", f"^{path}: expected text in UTF-8, got others; convert it$"),
+        (b"0 1 a b\n1\n", f"^{path}: line 1: expected an edge that writes the symbol it reads"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            read_mlregtest(path)
+    with pytest.raises(ValueError, match=f"^{tmp_path}: cannot be read: Is a directory"):
+        read_mlregtest(tmp_path)
 
 
 def test_a_symbol_is_no_part_of_the_alphabet_as_a_text() -> None:

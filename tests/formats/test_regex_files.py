@@ -45,6 +45,12 @@ def test_faults_are_named(text: str, message: str) -> None:
         Regex.read(text)
 
 
+def test_symbols_can_be_printed() -> None:
+    machine = JSON.read('{"alphabet": ["\\u0007"], "transitions": [[0]], "accepting": [], "start": 0}')
+    with pytest.raises(ValueError, match=r"^expected symbols that can be printed, got '\\x07'; rename it$"):
+        Regex.write(machine)
+
+
 def test_other_answers_are_refused() -> None:
     machine = JSON.read('{"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [0], "classes": ["x", "y"]}')
     with pytest.raises(
