@@ -93,6 +93,66 @@ def test_small_languages_have_small_expressions(pattern: str, expected: str) -> 
     assert regex_from_dfa(dfa_from_regex(pattern, named)) == expected
 
 
+A, B, C = (SymbolSet(frozenset(symbol)) for symbol in "abc")
+AB = concatenation([A, B])
+
+
+def plus(node: Node) -> Node:
+    return concatenation([node, star(node)])
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        (concatenation([star(A), star(A)]), "a*"),
+        (concatenation([star(A), plus(A)]), "a+"),
+        (concatenation([plus(A), star(A)]), "a+"),
+        (concatenation([plus(A), plus(A)]), "a+a+"),
+        (concatenation([star(A), star(B)]), "a*b*"),
+        (concatenation([choice([EMPTY, A]), star(A)]), "a*"),
+        (concatenation([star(A), choice([EMPTY, A])]), "a*"),
+        (concatenation([star(A), B, choice([EMPTY, A])]), "a*ba?"),
+        (concatenation([A, star(A)]), "a+"),
+        (concatenation([star(A), A]), "a+"),
+        (concatenation([plus(A), A]), "a+a"),
+        (concatenation([A, B, star(AB)]), "(ab)+"),
+        (concatenation([B, B, star(AB)]), "bb(ab)*"),
+        (concatenation([C, A, B, star(AB), B]), "c(ab)+b"),
+        (concatenation([star(AB), A, B]), "(ab)+"),
+        (concatenation([star(AB), A]), "(ab)*a"),
+        (concatenation([star(AB), A, A, B]), "(ab)*aab"),
+        (concatenation([EMPTY, A, EMPTY]), "a"),
+        (concatenation([]), ""),
+        (choice([A, B, A]), "[ab]"),
+        (choice([A, star(A)]), "a*"),
+        (choice([plus(AB), AB]), "(ab)+"),
+        (choice([AB, concatenation([A, C])]), "a[bc]"),
+        (choice([concatenation([B, A]), concatenation([C, A])]), "[bc]a"),
+        (choice([AB, A]), "ab?"),
+        (choice([AB, B]), "a?b"),
+        (choice([AB, C]), "ab|c"),
+        (choice([EMPTY, A]), "a?"),
+        (choice([EMPTY, plus(A)]), "a*"),
+        (choice([EMPTY, star(A)]), "a*"),
+        (choice([EMPTY, AB, C]), "(ab|c)?"),
+        (choice([EMPTY, star(A), B]), "a*|b"),
+        (choice([EMPTY, concatenation([star(A), star(B)])]), "a*b*"),
+        (choice([EMPTY, concatenation([star(A), B])]), "(a*b)?"),
+        (choice([EMPTY]), ""),
+        (star(EMPTY), ""),
+        (star(star(A)), "a*"),
+        (star(plus(A)), "a*"),
+        (star(choice([EMPTY, A])), "a*"),
+        (star(choice([star(AB), C])), "(ab|c)*"),
+        (star(concatenation([star(A), star(B)])), "[ab]*"),
+        (star(concatenation([star(A), B])), "(a*b)*"),
+    ],
+)
+def test_identities_of_expressions_are_used(node: Node, expected: str) -> None:
+    """As r r* = r+, r | r* = r*, r s | r t = r (s | t) and (r*)* = r*, where both sides are the same language."""
+    assert pattern_text(node) == expected
+
+
 def test_special_characters_are_escaped() -> None:
     dfa = dfa_from_regex(r"[\*\-\^]+\\")
     assert dfa_from_regex(regex_from_dfa(dfa)).equivalent(dfa)
