@@ -173,7 +173,7 @@ def _ordered(columns: list[list[int]], neighbors: Mapping[int, list[int]], last:
                 return state in last, sum(near) / len(near)
 
             column.sort(key=key)
-            row |= {state: position - (len(column) - 1) / 2 for position, state in enumerate(column)}
+            row |= rows([column])
         if length(current) < length(best):
             best = current
     return best

@@ -60,7 +60,7 @@ class TransitionMonoid:
     def words(self) -> tuple[tuple[str, ...], ...]:
         """The shortest string of each element; if several are as short, the first in symbol order."""
         words: list[tuple[str, ...]] = [()]
-        for parent, symbol in self._parents[1:]:
+        for parent, symbol in self._parents:
             words.append((*words[parent], self.symbols[symbol]))
         return tuple(words)
 
@@ -73,7 +73,7 @@ class TransitionMonoid:
         """
         columns = np.empty((self.size, self.size), dtype=np.int64)
         columns[0] = np.arange(self.size)
-        for element, (parent, symbol) in enumerate(self._parents[1:], start=1):
+        for element, (parent, symbol) in enumerate(self._parents, start=1):
             # Associativity: a (p v) = (a p) v, so the column of p v is the column of p followed by the symbol.
             columns[element] = self.graph[columns[parent], symbol]
         return columns.T
@@ -91,22 +91,22 @@ class TransitionMonoid:
     def _strings(self) -> Int64[np.ndarray, "M L"]:
         """The shortest string of each element as symbol ids, filled up with -1."""
         lengths = np.zeros(self.size, dtype=np.int64)
-        for element, (parent, _) in enumerate(self._parents[1:], start=1):
+        for element, (parent, _) in enumerate(self._parents, start=1):
             lengths[element] = lengths[parent] + 1
         strings = np.full((self.size, lengths.max(initial=0)), -1)
-        for element, (parent, symbol) in enumerate(self._parents[1:], start=1):
+        for element, (parent, symbol) in enumerate(self._parents, start=1):
             strings[element] = strings[parent]
             strings[element, lengths[parent]] = symbol
         return strings
 
     @cached_property
     def _parents(self) -> list[tuple[int, int]]:
-        """For each element, an element with a shorter string and the symbol that leads from there."""
+        """For each element but the identity, one with a shorter string and the symbol that leads from there."""
         # Elements are numbered breadth first, so the first entry of an element in the graph comes from the parent
         # with the shortest string.
         _, first = np.unique(self.graph, return_index=True)
         first_entries = dict(zip(self.graph.ravel()[first].tolist(), first.tolist(), strict=True))
-        return [(-1, -1), *(divmod(first_entries[m], len(self.symbols)) for m in range(1, self.size))]
+        return [divmod(first_entries[m], len(self.symbols)) for m in range(1, self.size)]
 
     def element(self, string: Sequence[int]) -> int:
         """Return the element of a string of symbol ids."""
