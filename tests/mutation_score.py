@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -240,8 +241,13 @@ class Functions:
     def __init__(self) -> None:
         gc.unfreeze()
         self.by_name: dict[tuple[str, str], list[FunctionType]] = {}
+        self.cached: list[Any] = []
         for value in gc.get_objects():
-            if type(value) is FunctionType:  # `isinstance` asks objects that warn
+            if type(value) is _lru_cache_wrapper:
+                module = sys.modules.get(value.__module__)  # the code itself may be a type checker's
+                if (getattr(module, "__file__", None) or "").startswith(os.getcwd()):
+                    self.cached.append(value)
+            elif type(value) is FunctionType:  # `isinstance` asks objects that warn
                 key = (value.__code__.co_filename, value.__code__.co_qualname)
                 self.by_name.setdefault(key, []).append(value)
         gc.freeze()
@@ -260,7 +266,13 @@ class Functions:
                 if len(function.__code__.co_freevars) != len(by_name[name][0].co_freevars):
                     return False
                 function.__code__ = by_name[name][0]
+        self.clear_caches()
         return True
+
+    def clear_caches(self) -> None:
+        """Forget results of the package's functions from before a change, such as those from the tests' collection."""
+        for function in self.cached:
+            function.cache_clear()
 
 
 class Trial:
@@ -325,6 +337,7 @@ class Trial:
         in_fixtures: dict[Path, set[int]] = {}
         for item, successor in zip(items, [*items[1:], None], strict=True):
             builtins._executed_ = set[int]()  # type: ignore[attr-defined]
+            functions.clear_caches()
             began = time.process_time()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=successor)
             reached.append(builtins._executed_)  # type: ignore[attr-defined]
