@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lengthwise.automata.congruence import _differ_apart, coarse_congruence, quotient
@@ -123,6 +123,8 @@ def test_likely_pairs_are_united_first() -> None:
 
 
 @given(tables(minimum=0))
+@example((np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1]]), np.array([0, 1, 1])))  # one context separates 1 and 2
+@example((np.array([[1, 1, 1], [0, 1, 1], [1, 1, 1]]), np.array([0, 1, 1])))
 @settings(max_examples=60)
 def test_pairs_that_contexts_separate_are_not_tried(labeled_table: tuple[np.ndarray, np.ndarray]) -> None:
     """In a table without gaps these are all pairs in different blocks of the coarsest congruence."""

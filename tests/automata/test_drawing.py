@@ -1,5 +1,6 @@
 """Drawings of machines hold every state, its answer, and every transition with all of its symbols."""
 
+import textwrap
 from xml.etree import ElementTree
 
 import numpy as np
@@ -94,6 +95,10 @@ def test_symbols_of_several_words_are_not_taken_apart() -> None:
         left_out = int(last.split()[1]) if last.endswith("more") else 0
         kept = ", ".join(line.rstrip(",") for line in (before if left_out else lines)).split(", ")
         assert kept == [str(number) for number in range(count - left_out)]
+        # As a text of lines of 18 characters with a comma after each symbol.
+        num_lines = len(textwrap.wrap(", ".join(map(str, range(count))) + ",", 18))
+        assert (left_out > 0) == (num_lines > 3)
+        assert len(lines) == min(num_lines, 3)
 
 
 def test_a_state_without_an_answer_is_white_and_empty() -> None:
@@ -175,6 +180,10 @@ def test_states_have_names_that_are_not_taken_for_answers() -> None:
     assert texts == [["1", "q0"], ["0", "q1"]]
     titles = [state.findtext(f"{SVG}title") for state in groups(machine_svg(machine, "01"), "state")]
     assert titles == ["state q0: 1", "state q1: 0"]
+    for state in groups(machine_svg(machine, "01"), "state"):
+        middle = float(state.find(f"{SVG}circle").get("cy"))
+        answer, number = (float(text.get("y")) - middle for text in state.iter(f"{SVG}text"))
+        assert -RADIUS / 2 < answer <= number - 9 < number < RADIUS, "the number is below the answer, in the circle"
 
 
 def test_labels_of_capitals_do_not_overlap() -> None:

@@ -25,6 +25,33 @@ TOMITA = {
 }
 
 
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_other_machines_are_their_definitions(size: int) -> None:
+    """Answers to every prefix of random strings, by counting."""
+    strings = np.random.default_rng(size).integers(size, size=(20, 12))
+    np.testing.assert_array_equal(library.digit_sum(size).run(strings), strings.cumsum(axis=1) % size)
+    np.testing.assert_array_equal(library.equal_ends(size).run(strings), strings == strings[:, :1])
+    moves = np.random.default_rng(size).integers(3, size=(20, 12))
+    steps = np.array([0, 1, -1])[moves]
+    np.testing.assert_array_equal(library.cycle(size).run(moves), steps.cumsum(axis=1) % size)
+    letters = moves % 2
+    np.testing.assert_array_equal(library.parity().run(letters), letters.cumsum(axis=1) % 2)
+    changes = np.abs(np.diff(letters, axis=1, prepend=letters[:, :1])).cumsum(axis=1)
+    np.testing.assert_array_equal(library.even_pairs().run(letters), changes % 2)
+
+
+@pytest.mark.parametrize("leading_plus", [False, True])
+def test_an_equals_sign_repeats_the_value_and_ends_the_expression(leading_plus: bool) -> None:
+    plain, machine = library.modular_arithmetic(3, leading_plus), library.modular_arithmetic_equals(3, leading_plus)
+    before = all_strings(len(plain.symbols), 4)
+    ended = np.concatenate([before, np.full((len(before), 1), len(plain.symbols))], axis=1)
+    answers = plain.run(before)
+    np.testing.assert_array_equal(machine.run(ended), np.concatenate([answers, answers[:, -1:]], axis=1))
+    for symbol in range(len(machine.symbols)):
+        after = np.concatenate([ended, np.full((len(ended), 1), symbol)], axis=1)
+        assert (machine.run(after)[:, -1] == IGNORE).all()
+
+
 @pytest.mark.parametrize("index", TOMITA)
 @pytest.mark.parametrize("length", range(11))
 def test_tomita_languages_are_their_definitions(index: int, length: int) -> None:
@@ -79,7 +106,10 @@ def test_modular_arithmetic_agrees_with_pythons_evaluator(kind: str, modulus: in
         expressions = [text[:end] for end in range(1, 10, 2)]
         if kind == "left_to_right_arithmetic":
             expressions = [fully_bracketed(expression) for expression in expressions]
-        assert answers[0::2].tolist() == [eval(expression) % modulus for expression in expressions]
+        expected = [eval(expression) % modulus for expression in expressions]
+        assert answers[0::2].tolist() == expected
+        led = getattr(library, kind)(modulus, leading_plus=True)
+        assert led.run(np.append(modulus, string)[None])[0, 1::2].tolist() == expected, "a plus before it adds nothing"
 
 
 @pytest.mark.parametrize("leading_plus", [False, True])

@@ -72,6 +72,20 @@ def test_a_difference_at_length_37_is_found() -> None:
     assert tree_machine(counters[1]).difference_string(counters[0]) == ("a",) * 37
 
 
+@pytest.mark.parametrize("symbol", ["a", "b"])
+def test_a_wrong_answer_to_one_symbol_alone_is_found(symbol: str) -> None:
+    """Parity with classes of leaves (pad, a, b), and a class of its own for a pad and this symbol, answered wrongly."""
+    parity = np.array([0, 0, 1, int(symbol == "b")])
+    table = np.where(parity[:, None] ^ parity, 2, 1)
+    table[0, 0] = 0
+    table[0, 1 + "ab".index(symbol)] = 3
+    right = TreeMachine(("a", "b"), np.arange(3), table, parity)
+    assert right.difference_string(library.parity()) is None
+    wrong = TreeMachine(("a", "b"), np.arange(3), table, np.append(parity[:3], 1 - parity[3]))
+    assert wrong.difference_string(library.parity()) == (symbol,)
+    assert wrong.reduced()[0].difference_string(library.parity()) == (symbol,)
+
+
 def test_nothing_is_supervised_where_the_transducer_ignores() -> None:
     transducer = library.modular_arithmetic(3)
     machine = tree_machine(transducer)

@@ -105,6 +105,18 @@ def test_idioms_of_others_are_read() -> None:
     }
 
 
+def test_defaults_end_with_their_group() -> None:
+    """A group takes those from around it, and changes them for its own nodes and edges."""
+    machine = DOT.read(
+        """digraph { __start0 -> p;
+        node [shape=doublecircle]; edge [label=a];
+        { node [shape=circle]; edge [label=b]; p; q; p -> q; { q -> p } }
+        r; q -> r; r -> { p }; }"""
+    )
+    assert (machine.symbols, machine.answer_names()[:3]) == (("b", "a"), ["reject", "reject", "accept"])
+    assert machine.machine.semiautomaton.table[:3].tolist() == [[1, 3], [0, 2], [3, 0]]
+
+
 @given(transducers(symbols=("0", "b")))
 @settings(max_examples=30)
 def test_mealy_machines_are_written_as_the_smallest(tmp_path_factory, machine: Transducer) -> None:

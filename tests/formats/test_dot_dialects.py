@@ -255,6 +255,8 @@ def test_drawings_of_openfst_are_read(first: str, second: str, lines: str) -> No
     assert machine.symbols == expected.symbols
     assert machine.answer_names() == expected.answer_names()
     assert machine.machine.semiautomaton.table.tolist() == expected.machine.semiautomaton.table.tolist()
+    renamed = FST.replace("FIRST", first).replace("SECOND", second).replace("digraph FST", "digraph another")
+    assert DOT.read(renamed).machine.to_json() == machine.machine.to_json(), "one bold state among solid ones"
 
 
 @pytest.mark.parametrize(

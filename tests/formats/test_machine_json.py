@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from lengthwise.automata import DFA
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.formats import json as json_module
 from lengthwise.formats.json import JSON
 
 pytestmark = [checked_strategies, pytest.mark.unchecked]
@@ -67,6 +68,16 @@ def test_answers_without_names_are_numbers() -> None:
     assert machine.answer_names() == ["2", ""]
     machine = JSON.read('{"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [0, -100]}')
     assert machine.classes == ("0",)
+
+
+def test_numbers_of_answers_are_bounded_without_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '{"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [2]}'
+    monkeypatch.setattr(json_module, "MAX_UNNAMED", 3)
+    assert JSON.read(text).classes == ("0", "1", "2")
+    monkeypatch.setattr(json_module, "MAX_UNNAMED", 2)
+    with pytest.raises(ValueError, match=r"^outputs: expected numbers below 2 without classes, got 2$"):
+        JSON.read(text)
+    assert JSON.read(text.replace("}", ', "classes": ["x", "y", "z"]}')).answer_names() == ["z"]
 
 
 OURS: dict[str, Any] = {

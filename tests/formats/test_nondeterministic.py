@@ -151,3 +151,14 @@ def test_other_machines_are_deterministic(kind: str) -> None:
         ValueError, match=r"expected a symbol on each edge, got none from state '0' to '0'; only automata"
     ):
         _ = draft.mealy() if kind == "mealy" else draft.moore({"0": "x"})
+
+
+def test_states_that_accept_are_declared() -> None:
+    """In an automaton with choices, as in one without."""
+    for targets in (("1",), ("1", "0")):
+        draft = Draft()
+        for target in targets:
+            draft.add_edge("0", "a", target)
+        draft.set_start("0")
+        with pytest.raises(ValueError, match=r"^state '7' is used and nowhere declared; declare it$"):
+            draft.automaton({"1", "7"})
