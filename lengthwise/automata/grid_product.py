@@ -330,7 +330,7 @@ def _narrow_difference(
 
 def _shrunk(
     one: GridMachine, other: GridMachine, first: Int64[np.ndarray, " n"], second: Int64[np.ndarray, " m"]
-) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " m"]]:
+) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " l"]]:
     """Leave out letters one by one as long as the remaining strings are answered differently."""
     shorter: tuple[np.ndarray, np.ndarray] | None = (first, second)
     while shorter is not None:
