@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from lengthwise.automata import DFA, Semiautomaton, Transducer
-from lengthwise.automata.drawing import MAX_DRAWN, drawing_obstacle, label_lines, machine_svg, transitions
+from lengthwise.automata.drawing import (
+    MAX_DRAWN,
+    _arrow_svg,
+    label_lines,
+    label_rows,
+    machine_svg,
+    transitions,
+    drawing_obstacle,
+)
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.layout import RADIUS, label_size, lay_out
 from lengthwise.automata.regex import dfa_from_regex
@@ -99,6 +107,27 @@ def test_symbols_of_several_words_are_not_taken_apart() -> None:
         num_lines = len(textwrap.wrap(", ".join(map(str, range(count))) + ",", 18))
         assert (left_out > 0) == (num_lines > 3)
         assert len(lines) == min(num_lines, 3)
+
+
+def test_labels_are_wrapped_like_text() -> None:
+    """Lines have up to 18 characters, with a comma after each symbol."""
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        symbols = ["x" * length for length in random.integers(1, 12, size=random.integers(1, 9))]
+        lines = textwrap.wrap(", ".join(symbols) + ",", 18)
+        assert [", ".join(row) + "," for row in label_rows(symbols)] == lines
+
+
+def test_heads_of_arrows_point_along_the_arrow() -> None:
+    """A head is a triangle, symmetric to the direction, with its tip before its base."""
+    for direction, tip in ((np.array([3.0, 4.0]), np.array([10.0, 20.0])), (np.array([-5.0, 0.0]), np.zeros(2))):
+        head = _arrow_svg("arc", "M0 0", direction, tip).split('points="')[1].split('"')[0]
+        first, *base = [np.array(corner.split(","), dtype=float) for corner in head.split()]
+        assert np.linalg.norm(first - base[0]) == pytest.approx(np.linalg.norm(first - base[1]), abs=0.2)
+        assert np.linalg.norm(base[0] - base[1]) > 5
+        assert np.linalg.norm(first - tip) < 3, "the tip is at the end of the line"
+        axis = first - (base[0] + base[1]) / 2
+        assert axis @ direction == pytest.approx(np.linalg.norm(axis) * np.linalg.norm(direction), rel=0.01)
 
 
 def test_a_state_without_an_answer_is_white_and_empty() -> None:

@@ -12,6 +12,7 @@ from lengthwise.automata.grid_product import (
     _all_strings,
     _narrow_difference,
     _related_strings,
+    _shrunk,
     difference,
     paths,
     proves_alike,
@@ -216,3 +217,33 @@ def test_a_narrow_grid_without_a_difference_has_none() -> None:
     machine = rule("longest-common-subsequence")
     for is_first in (True, False):
         assert _narrow_difference(machine, machine, np.array([0]), is_first=is_first) is None
+
+
+@pytest.mark.unchecked
+def test_triples_are_collected_up_to_a_number_of_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, triples = rule("longest-common-subsequence"), object()
+    num_edges = sum(map(len, paths(machine, machine).edges[:2]))
+    monkeypatch.setattr(grid_product, "proves_alike", lambda *_: False)
+    monkeypatch.setattr(grid_product, "_triples", lambda _: triples)
+    monkeypatch.setattr(grid_product, "MAX_EDGES_FOR_TRIPLES", num_edges)
+    assert paths(machine, machine) is triples
+    monkeypatch.setattr(grid_product, "MAX_EDGES_FOR_TRIPLES", num_edges - 1)
+    assert paths(machine, machine) is not triples
+
+
+def test_no_letter_of_a_shrunk_difference_can_be_left_out() -> None:
+    machine = rule("longest-common-subsequence")
+    random, num_longer = np.random.default_rng(0), 0
+    for _, wrong in islice(planted(machine), 12):
+        first, second = random.integers(3, size=(2, 9))
+        if wrong.run(first[None], second[None]) == machine.run(first[None], second[None]):
+            continue
+        shrunk = list(_shrunk(wrong, machine, first, second))
+        assert wrong.run(*(string[None] for string in shrunk)) != machine.run(*(string[None] for string in shrunk))
+        for index, string in enumerate(shrunk):
+            for letter in range(len(string) if len(string) > 1 else 0):
+                shorter = [one[None] for one in shrunk]
+                shorter[index] = np.delete(string, letter)[None]
+                assert wrong.run(*shorter) == machine.run(*shorter)
+        num_longer += len(shrunk[0]) + len(shrunk[1]) > 2
+    assert num_longer >= 2

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton, Transducer, semiautomaton
+from lengthwise.automata.lookup import StateLookup
 from lengthwise.automata.semiautomaton import MAX_LOOPED_STRINGS, explore
 
 pytestmark = checked_strategies
@@ -131,10 +132,22 @@ def test_machines_cannot_be_changed_from_outside() -> None:
             kept[0] = kept[1]
 
 
-def test_reachable_needs_a_state() -> None:
-    for start in (-1, 2):
-        with pytest.raises(ValueError, match="state"):
-            FLIP.reachable(start)
+@pytest.mark.parametrize("start", [-1, 2])
+def test_a_search_or_run_begins_in_a_state(start: int) -> None:
+    few, many = np.zeros((1, 1), dtype=np.int64), np.zeros((1 + MAX_LOOPED_STRINGS, 1), dtype=np.int64)
+    for search in (
+        lambda: FLIP.reachable(start),
+        lambda: FLIP.shortest_string(start, np.array([True, False])),
+        lambda: FLIP.quotient(start, np.array([0, 1])),
+        lambda: FLIP.run(few, start),
+        lambda: FLIP.final_states(few, start),
+        lambda: FLIP.final_states(many, start),
+        lambda: StateLookup(FLIP, start),
+        lambda: DFA(FLIP, start, np.array([True, False])),
+        lambda: Transducer(FLIP, start, np.array([0, 1])),
+    ):
+        with pytest.raises(ValueError, match=rf"^start: expected a state in 0\.\.1, got {start}; number the states"):
+            search()
 
 
 @pytest.mark.parametrize("start", [True, 0.0, 0.5, -1, 2])

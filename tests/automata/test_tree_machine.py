@@ -288,6 +288,15 @@ def test_a_wrong_entry_is_found_after_reduction_too(transducer: Transducer, chun
     assert machine.reduced()[0].difference_string(transducer) == machine.difference_string(transducer)
 
 
+def test_classes_of_no_string_are_cut_off() -> None:
+    """Parity with classes of a pad, even and odd; a pad after a symbol, which no string has, leads to class 3."""
+    table = np.array([[0, 1, 2, 3], [3, 1, 2, 3], [3, 2, 1, 3], [3, 3, 3, 3]])
+    actual, new = TreeMachine(("a", "b"), np.array([0, 1, 2]), table, np.array([0, 0, 1, 1])).reduced()
+    assert new.tolist() == [0, 1, 2, -1]
+    assert actual.table.tolist() == [[0, 1, 2], [-1, 1, 2], [-1, 2, 1]]
+    assert actual.difference_string(library.parity()) is None
+
+
 def test_a_machine_that_lacks_an_entry_is_not_reduced() -> None:
     right = tree_machine(library.parity())
     table = right.table.copy()
