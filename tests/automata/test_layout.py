@@ -149,7 +149,7 @@ def test_points_are_beside_a_circle() -> None:
     np.testing.assert_allclose(_on_circle(np.array([1.0, 2.0]), np.array([4.0, 6.0]), 1.0), [1 + 15, 2 + 20])
 
 
-@pytest.mark.parametrize("label", [["a"], ["CONNECT, DISCONNECT"], ["a", "b", "c"]])
+@pytest.mark.parametrize("label", [["a"], ["CONNECT, DISCONNECT"], list("abcdefgh")])
 def test_labels_fit_between_states(label: list[str]) -> None:
     """A fan of three states: the columns are as far apart as the widest label, the rows as the highest one."""
     width, height = label_size(label)

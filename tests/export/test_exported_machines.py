@@ -96,9 +96,13 @@ def test_each_number_has_a_type_of_its_size() -> None:
 @pytest.mark.parametrize("name", [name for name, kind in FORMATS.items() if kind.comment is None])
 def test_formats_without_comments_have_no_notes(name: str) -> None:
     """JSON has entries for them."""
-    notes = notes_on(MACHINES[0])
+    notes = notes_on(MACHINES[0], about=["one"])
     if name == "json":
-        assert '"tests": ' in FORMATS[name].write_annotated(MACHINES[0], notes)
+        content = json.loads(FORMATS[name].write_annotated(MACHINES[0], notes))
+        answers = [(one["string"], one["answer"]) for one in content["tests"]]
+        assert answers == [(string, MACHINES[0].answer_to(string) or None) for string, _ in answers]
+        assert {answer for _, answer in answers} == {"yes", None}
+        assert content["about"] == ["one"]
         return
     with pytest.raises(ValueError, match=rf"^format: expected one that has comments, got {name}; convert the machine"):
         FORMATS[name].write_annotated(MACHINES[0], notes)
