@@ -9,10 +9,14 @@ from lengthwise.automata import grid_product
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.grid_product import (
     MAX_LETTERS,
+    _all_edges,
     _all_strings,
     _narrow_difference,
+    _pairs,
+    _reached,
     _related_strings,
     _shrunk,
+    _triples,
     difference,
     paths,
     proves_alike,
@@ -247,3 +251,49 @@ def test_no_letter_of_a_shrunk_difference_can_be_left_out() -> None:
                 assert wrong.run(*shorter) == machine.run(*shorter)
         num_longer += len(shrunk[0]) + len(shrunk[1]) > 2
     assert num_longer >= 2
+
+
+def random_pair(seed: int) -> tuple[GridMachine, GridMachine]:
+    """Two machines over two letters; three classes go down and two to the right, and half of the cells are rare."""
+    random = np.random.default_rng(seed)
+    tables = [np.stack([random.integers(size, size=(3, 2, 2, 2)) for size in (3, 2)], -1) for _ in range(2)]
+    sparse = [np.where(random.random(table.shape[:-1])[..., None] < 0.5, table, 0) for table in tables]
+    one, other = (GridMachine(A_AND_B, table, 0, 1, np.arange(3), 0) for table in sparse)
+    return one, other
+
+
+def labels(rows: np.ndarray) -> set[tuple[int, ...]]:
+    return set(map(tuple, rows.tolist()))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_edges_of_all_strings_are_in_the_paths(seed: int) -> None:
+    """The proof is sound only if no edge is missing: all strings of four letters, run by both machines."""
+    one, other = random_pair(seed)
+    first, second = all_pairs(4, 4)
+    (down, right), (other_down, other_right) = one.messages(first, second), other.messages(first, second)
+    below = np.broadcast_to(second[:, None, :], down.shape)
+    upward = np.broadcast_to(first[:, :, None], down.shape)
+    made_below = labels(np.stack([below, down, other_down], -1).reshape(-1, 3))
+    made_upward = labels(np.stack([upward, right, other_right], -1).reshape(-1, 3))
+    edges = _reached(_all_edges(one, other))
+    by_pairs, by_triples = _pairs(edges), _triples(edges)
+    for reached in (by_pairs, by_triples):
+        assert made_below <= labels(reached.edges.below[reached.made])
+        assert made_upward <= labels(reached.edges.upward)
+    assert labels(by_triples.edges.below[by_triples.made]) <= labels(by_pairs.edges.below[by_pairs.made])
+    assert labels(by_triples.edges.upward) <= labels(by_pairs.edges.upward)
+    assert labels(by_pairs.edges.below) <= labels(edges.below)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cells_make_the_edges_of_their_rules(seed: int) -> None:
+    one, other = random_pair(seed)
+    edges = _reached(_all_edges(one, other))
+    assert labels(edges.below[edges.top]) == {(letter, 0, 0) for letter in (0, 1)}
+    assert labels(edges.upward[edges.left]) == {(letter, 1, 1) for letter in (0, 1)}
+    for m, (a, q, other_q) in enumerate(edges.upward):
+        for n, (b, p, other_p) in enumerate(edges.below):
+            (down, right), (other_down, other_right) = one.table[p, q, a, b], other.table[other_p, other_q, a, b]
+            assert edges.below[edges.made_below[m, n]].tolist() == [b, down, other_down]
+            assert edges.upward[edges.made_upward[m, n]].tolist() == [a, right, other_right]
