@@ -124,6 +124,13 @@ def test_parallel_chains_do_not_cross() -> None:
         assert order[0] == order[1] == order[2]
 
 
+def test_a_state_without_exits_is_below_all_others() -> None:
+    """All four states lead to the sink, which has a loop alone."""
+    pairs = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    centers = lay_out(5, 0, {pair: ["a"] for pair in pairs}).centers
+    assert centers[4, 1] >= centers[:4, 1].max() + ROW_GAP
+
+
 @given(st.integers(3, 4), st.integers(0, 99))
 @settings(max_examples=20)
 def test_curves_are_those_of_bernstein(count: int, seed: int) -> None:
@@ -189,6 +196,12 @@ def test_loops_keep_away_from_other_curves() -> None:
         assert np.linalg.norm(top) > RADIUS + 15
         ends = np.linalg.norm(control[[0, -1]] - router.centers[0], axis=1)
         assert ends.tolist() == pytest.approx([RADIUS + 1, RADIUS + 4])
+        (_, center), *others = router._label_centers(control, (40.0, 20.0), (0, 0))
+        assert not others
+        away = center - router.centers[0] - top
+        assert away @ top == pytest.approx(np.linalg.norm(away) * np.linalg.norm(top), rel=0.01)
+        half = np.abs(top) @ (20.0, 10.0) / np.linalg.norm(top)  # of the label, in the direction of the loop
+        assert half < np.linalg.norm(away) < half + 5
     assert [cost for cost, _ in free] == sorted({cost for cost, _ in free})
     for pair, end in (((0, 1), 0), ((1, 0), -1)):  # from the state and to it
         router.routes = {pair: router._cheapest(pair)}

@@ -70,6 +70,12 @@ def test_matrices_of_states_give_the_answers(machine: Transducer, chunk: int) ->
     assert_answers(state_matrices(machine, 3, chunk), machine)
 
 
+def test_the_answer_in_a_sink_is_read_from_a_row_without_a_1() -> None:
+    machine = library.bounded_dyck(1).transducer.minimize()
+    assert len(live_states(machine)) < machine.num_states
+    assert_answers(state_matrices(machine, 2, 2), machine)
+
+
 @given(transducers(max_states=3), st.integers(2, 3))
 @settings(max_examples=30)
 def test_one_hot_elements_give_the_answers(machine: Transducer, chunk: int) -> None:

@@ -146,6 +146,8 @@ def test_survives_json(transducer: Transducer, chunk: int) -> None:
         ([0, 0, 1], [[0, 1]], [0, 1], "table: expected one axis of 2 classes"),
         ([0, 0, 2], [[0, 1], [1, 0]], [0, 1], r"expected classes in 0..1, or -1"),
         ([0, 0, 1], [[0, 1], [1, -2]], [0, 1], r"expected classes in 0..1, or -1"),
+        ([0, 0, 1], [[0, 1], [1, 2]], [0, 1], r"expected classes in 0..1, or -1"),
+        ([0, -1, 1], [[0, 1], [1, 0]], [0, 1], r"expected classes in 0..1, or -1"),
     ],
 )
 def test_malformed_machines_are_refused(leaves: list, table: list, outputs: list, sentence: str) -> None:
