@@ -192,7 +192,7 @@ def test_strings_are_printed_as_they_are_or_with_escapes(string: tuple[str, ...]
 
 
 def test_only_automata_get_more_symbols() -> None:
-    """A new symbol leads to a state that rejects, wherever accept stands among the answers."""
+    """A new symbol leads to a state that rejects, whichever of the two answers comes first."""
     for classes in (("reject", "accept"), ("accept", "reject")):
         machine = constant(classes.index("accept"), classes).with_symbols(("b", "a", "b"))
         assert machine.symbols == ("a", "b")
