@@ -36,3 +36,10 @@ def test_methods_and_properties_are_left_alone_too() -> None:
         Intervals.around(torch.zeros(2), 0.5)
     assert Intervals.around.__func__.__wrapped__.__no_type_check__
     assert Intervals.radius.fget.__wrapped__.__no_type_check__
+
+
+def test_results_are_compared_with_the_sizes_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert answers_of(LOGITS).shape == (3,)
+    monkeypatch.setattr(torch, "where", lambda *_: torch.zeros(4, dtype=torch.int64))
+    with pytest.raises(TypeCheckError, match="return value"):
+        answers_of(LOGITS)
