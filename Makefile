@@ -27,9 +27,11 @@ test-cpus: $(VENV)/.ready-test
 	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE $(PYTEST) -m "not slow and not gpu" $(NUMERICS)
 	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) -m "not slow and not gpu" $(NUMERICS)
 
-# What trains, or needs an extra that the default tests do without: clusters of Ray, trackers, data sets.
+# What trains, or needs an extra that the default tests do without: clusters of Ray, trackers, data sets. And 200
+# examples of each property instead of 25.
 test-slow: $(VENV)/.ready-slow
 	$(PYTEST) -m slow
+	$(PYTEST) -m "hypothesis and not slow and not gpu" --hypothesis-profile=thorough tests
 	$(PYTEST) -m "not gpu" tests/contracts/test_pool_contract.py
 
 # On a machine with an NVIDIA GPU, and a build of torch for it.

@@ -45,7 +45,6 @@ def is_finer(blocks: list[int], coarser: list[int]) -> bool:
 
 
 @given(tables(max_classes=4), st.data())
-@settings(max_examples=150)
 def test_is_a_congruence_and_none_is_coarser(labeled_table: tuple[np.ndarray, np.ndarray], data: st.DataObject) -> None:
     table, labels = labeled_table
     pairs = list(combinations(range(len(labels)), 2)) or [(0, 0)]
@@ -88,7 +87,6 @@ def test_blocks_are_those_of_pairs_united_in_turn(seed: int) -> None:
 
 
 @given(tables(minimum=0))
-@settings(max_examples=150)
 def test_without_gaps_it_is_moores_refinement(labeled_table: tuple[np.ndarray, np.ndarray]) -> None:
     table, labels = labeled_table
     classes, blocks = range(len(labels)), labels.tolist()
@@ -104,7 +102,6 @@ def test_without_gaps_it_is_moores_refinement(labeled_table: tuple[np.ndarray, n
 
 
 @given(tables())
-@settings(max_examples=100)
 def test_quotients_keep_every_known_entry(labeled_table: tuple[np.ndarray, np.ndarray]) -> None:
     table, labels = labeled_table
     blocks = coarse_congruence(table, labels)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from automaton_strategies import all_strings, checked_strategies, moore_machines, oracle
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton, Transducer
@@ -63,7 +63,6 @@ def names_by_string(machine: LabeledMachine, symbols: tuple[str, ...], length: i
 
 
 @given(moore_machines(symbols=("a", "b")), moore_machines(symbols=("b", "a")))
-@settings(max_examples=120)
 def test_the_shortest_string_is_the_one_that_running_finds(first: LabeledMachine, second: LabeledMachine) -> None:
     """The first in symbol order among those that both answer, where there is one among short strings."""
     renamed = LabeledMachine(second.machine, first.classes)
@@ -92,7 +91,6 @@ def test_the_shortest_string_is_the_one_that_running_finds(first: LabeledMachine
 
 
 @given(moore_machines(), st.randoms(use_true_random=False))
-@settings(max_examples=100)
 def test_aligned_machines_answer_alike(machine: LabeledMachine, random) -> None:
     symbols, classes = list(machine.symbols), [*machine.classes, "another"]
     random.shuffle(symbols)

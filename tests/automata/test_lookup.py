@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from automaton_strategies import all_strings, checked_strategies, semiautomata
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata import Semiautomaton, library, lookup
@@ -40,7 +40,6 @@ def test_whole_strings_have_the_class_that_the_machine_gives(num_symbols: int, c
 
 
 @given(st.integers(1, 300), st.integers(2, 3), st.integers(1, 200), st.integers(1, 9), seeds)
-@settings(max_examples=80)
 def test_any_number_of_classes_fits(count: int, chunk: int, length: int, batch: int, seed: int) -> None:
     """Above 255 classes a class no longer fits into a byte."""
     machine = random_machine(3, count if chunk == 2 else min(count, 60), chunk, seed)
@@ -76,7 +75,6 @@ def test_states_are_those_that_the_machine_reaches(num_symbols: int, num_states:
 
 
 @given(semiautomata(max_states=3), st.data())
-@settings(max_examples=60)
 def test_few_strings_are_composed(machine: Semiautomaton, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, machine.num_states - 1))
     strings = all_strings(machine.num_symbols, data.draw(st.integers(1, 5)))
@@ -115,7 +113,6 @@ def test_memory_does_not_grow_with_length() -> None:
 
 
 @given(st.integers(2, 3), st.integers(1, 40), seeds)
-@settings(max_examples=100)
 def test_gaps_are_errors_exactly_where_they_are_needed(chunk: int, length: int, seed: int) -> None:
     machine = random_machine(2, 4, chunk, seed)
     generator = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from automaton_strategies import checked_strategies, semiautomata
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lengthwise.automata.monoid as monoid_module
@@ -55,7 +55,6 @@ def test_words_are_the_first_of_the_shortest_and_number_the_elements(machine: Se
 
 
 @given(small)
-@settings(max_examples=50)
 def test_the_table_composes_maps(machine: Semiautomaton) -> None:
     monoid = transition_monoid(machine)
     for a, b in itertools.product(range(min(monoid.size, 40)), repeat=2):
@@ -64,7 +63,6 @@ def test_the_table_composes_maps(machine: Semiautomaton) -> None:
 
 
 @given(small)
-@settings(max_examples=50)
 def test_products_without_a_table_are_those_of_the_table(machine: Semiautomaton) -> None:
     table = transition_monoid(machine).table
     first, then = np.indices(table.shape)
@@ -77,7 +75,6 @@ def test_products_without_a_table_are_those_of_the_table(machine: Semiautomaton)
 
 
 @given(small)
-@settings(max_examples=50)
 def test_properties_hold_by_their_definitions(machine: Semiautomaton) -> None:
     monoid = transition_monoid(machine)
     table, elements = monoid.table, np.arange(monoid.size)

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 from automaton_strategies import checked_strategies, transducers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata.monoid_laws import monoid_laws
@@ -14,7 +14,6 @@ pytestmark = checked_strategies
 
 
 @given(transducers(symbols=("a", "b"), max_states=3), st.integers(2, 4))
-@settings(max_examples=40)
 def test_monoids_obey_them(transducer, chunk: int) -> None:
     machine = tree_machine(transducer, min(chunk, 2 + (len(transducer.outputs) < 3)))
     laws = monoid_laws(machine)
@@ -31,7 +30,6 @@ def tree_machines(draw: st.DrawFn) -> TreeMachine:
 
 
 @given(tree_machines())
-@settings(max_examples=200)
 def test_counts_are_those_of_the_definition(machine: TreeMachine) -> None:
     table, parts, pad = machine.table.tolist(), machine.chunk_size, int(machine.leaves[0])
 

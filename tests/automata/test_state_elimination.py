@@ -8,7 +8,7 @@ import pytest
 from automata.fa.gnfa import GNFA
 from automata.fa.nfa import NFA
 from automaton_strategies import all_strings, checked_strategies, dfas, oracle
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton
@@ -21,7 +21,6 @@ pytestmark = [checked_strategies, pytest.mark.unchecked]
 
 
 @given(dfas())
-@settings(max_examples=100)
 def test_python_matches_what_is_accepted(dfa: DFA) -> None:
     pattern = regex_from_dfa(dfa)
     for length in range(5):
@@ -48,14 +47,12 @@ EXPRESSIONS = st.recursive(
 
 
 @given(EXPRESSIONS)
-@settings(max_examples=200)
 def test_simplified_expressions_match_the_same(pair: tuple[Node, str]) -> None:
     node, plain = pair
     assert dfa_from_regex(pattern_text(node), "ab").equivalent(dfa_from_regex(plain, "ab")), pattern_text(node)
 
 
 @given(dfas(symbols=("a", "b")))
-@settings(max_examples=60)
 def test_automata_lib_reads_the_same_language(dfa: DFA) -> None:
     pattern = regex_from_dfa(dfa)
     if pattern in ("", "[^ab]"):
@@ -65,7 +62,6 @@ def test_automata_lib_reads_the_same_language(dfa: DFA) -> None:
 
 
 @given(dfas(symbols=("a", "b")))
-@settings(max_examples=60)
 def test_expressions_are_no_longer_than_those_of_automata_lib(dfa: DFA) -> None:
     """And its own expressions are read here as the language that they are of."""
     theirs = GNFA.from_dfa(oracle(dfa.minimize())).to_regex()

@@ -26,7 +26,6 @@ def test_trees_are_as_deep_as_their_strings_need(chunk: int, power: int, more: i
 
 
 @given(small, chunks, st.integers(1, 9))
-@settings(max_examples=60)
 def test_elements_of_the_monoid_answer_as_the_transducer(transducer: Transducer, chunk: int, length: int) -> None:
     machine = tree_machine(transducer, chunk)
     strings = all_strings(2, length)
@@ -46,7 +45,6 @@ def first_difference(machine: TreeMachine, transducer: Transducer, up_to: int) -
 
 
 @given(small, chunks, st.data())
-@settings(max_examples=50)
 def test_a_wrong_entry_is_found_by_the_shortest_string(transducer: Transducer, chunk: int, data: st.DataObject) -> None:
     """Found exactly as by trying every string of up to 10 symbols; what is beyond these is at least really wrong."""
     right = tree_machine(transducer, chunk)
@@ -203,7 +201,6 @@ def test_copies_of_classes_are_merged_again(transducer: Transducer, chunk: int, 
 
 
 @given(small, chunks, st.integers(0, 99), st.integers(1, 9))
-@settings(max_examples=40)
 def test_reduced_machines_answer_alike(transducer: Transducer, chunk: int, seed: int, length: int) -> None:
     machine, _ = blown_up(tree_machine(transducer, chunk), 2, seed)
     actual, new = machine.reduced()
@@ -225,7 +222,6 @@ def arbitrary_machines(draw: st.DrawFn) -> TreeMachine:
 
 
 @given(arbitrary_machines())
-@settings(max_examples=50)
 def test_machines_of_no_transducer_are_reduced_soundly(machine: TreeMachine) -> None:
     actual, _ = machine.reduced()
     for length in range(1, 11):
@@ -255,7 +251,6 @@ def with_windows_of_strings_alone(machine: TreeMachine) -> TreeMachine:
 
 
 @given(arbitrary_machines())
-@settings(max_examples=40)
 def test_gaps_change_no_answer(machine: TreeMachine) -> None:
     fine = with_windows_of_strings_alone(machine)
     actual, new = fine.reduced()
@@ -280,7 +275,6 @@ def test_leaves_and_merged_classes_become_one(transducer: Transducer, chunk: int
 
 
 @given(small, chunks, st.data())
-@settings(max_examples=60)
 def test_a_wrong_entry_is_found_after_reduction_too(transducer: Transducer, chunk: int, data: st.DataObject) -> None:
     right, _ = blown_up(tree_machine(transducer, chunk), 2, seed=0)
     table = right.table.copy()
@@ -308,7 +302,6 @@ def test_a_machine_that_lacks_an_entry_is_not_reduced() -> None:
 
 
 @given(small, chunks, st.integers(1, 7), st.data())
-@settings(max_examples=40)
 def test_pads_at_any_position_change_no_answer(
     transducer: Transducer, chunk: int, length: int, data: st.DataObject
 ) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from automaton_strategies import all_strings, checked_strategies, transducers
-from hypothesis import given, settings
+from hypothesis import given
 
 from lengthwise.automata import Transducer
 from lengthwise.certification.builder import supervised_only
@@ -19,7 +19,6 @@ def extraction_of(fine: Transducer) -> Extraction:
 
 
 @given(transducers(symbols=("a", "b"), max_states=3), transducers(symbols=("a", "b"), max_states=3))
-@settings(max_examples=60)
 def test_outputs_are_needed_where_some_string_is_supervised(drawn: Transducer, partner: Transducer) -> None:
     """By trying all strings up to the number of pairs of states."""
     supervised = np.where(partner.outputs == partner.outputs.min(), IGNORE, 0)

@@ -72,7 +72,6 @@ def test_steps_stay_within_its_bounds(
     radius=st.sampled_from([0.0, 1e-3, 0.03, 0.3]),
     dtype=dtypes,
 )
-@settings(max_examples=60)
 def test_merges_stay_within_its_bounds(seed: int, chunk: int, radius: float, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(seed)
     layer = MergeLayer(d_model=8, num_heads=2, chunk_size=chunk)
@@ -180,7 +179,6 @@ def values_of(form: Form, others: checker.Array) -> checker.Array:
     radius=st.sampled_from([0.0, 0.01, 0.3, 2.0]),
     kinds=st.tuples(*[st.sampled_from(["slopes", "remainders", "both"])] * 2),
 )
-@settings(max_examples=40)
 @np.errstate(all="ignore")
 def test_operations_stay_within_their_bounds(name: str, seed: int, radius: float, kinds: tuple[str, str]) -> None:
     """At every input by itself: an image's slopes count there, not its radius alone."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from automaton_strategies import all_strings, checked_strategies, long_string, transducers
-from hypothesis import given, settings
+from hypothesis import given
 
 from lengthwise.automata import Transducer, library
 from lengthwise.constructions import construct
@@ -14,7 +14,6 @@ pytestmark = checked_strategies
 
 
 @given(transducers(max_states=5))
-@settings(max_examples=40)
 def test_the_unit_that_is_on_is_the_state_and_the_symbol(machine: Transducer) -> None:
     """Exactly one unit, whose number says which state read which symbol."""
     machine = Transducer(machine.semiautomaton, machine.start, np.where(machine.outputs < 0, IGNORE, machine.outputs))

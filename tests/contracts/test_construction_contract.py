@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from automaton_strategies import all_strings, checked_strategies, dfas, telling_strings, transducers
-from hypothesis import given, settings
+from hypothesis import given
 
 from lengthwise.automata import DFA, Semiautomaton, Transducer
 from lengthwise.certification.certify import certify
@@ -142,7 +142,6 @@ def test_a_pad_is_no_symbol_or_rejected(construction: Construction) -> None:
 
 
 @given(machine=transducers(max_states=4))
-@settings(max_examples=40)
 def test_compiles_any_transducer(machine: Transducer) -> None:
     supervised = Transducer(
         machine.semiautomaton, machine.start, np.where(machine.outputs < 0, IGNORE, machine.outputs)
@@ -154,7 +153,6 @@ def test_compiles_any_transducer(machine: Transducer) -> None:
 
 
 @given(machine=dfas())
-@settings(max_examples=40)
 def test_compiles_any_automaton(machine: DFA) -> None:
     for name in CONSTRUCTIONS:
         construction = construct(name, machine)

@@ -136,14 +136,12 @@ def test_files_that_hold_no_machine_are_named(suffix: str, content: bytes, tmp_p
 
 @pytest.mark.parametrize("name", READABLE)
 @given(text=st.text(max_size=40) | st.text('digraph{}[]->;="ab 01\n<>/|:,', max_size=60))
-@settings(max_examples=40)
 def test_any_text_is_read_or_refused(name: str, text: str) -> None:
     check_sentence(refusal(lambda: READABLE[name].read(text)))
 
 
 @pytest.mark.parametrize("name", READABLE)
 @given(data=st.data())
-@settings(max_examples=40)
 def test_damaged_files_are_read_or_refused(name: str, data: st.DataObject) -> None:
     machine = data.draw(labeled_machines(("a", "b")))
     if refusal(lambda: READABLE[name].write(machine)):

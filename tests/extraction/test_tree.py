@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from automaton_strategies import checked_strategies, transducers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from table_model import table_model, with_separate_leaves
 
@@ -28,7 +28,6 @@ def with_answers_from_zero(transducer: Transducer) -> Transducer:
 
 
 @given(small, st.integers(2, 3), st.floats(0, 0.2))
-@settings(max_examples=40)
 def test_finds_the_machine_that_is_there(transducer: Transducer, chunk: int, scatter: float) -> None:
     transducer = with_answers_from_zero(transducer.minimize())
     there = with_separate_leaves(tree_machine(transducer, chunk))
@@ -39,7 +38,6 @@ def test_finds_the_machine_that_is_there(transducer: Transducer, chunk: int, sca
 
 
 @given(small, st.data())
-@settings(max_examples=60)
 def test_a_planted_fault_is_found_with_its_shortest_string(transducer: Transducer, data: st.DataObject) -> None:
     transducer = with_answers_from_zero(transducer.minimize())
     right = with_separate_leaves(tree_machine(transducer))

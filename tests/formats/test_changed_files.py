@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from automaton_strategies import checked_strategies, dfas, labeled_machines
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
@@ -113,7 +113,6 @@ def behavior(machine: LabeledMachine) -> Any:
 
 @pytest.mark.parametrize("kind", WRITERS)
 @given(data=st.data())
-@settings(max_examples=60)
 def test_changed_files_are_read_alike_or_refused(kind: str, data: st.DataObject) -> None:
     reader, writer = WRITERS[kind]
     is_any = kind in ("json", "jflap")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from automaton_strategies import checked_strategies, dfas, moore_machines, oracle
-from hypothesis import given, settings
+from hypothesis import given
 
 from lengthwise.automata import DFA
 from lengthwise.automata.labeled import LabeledMachine
@@ -31,7 +31,6 @@ def test_automata_are_read(dfa: DFA) -> None:
 
 
 @given(dfas())
-@settings(max_examples=50)
 def test_the_entries_of_automata_lib_are_read(dfa: DFA) -> None:
     machine = oracle(dfa)
     content = {

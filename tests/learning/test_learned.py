@@ -8,7 +8,7 @@ import pytest
 import torch
 from automaton_strategies import all_strings, checked_strategies, transducers
 from command import exit_code
-from hypothesis import given, settings
+from hypothesis import given
 
 from lengthwise import construct, learn, load_compiled
 from lengthwise.automata import library
@@ -348,7 +348,6 @@ def test_folders_of_others_are_left_alone(tmp_path: Path, capsys) -> None:
 
 @pytest.mark.unchecked
 @given(transducers(symbols=("a", "b"), max_states=5))
-@settings(max_examples=60)
 def test_machines_for_strings_that_are_not_empty(machine: Transducer) -> None:
     """They answer these alike, are no larger, and the same for all machines that do."""
     smallest = machine.minimize_nonempty()

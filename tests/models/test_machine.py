@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from automaton_strategies import all_strings, checked_strategies, transducers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from table_model import right_machine, table_model
 
@@ -37,7 +37,6 @@ def machines(draw: st.DrawFn) -> tuple[Transducer, TreeMachine | Transducer]:
 
 
 @given(machines(), st.integers(1, 9), st.sampled_from([torch.float32, torch.float64]))
-@settings(max_examples=60)
 def test_answers_as_the_machine_does(
     machines_that_agree: tuple[Transducer, TreeMachine | Transducer], length: int, dtype: torch.dtype
 ) -> None:
@@ -65,7 +64,6 @@ def test_last_is_the_last_of_forward(chunk: int, shape: tuple) -> None:
 
 
 @given(transducers(symbols=("a", "b", "c")), st.integers(1, 30), st.integers(0, 9))
-@settings(max_examples=60)
 def test_streams_what_forward_says(drawn: Transducer, length: int, seed: int) -> None:
     transducer = Transducer(drawn.semiautomaton, drawn.start, np.where(drawn.outputs < 0, IGNORE, drawn.outputs))
     model = TransducerModel(transducer, NAMES)

@@ -104,7 +104,6 @@ def test_the_rule_takes_chunks_for_small_steps_only() -> None:
 
 
 @given(st.integers(1, 70), st.sampled_from(["strings", "matrices"]))
-@settings(max_examples=40, deadline=None)
 def test_a_scan_needs_associativity_alone(length: int, what: str) -> None:
     """Neither an inverse nor commutativity: the last of two, and products of matrices."""
     generator = torch.Generator().manual_seed(length)

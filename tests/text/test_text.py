@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.runs.spec import make_spec, spec_from_json
@@ -104,7 +104,6 @@ def test_the_last_window_is_drawn_and_none_beyond(novel: Path) -> None:
 
 
 @given(st.lists(st.text(min_size=1), min_size=1), st.floats(0.05, 0.45))
-@settings(max_examples=50)
 def test_documents_are_split_without_loss(documents: list[str], held_out: float) -> None:
     parts = split_documents(documents, held_out, ("test", "valid"))
     assert "".join(map("".join, (parts["train"], parts["valid"], parts["test"]))) == "".join(documents)

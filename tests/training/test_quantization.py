@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.models import make_model
@@ -33,7 +33,6 @@ def make(**config) -> CodebookGPT:
 
 
 @given(st.integers(1, 700), st.floats(0, 0.99))
-@settings(max_examples=40)
 def test_codes_are_looked_for_from_a_share_of_training_on(steps: int, share: float) -> None:
     model = make(quantize_after=share)
     due = [step for step in range(steps) if quantization_is_due(model, step - 1, step, steps)]

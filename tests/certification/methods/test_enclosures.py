@@ -69,7 +69,6 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @given(seed=seeds, enclosure_radius=widths, scale=st.sampled_from([0.1, 1.0, 4.0, 30.0]))
-@settings(max_examples=40)
 def test_holds_what_float32_computes(name: str, seed: int, enclosure_radius: float, scale: float) -> None:
     """Within the remainder of what the slope says for the inputs that a point stands for, not in the range alone."""
     bounded, computed = OPERATIONS[name]
@@ -107,7 +106,6 @@ def test_small_enclosures_have_tight_bounds(name: str) -> None:
 
 
 @given(seeds, st.integers(2, 4), widths, st.sampled_from([0.1, 3.0, 60.0]))
-@settings(max_examples=60)
 def test_mixing_by_scores_holds_the_softmax(seed: int, chunk: int, enclosure_radius: float, scale: float) -> None:
     """Of one head of three numbers; scores far apart are where a softmax saturates, and rounds."""
     generator = torch.Generator().manual_seed(seed)

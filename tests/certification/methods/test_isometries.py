@@ -5,7 +5,7 @@ import random
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -81,7 +81,6 @@ def first_error(model: BlockLinearRNN, length: int) -> int | None:
 @given(
     st.integers(1, 60), st.floats(0, 1e-3), st.floats(0, 1e-2), st.floats(1, 1.01), st.randoms(use_true_random=False)
 )
-@settings(max_examples=60)
 def test_drift_holds_for_any_order_of_products(
     length: int, error: float, rounding: float, growth: float, chance: random.Random
 ) -> None:
