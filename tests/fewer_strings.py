@@ -7,18 +7,24 @@ import lengthwise.certification.strings as strings_module
 import lengthwise.certification.traces as traces_module
 import lengthwise.certification.verify as verify_module
 
+NUM_STRINGS = 24
+"""The number of strings of each length."""
+
+NUM_ALONE = 4
+"""The number of strings of each length that are read one by one."""
+
 
 def draw_fewer_strings(replace: Callable[[object, str, object], None] = setattr) -> None:
-    """50 strings of 40 and of 500 symbols are drawn and asked for instead of 1,000 of up to 10,000.
+    """Draw and require `NUM_STRINGS` strings of 40 and of 500 symbols instead of 1,000 of up to 10,000.
 
-    Of them ten of each length are read one by one instead of a hundred, and fewer of the shortest strings: each is a
-    call of its own, and they took two fifths of a certificate.
+    `NUM_ALONE` strings of each length are read one by one instead of 100, and fewer of the shortest strings. Each of
+    them is a call of its own, and ten of each length took a third of a certificate.
     """
     for module, lengths, count in (
         (strings_module, "TESTED_LENGTHS", "NUM_STRINGS"),
         (verify_module, "MIN_LENGTHS", "MIN_STRINGS"),
     ):
         replace(module, lengths, (40, 500))
-        replace(module, count, 50)
-    replace(traces_module, "SUBSAMPLE_SIZE", 10)
-    replace(searches_module, "MAX_SHORT", 8)
+        replace(module, count, NUM_STRINGS)
+    replace(traces_module, "SUBSAMPLE_SIZE", NUM_ALONE)
+    replace(searches_module, "MAX_SHORT", 4)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from command import exit_code
+from fewer_strings import NUM_ALONE
 from last_symbol import LastSymbol
 from slow_nets import slow_net
 
@@ -119,8 +120,8 @@ def test_a_certificate_that_was_forged_for_another_model_is_refused() -> None:
     assert certificate.level == "proved"
     assert confirm(certificate, good, task) == [
         "the model answers all short strings correctly",
-        "the model answers 10 strings of 40 symbols correctly",
-        "the model answers 10 strings of 500 symbols correctly",
+        f"the model answers {NUM_ALONE} strings of 40 symbols correctly",
+        f"the model answers {NUM_ALONE} strings of 500 symbols correctly",
         "a machine extracted from the model again answers every string as the transducer does",
         "method 'exact' proves the model again",
     ]

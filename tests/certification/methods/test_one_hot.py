@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from fewer_strings import NUM_ALONE
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -367,5 +368,5 @@ def test_some_strings_of_each_length_are_computed_as_products(monkeypatch: pytes
     monkeypatch.setattr(one_hot, "MAX_COMPUTED", 5_000)
     monkeypatch.setattr(traces_module, "NUM_COMPARED_FIRST", 2)
     assert certify(construct("block-linear-rnn", SUM).model, SUM).level == "proved"
-    assert {(10, 40), (10, 500)} <= set(computed)
-    assert not any(count > 10 and length == 500 for count, length in computed)
+    assert {(NUM_ALONE, 40), (NUM_ALONE, 500)} <= set(computed)
+    assert not any(count > NUM_ALONE and length == 500 for count, length in computed)
