@@ -1,19 +1,25 @@
 """Commands that are cut off by a kill or a full disk write into their own folder again."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import exit_code
 from cut_off import killed_at, with_full_disk
-from fewer_steps import train_for_fewer_steps
 from fewer_strings import draw_fewer_strings
+from searched import as_if_searched
 
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
 from lengthwise.cli.app import main
 from lengthwise.learning import learned as learning
 from lengthwise.learning.learned import Learned, learn
+from lengthwise.learning.search import SearchResult
 from lengthwise.runs.compiled import load_compiled
 from lengthwise.runs.stored import load_stored
+from lengthwise.tasks.given.examples import Examples
 
 STRINGS = [f"{number:b}" for number in range(1, 200)]
 ROWS = [(text, "even" if text.count("1") % 2 == 0 else "odd") for text in STRINGS]
@@ -25,10 +31,17 @@ FULL = (0, 300, 1_000, 3_000)
 def parity() -> tuple[Learned, list[object]]:
     """What is learned from the rows, and what the search kept before its end."""
     kept: list[object] = []
+    machine = Transducer(Semiautomaton(np.array([[0, 1], [1, 0]]), ("0", "1")), 0, np.array([0, 1]))
+
+    def search(examples: Examples, *, keep: Callable[[object, Transducer], None], **_: object) -> SearchResult:
+        result = as_if_searched(machine.for_strings_that_are_not_empty(), examples)
+        keep(result.model, result.machine)
+        return result
+
     with pytest.MonkeyPatch.context() as patch:
         draw_fewer_strings(patch.setattr)
-        train_for_fewer_steps(patch.setattr)
-        return learn(ROWS, budget=0.0, keep=kept.append), kept
+        patch.setattr(learning, "search", search)
+        return learn(ROWS, keep=kept.append), kept
 
 
 @pytest.fixture
@@ -58,7 +71,8 @@ def drafts(folder: Path) -> list[Path]:
     return [path for path in folder.rglob(".*") if path.is_file()]
 
 
-@pytest.mark.parametrize("name", ["learn", "compile", "export"])
+# `learn` writes the most files, and by the same function; each kill is a command of its own.
+@pytest.mark.parametrize("name", [pytest.param("learn", marks=pytest.mark.slow), "compile", "export"])
 def test_a_command_that_was_killed_at_any_write_goes_through_the_next_time(
     name: str, commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
