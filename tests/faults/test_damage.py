@@ -58,7 +58,7 @@ def check(arguments: list[str], capsys) -> int:
 def test_flipped_bytes_never_pass_unseen_into_a_number(name: str, finished: Path, tmp_path: Path, capsys) -> None:
     chance = random.Random(name)
     whole = (finished / name).read_bytes()
-    for trial in range(3):
+    for trial in range(2):
         run = tmp_path / str(trial) / finished.name
         shutil.copytree(finished, run)
         content = bytearray(whole)
@@ -84,7 +84,10 @@ def test_files_cut_short_are_repaired_or_named(name: str, kept: float, finished:
     shutil.copytree(finished, run)
     whole = (run / name).read_bytes()
     (run / name).write_bytes(whole[: int(kept * len(whole))])
-    for words in commands(run, tmp_path).values():
+    requests = commands(run, tmp_path)
+    if kept:
+        del requests["report"]  # its charts take a second
+    for words in requests.values():
         check(words, capsys)
 
 
@@ -97,8 +100,7 @@ def test_files_that_are_missing_or_folders_are_named(name: str, finished: Path, 
         if trial == "folder":
             (run / name).mkdir()
         requests = commands(run, tmp_path)
-        if trial == "folder":
-            del requests["report"]  # its charts take a second
+        del requests["report"]  # its charts take a second, and files of no bytes are shown to it above
         for words in requests.values():
             check(words, capsys)
 

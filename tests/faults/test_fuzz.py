@@ -17,7 +17,7 @@ def run(folder: Path, count: int) -> None:
         fuzz(count, seed=0, say=lambda line: file.write(f"{line}\n"))
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2, pytest.param(200, marks=pytest.mark.slow)])
 def test_requests_made_up_at_random_end_with_a_sentence(count: int, tmp_path: Path) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)  # there is one server
