@@ -109,8 +109,8 @@ def test_is_certified(construction: Construction) -> None:
 @pytest.mark.parametrize(
     ("dtype", "which", "length"),
     [
-        (torch.float32, 0, 5_000),
-        (torch.float64, 1, 5_000),
+        (torch.float32, 0, 2_000),
+        (torch.float64, 1, 2_000),
         pytest.param(torch.float32, 0, 100_000, marks=pytest.mark.slow),
         pytest.param(torch.float64, 1, 100_000, marks=pytest.mark.slow),
     ],

@@ -67,7 +67,7 @@ def of_four_steps(spec: RunSpec) -> RunSpec:
 
 
 # Each case trains nets and draws a page; experiments of one study share that code, and slow tests run all of them.
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", EXPERIMENTS, indirect=True)
 @pytest.mark.usefixtures("fewer_strings", "fewer_steps")
 def test_runs_at_smoke_scale_and_writes_its_page(name: str, runs: Path, tmp_path: Path) -> None:

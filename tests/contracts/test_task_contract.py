@@ -1,5 +1,7 @@
 """What every registered task promises, whatever its name."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -129,19 +131,25 @@ def test_names_of_symbols_and_classes_are_distinct(task: SymbolTask) -> None:
         assert all(len(symbol) == 1 for symbol in task.symbols)
 
 
+@cache
+def drawn_answers(task: SymbolTask, length: int) -> torch.Tensor:
+    """Return the final answers to 4,000 samples."""
+    return final_answers(task.sample(4_000, length, seeded(length)).targets)
+
+
 @every_member(SymbolTask)
 def test_every_class_is_the_final_answer_exactly_at_balanced_lengths(task: SymbolTask) -> None:
     """Every class of a finite machine; of answers that may grow with the length, two."""
     minimum = len(task.classes) if isinstance(task, RegularTask) else 2
     for length in legal_lengths(task):
-        answers = final_answers(task.sample(4_000, length, seeded(length)).targets)
+        answers = drawn_answers(task, length)
         assert (len(answers.unique()) >= minimum) == task.is_balanced_length(length)
 
 
 @every_member(SymbolTask)
 def test_baseline_is_the_share_of_the_likeliest_final_answer(task: SymbolTask) -> None:
     for length in legal_lengths(task):
-        answers = final_answers(task.sample(4_000, length, seeded(length)).targets)
+        answers = drawn_answers(task, length)
         assert frequencies(task, answers).max() == pytest.approx(task.baseline(length), abs=0.03)
 
 
