@@ -77,7 +77,7 @@ class StopAt:
         self.requested |= progress.phase == "training" and progress.done >= self.step
 
 
-@pytest.mark.parametrize("stops", [[10], [20], [10, 20]])
+@pytest.mark.parametrize("stops", [*(pytest.param([step], marks=pytest.mark.slow) for step in (10, 20)), [10, 20]])
 def test_an_interrupted_and_resumed_run_equals_the_uninterrupted_one(
     tmp_path: Path, undisturbed: Path, stops: list[int]
 ) -> None:
@@ -309,6 +309,7 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
         RunFolder(path).read_status()
 
 
+@pytest.mark.sampled(2)  # each case measures the run again
 @pytest.mark.parametrize("content", ['{"run_id": 5}', "{", "[]"])
 def test_an_unreadable_result_is_set_aside_and_measured_again(
     tmp_path: Path, finished_run: RunResult, content: str

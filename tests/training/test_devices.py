@@ -51,7 +51,7 @@ CHOOSING = {"pd-ssm"}
 
 
 @pytest.mark.unchecked
-@pytest.mark.sampled(2)  # each case trains and measures two nets
+@pytest.mark.sampled(4)  # each case trains and measures two nets
 @pytest.mark.parametrize("case", BY_DEFAULT)
 def test_another_device_gives_the_same_and_is_waited_for_where_it_must(case: str) -> None:
     spec = spec_of(case)

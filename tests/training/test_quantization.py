@@ -142,12 +142,22 @@ def test_training_quantizes_the_averaged_weights_and_goes_on_from_them() -> None
     assert torch.equal(state.model.codebook.known, codes)
 
 
+@pytest.fixture(scope="module")
+def undisturbed() -> TrainingState:
+    """Return the state after 20 steps, which tests only read."""
+    state = TrainingState(make(quantize_after=0.5), UP_TO_20)
+    steps_of(state, UP_TO_20, 20)
+    return state
+
+
+UP_TO_20 = Recipe(steps=20, batch_size=8, max_length=8, optimizer=GENTLE)
+
+
 @pytest.mark.parametrize("stop", [9, 10, 11])
-def test_codes_survive_a_checkpoint(stop: int, tmp_path: Path) -> None:
+def test_codes_survive_a_checkpoint(stop: int, undisturbed: TrainingState, tmp_path: Path) -> None:
     """Stopped before codes are looked for, at that step, and after: weights and codes are those of one go."""
-    recipe = Recipe(steps=20, batch_size=8, max_length=8, optimizer=GENTLE)
-    whole, first, second = (TrainingState(make(quantize_after=0.5), recipe) for _ in range(3))
-    steps_of(whole, recipe, 20)
+    whole, recipe = undisturbed, UP_TO_20
+    first, second = (TrainingState(make(quantize_after=0.5), recipe) for _ in range(2))
     assert whole.model.codebook.count
     steps_of(first, recipe, stop)
     assert bool(first.model.codebook.count) == (stop > 10)

@@ -209,8 +209,11 @@ def test_consistency_is_part_of_the_loss_but_does_not_hold_growth_up(monkeypatch
     recipe = small_recipe(steps=400, length_sampling="growing", max_length=3, late_consistency=3.0)
     state = small_state(task, recipe)
     state.step = 200
-    assert min(record.loss for record in training_steps(state, task, recipe, seed=0)) >= 6
-    assert state.growth.num_reached > 1
+    for record in training_steps(state, task, recipe, seed=0):
+        assert record.loss >= 6
+        if state.growth.num_reached > 1:
+            return
+    pytest.fail("lengths did not grow")
 
 
 def test_noise_has_the_given_deviation() -> None:
@@ -332,16 +335,16 @@ def test_lengths_are_balanced_and_sampled_as_the_recipe_says() -> None:
     assert training_lengths(dyck, small_recipe(lengths="balanced")) == ([2, 4, 6, 8, 10, 12], [])
     assert training_lengths(dyck, small_recipe(lengths="legal")) == (list(range(1, 13)), [])
     assert training_lengths(dyck, small_recipe()) == ([2, 4, 6, 8, 10, 12], [1, 3, 5, 7, 9, 11])
-    recipe = Recipe(steps=80, batch_size=1, max_length=4, ema_decay=0)
+    recipe = Recipe(steps=60, batch_size=1, max_length=4, ema_decay=0)
     lengths = [record.length for record in training_steps(smallest_state(dyck, recipe), dyck, recipe, seed=0)]
-    assert set(lengths[:40]) == {2, 3, 4}, "a length below all balanced ones in the first half"
-    assert set(lengths[40:]) == {1, 2, 3, 4}
+    assert set(lengths[:30]) == {2, 3, 4}, "a length below all balanced ones in the first half"
+    assert set(lengths[30:]) == {1, 2, 3, 4}
     task = make_task("parity")
     for sampling, share in (("uniform", 0.5), ("log-uniform", math.log(21) / math.log(41))):
-        recipe = Recipe(steps=100, batch_size=1, length_sampling=sampling, max_length=40, ema_decay=0)
+        recipe = Recipe(steps=60, batch_size=1, length_sampling=sampling, max_length=40, ema_decay=0)
         state = smallest_state(task, recipe)
         short = [record.length <= 20 for record in training_steps(state, task, recipe, seed=0)]
-        assert sum(short) / 100 == pytest.approx(share, abs=0.1)
+        assert sum(short) / 60 == pytest.approx(share, abs=0.13)
 
 
 def test_divergence_stops_before_it_harms_the_weights() -> None:
@@ -424,7 +427,9 @@ def test_lengths_grow_when_the_loss_at_the_longest_is_small() -> None:
             if running < 0.3:
                 reached, running = reached + 1, 2.0
         assert state.growth.num_reached == reached
-    assert reached == 3
+        if reached == 3:
+            return
+    pytest.fail("lengths did not grow to the longest")
 
 
 def test_a_checkpoint_keeps_how_far_lengths_have_grown(tmp_path: Path) -> None:
