@@ -63,6 +63,7 @@ def assert_right(logits: torch.Tensor, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(logits.argmax(-1).numpy()[supervised], expected[supervised])
 
 
+@pytest.mark.sampled(3)  # tests/contracts reads all short strings for every task
 @torch.no_grad()
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_is_right_on_all_strings_of_up_to_8_symbols(machine: Transducer, dtype: torch.dtype) -> None:

@@ -68,6 +68,7 @@ def check_equal(actual: Tensor, expected: Tensor, encoding: PositionEncoding, in
     torch.testing.assert_close(slopes, known, atol=1e-10, rtol=1e-10)
 
 
+@pytest.mark.sampled  # the oracle takes each pair of positions in turn
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("name", ON_SCORES)
 def test_attention_is_the_published_equation(name: str, length: int) -> None:

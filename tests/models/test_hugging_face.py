@@ -230,7 +230,7 @@ def test_what_does_not_fit_is_named(model, settings, sentence: str) -> None:
 
 
 @pytest.mark.unchecked
-@pytest.mark.parametrize("kind", ["mamba", "gpt2"])
+@pytest.mark.parametrize("kind", ["mamba", pytest.param("gpt2", marks=pytest.mark.slow)])
 def test_a_model_is_wrapped_on_the_device_where_it_is(kind: str) -> None:
     backbone, head, strings = made(kind), nn.Linear(16, 2), torch.tensor([[0, 1, 2, 2]])
     here = wrap_hugging_face(backbone, head).eval()(strings)

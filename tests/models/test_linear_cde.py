@@ -148,7 +148,7 @@ def test_answers_do_not_end_where_floating_point_does(structure: str, length: in
     matrices = torch.stack(
         [torch.block_diag(*blocks) for blocks in layer.transitions(model.norms[0](model.embedding.weight))]
     )
-    for row, string in enumerate(tokens):
+    for row, string in enumerate(tokens[: 3 if length < 2_000 else 1]):  # each symbol of a row is a step in Python
         latest, logarithm = layer.first_state, 0.0
         for symbol in string:
             latest = matrices[symbol] @ latest

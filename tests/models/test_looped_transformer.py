@@ -151,7 +151,7 @@ def test_at_the_start_loops_are_exactly_the_identity(variant: Variant, num_loops
     assert torch.equal(model.last_state(inputs), model.read_in(inputs)[:, -1])
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("injection", ["none", "input"])
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("num_loops", [1, 2, 3, 10])

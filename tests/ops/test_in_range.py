@@ -44,7 +44,7 @@ def drawn(length: int, growth: tuple[float, float], dtype: torch.dtype) -> tuple
     return rotations.to(dtype), initial.to(dtype)
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled  # a hundred pairs of values take seconds
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("growth", GROWTH)
 @pytest.mark.parametrize("length", LENGTHS)

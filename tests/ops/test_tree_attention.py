@@ -130,7 +130,7 @@ def test_equal_chunks_written_out_are_those_of_one_size(size: int, length: int) 
     assert torch.equal(model.last(inputs), spelled.last(inputs))
 
 
-@pytest.mark.sampled(strength=2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("perturbed", [False, True])
 @pytest.mark.parametrize("thickness", [1, 2])
 @pytest.mark.parametrize(("chunk_size", "lower"), [(2, ()), (3, ()), (2, (4, 3))])

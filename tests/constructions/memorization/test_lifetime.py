@@ -65,6 +65,7 @@ def test_lifetimes_of_the_sheet(a: int, p: int, precision: str, steps: int) -> N
     assert predicted_lifetime(memorization, precision).first_wrong == steps + 1
 
 
+@pytest.mark.sampled  # each case follows 30,000 steps
 @pytest.mark.parametrize("text", ["0010111", "abacabad", "abcacb", "001011101", "00000000001", "abcdefg", "0011"])
 @pytest.mark.parametrize("precision", LOW)
 def test_predictions_are_what_happens(text: str, precision: str) -> None:

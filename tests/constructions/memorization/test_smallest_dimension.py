@@ -45,6 +45,7 @@ TABLE = [
 AS_MANY_AS_CHANGES = {11: (93, 93), 12: (80, 170), 13: (286, 315)}
 
 
+@pytest.mark.sampled(2)  # each case memorizes all words of a period
 @pytest.mark.parametrize(("num_symbols", "period", "table"), TABLE)
 def test_table_of_all_words(num_symbols: int, period: int, table: dict[int, int]) -> None:
     memorized = [memorize(text) for text in word_classes(num_symbols, period)]
