@@ -53,6 +53,12 @@ def test_good_proofs_are_accepted(proof: Proof) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "proof",
+    # What a process of its own adds does not depend on the net; the tests above check all of them in this process.
+    [pytest.param(name, marks=[pytest.mark.slow] * (name not in ("rnn", "chunks of 2", "one-hot"))) for name in NETS],
+    indirect=True,
+)
 def test_a_proof_is_checked_by_python_alone(proof: Proof, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """As its users run it: a copy of one file, with nothing of this package; one damaged file stands for all."""
     (tmp_path / "certificate.json").write_text(json_text(proof.certificate))
@@ -225,6 +231,7 @@ def test_what_is_not_so_is_rejected(name: str) -> None:
     assert count >= MIN_REJECTED.get(name, 75)
 
 
+@pytest.mark.sampled(2)
 def test_a_proof_without_one_of_its_tensors_is_rejected(proof: Proof) -> None:
     for name in proof.arrays:
         rest = {other: array for other, array in proof.arrays.items() if other != name}

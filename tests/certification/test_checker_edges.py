@@ -124,6 +124,7 @@ def drawn_task(chance: np.random.Generator, size: int) -> Task:
     return Task(["a", "b"], int(chance.integers(size)), chance.integers(size, size=(size, 2)).tolist(), [0] * size)
 
 
+@pytest.mark.sampled(3)  # each case enumerates all strings
 @pytest.mark.parametrize("chunk", [2, 3])
 @pytest.mark.parametrize("seed", range(8))
 def test_all_strings_end_where_the_machine_of_windows_says(chunk: int, seed: int) -> None:
@@ -164,6 +165,7 @@ def min_radius(direction: checker.Array, num_steps: int) -> float:
     return moved + (1 + moved) * math.expm1(num_steps * math.log1p(rounding))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("direction", [(1.0, 0.0, 0.0, 0.0), (0.5, -0.5, 0.5, -0.5)])
 @pytest.mark.parametrize("num_steps", [1, 1_000, 400_000])
 @pytest.mark.parametrize("norm", [1.0, 4.0])

@@ -44,6 +44,7 @@ def test_every_kind_of_net_is_swept() -> None:
 
 
 @one_of_each_kind
+@pytest.mark.sampled(3)  # each value of each setting is a proof that is read again
 def test_no_setting_has_a_value_that_is_not_its_own(proof: Proof) -> None:
     """Values of other types and other settings are rejected, each by its name, unless they change nothing."""
     model = proof.certificate["model"]
@@ -104,6 +105,7 @@ def test_keys_of_a_certificate_are_known(proof: Proof) -> None:
 
 
 @one_of_each_kind
+@pytest.mark.sampled(3)
 def test_shapes_and_types_are_those_that_settings_imply(proof: Proof) -> None:
     for name, array in proof.arrays.items():
         other = np.float64 if array.dtype == np.float32 else np.float32

@@ -122,6 +122,7 @@ WITHOUT_PARTS = {
 }
 
 
+@pytest.mark.sampled(4)  # each case allocates what the limit allows
 @pytest.mark.parametrize("name", sorted(NETS.keys() - WITHOUT_PARTS.keys()))
 def test_arrays_of_bounds_stay_within_the_memory_that_parts_are_made_for(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -75,7 +75,7 @@ ENVIRONMENTS: dict[str, Environment] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["gru", "lstm", "rnn"])
+@pytest.mark.parametrize("kind", ["rnn", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("gru", "lstm"))])
 @torch.no_grad()
 def test_states_stay_in_the_sets_of_a_proof_in_every_environment(kind: str) -> None:
     model = slow_net(kind, None, pace=0.3)

@@ -55,6 +55,7 @@ def mutilations(model: SequenceModel) -> Iterator[tuple[str, Callable[[SequenceM
 
 
 @pytest.mark.unchecked
+@pytest.mark.sampled(3)  # each case certifies many nets
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mutilated_net_is_named_or_certified(kind: str, every: int) -> None:

@@ -36,16 +36,16 @@ def check_never_proved(model: RecurrentModel) -> None:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", [*range(6), *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60)]])
+@pytest.mark.parametrize("seed", [*range(3), *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60)]])
 def test_nets_that_err_on_one_word_are_never_proved(kind: str, seed: int) -> None:
-    """The first six words have 25, 32, 39, 46, 53 and 60 symbols."""
+    """The first three words have 25, 32 and 39 symbols, and the next three have 46, 53 and 60."""
     word = random_word(25 + 7 * seed % 36, seed)
     model = rare_word_net(kind, word)
     check_errs_on(model, word)
     check_never_proved(model)
 
 
-@pytest.mark.parametrize("kind", ["gru", "lstm"])
+@pytest.mark.parametrize("kind", ["gru", pytest.param("lstm", marks=pytest.mark.slow)])  # with the same read-out
 def test_a_margin_that_is_no_number_proves_nothing(kind: str) -> None:
     """A unit of the read-out that nobody reads is beyond what is bounded: infinity times 0."""
     word = random_word(40, 0)
