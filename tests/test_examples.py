@@ -35,13 +35,13 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
     assert run_script(script, *SMOKE[script.name], folder=tmp_path)
 
 
-# Most benchmarks are slow: nothing depends on them, and each compares forms at lengths where they differ in speed.
+# All but one are slow: nothing depends on benchmarks, and each compares forms at lengths where they differ in speed.
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
         pytest.param("regular_gpt", "plain dense mask", marks=pytest.mark.slow),
-        ("depth_cost", "layers_measured"),
-        ("machine_model", "tree machine"),
+        pytest.param("depth_cost", "layers_measured", marks=pytest.mark.slow),
+        pytest.param("machine_model", "tree machine", marks=pytest.mark.slow),
         pytest.param("recurrence", "torch's associative_scan", marks=pytest.mark.slow),
         pytest.param("looped_approximation", "with factors | 3", marks=pytest.mark.slow),
         pytest.param("looped", "activations recomputed", marks=pytest.mark.slow),
@@ -49,7 +49,7 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         pytest.param("exported_machine", "million symbols a second", marks=pytest.mark.slow),
         pytest.param("transformer", "torch.nn.TransformerEncoder", marks=pytest.mark.slow),
         pytest.param("language_model", "the same, a dense mask", marks=pytest.mark.slow),
-        ("language", "drawing a batch takes at most"),
+        pytest.param("language", "drawing a batch takes at most", marks=pytest.mark.slow),
         pytest.param("other_recurrences", "x GRU", marks=pytest.mark.slow),
         pytest.param("gpu", "RegularGPT 64/6", marks=pytest.mark.slow),
         pytest.param("column_norm", "step of three layers", marks=pytest.mark.slow),
@@ -234,12 +234,11 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
 @pytest.mark.parametrize(
     "page",
     [
-        *("command-line", "certificates", "memorization", "export", "playground", "tracking"),
-        # Their commands train nets, or resemble the commands of the pages above.
-        *(
-            pytest.param(page, marks=pytest.mark.slow)
-            for page in ("tutorial", "constructions", "looped", "machines", "compare", "devices")
-        ),
+        *("command-line", "certificates", "memorization"),
+        # Their commands train nets, or resemble the commands of the pages above and of tests of the same commands.
+        *(pytest.param(page, marks=pytest.mark.slow) for page in ("tutorial", "constructions", "looped", "machines")),
+        *(pytest.param(page, marks=pytest.mark.slow) for page in ("compare", "devices", "export", "playground")),
+        pytest.param("tracking", marks=pytest.mark.slow),
     ],
 )
 def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:

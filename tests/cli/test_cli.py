@@ -28,6 +28,14 @@ def trained(tmp_path: Path, small_plan, capsys) -> Path:
     return next(tmp_path.glob("parity-*"))
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a finished run, which tests only read."""
+    root = tmp_path_factory.mktemp("finished")
+    assert exit_code("train", "parity", "regular-gpt", *SMALL, "--longest", "60", "--runs", str(root)) == 0
+    return next(root.glob("parity-*"))
+
+
 def test_help_lists_the_commands(capsys) -> None:
     assert exit_code("--help") == 0
     text = capsys.readouterr().out
@@ -357,8 +365,8 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
         (["evaluate", "{run}", "--lengths", ""], "--lengths: expected lengths and ranges such as 41-500,1000, got ''"),
     ],
 )
-def test_mistakes_about_a_run(arguments, sentence, trained, capsys) -> None:
-    assert exit_code(*(word.format(run=trained) for word in arguments)) == 2
+def test_mistakes_about_a_run(arguments, sentence, finished, capsys) -> None:
+    assert exit_code(*(word.format(run=finished) for word in arguments)) == 2
     assert sentence in capsys.readouterr().err
 
 

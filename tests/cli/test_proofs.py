@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from command import exit_code
+from fewer_strings import NUM_STRINGS, draw_fewer_strings
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+pytestmark = pytest.mark.usefixtures("fewer_strings")
 PROOF = "certificate.safetensors"
 
 
@@ -18,7 +20,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of a net with a certificate and a proof."""
     path = tmp_path_factory.mktemp("proofs") / "parity"
     assert exit_code("compile", "--task", "parity", "--to", "rnn", "--out", str(path)) == 0
-    assert exit_code("certify", str(path), "--proof", "--min-level", "proved") == 0
+    with pytest.MonkeyPatch.context() as patch:
+        draw_fewer_strings(patch.setattr)
+        assert exit_code("certify", str(path), "--proof", "--min-level", "proved") == 0
     return path
 
 
@@ -58,7 +62,11 @@ def test_what_was_written_is_checked(folder: Path, capsys) -> None:
 
 
 def test_checking_a_proof_needs_no_torch(folder: Path) -> None:
-    program = "import sys; sys.modules['torch'] = None; from lengthwise.cli.app import main; main(sys.argv[1:])"
+    program = (
+        "import sys; sys.modules['torch'] = None; from lengthwise.certification import verify; "
+        f"verify.MIN_LENGTHS, verify.MIN_STRINGS = (40, 500), {NUM_STRINGS}; "  # as those of this certificate
+        "from lengthwise.cli.app import main; main(sys.argv[1:])"
+    )
     path = folder / "certificate.json"
     command = [sys.executable, "-c", program, "certify", "--check", str(path), "--proof"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -87,7 +87,7 @@ def test_every_command_about_a_machine_escapes_its_names(evil: str, capsys) -> N
 
 
 # Commands about machines escape every name by default; about nets each name costs a certificate.
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)  # each case makes, certifies and exports a net
 @pytest.mark.parametrize("evil", EVIL, indirect=True)
 @pytest.mark.usefixtures("fewer_strings")
 def test_every_command_about_a_net_escapes_its_names(evil: str, capsys) -> None:

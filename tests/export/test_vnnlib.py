@@ -60,7 +60,7 @@ def is_satisfied_somewhere(folder: Path, graph: str, text: str) -> bool:
     enclosure, failures = parse(text)
     run, drawn = ReferenceEvaluator(onnx.load(folder / graph)), np.random.default_rng(0)
     width = enclosure.shape[1]
-    shares = np.concatenate([np.full((1, width), 0.5), drawn.integers(0, 2, (30, width)), drawn.random((30, width))])
+    shares = np.concatenate([np.full((1, width), 0.5), drawn.integers(0, 2, (10, width)), drawn.random((10, width))])
     states = (enclosure[0] + shares * (enclosure[1] - enclosure[0])).astype(np.float32)
     return any(is_satisfied(failures, run.run(None, {"state": state[None]})[0][0]) for state in states)
 
