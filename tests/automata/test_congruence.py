@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lengthwise.automata.congruence import _differ_apart, coarse_congruence, quotient
@@ -126,5 +126,4 @@ def test_likely_pairs_are_united_first() -> None:
 def test_pairs_that_contexts_separate_are_not_tried(labeled_table: tuple[np.ndarray, np.ndarray]) -> None:
     """In a table without gaps these are all pairs in different blocks of the coarsest congruence."""
     table, labels = labeled_table
-    blocks = coarse_congruence(table, labels)
     np.testing.assert_array_equal(_differ_apart(table, labels), blocks[:, None] != blocks)
