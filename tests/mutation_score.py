@@ -60,7 +60,11 @@ OTHER: dict[type[ast.AST], type[ast.AST]] = {
 }
 NAMES = {"max": "min", "min": "max", "any": "all", "all": "any", "maximum": "minimum", "minimum": "maximum"}
 
-PYTEST = ("-x", "-q", "-n0", "-m", "not slow and not gpu", "-p", "no:cacheprovider")
+PYTEST = (
+    *("-x", "-q", "-n0", "-m", "not slow and not gpu", "-p", "no:cacheprovider"),
+    # Changed modules are named for their doctests. Names such as `Tested` and `tested_lengths` are not tests.
+    *("-o", "python_classes=Test[A-Z]*", "-o", "python_functions=test_*"),
+)
 NO_TESTS = 5
 """What pytest exits with if it finds no test."""
 
