@@ -26,6 +26,7 @@ from lengthwise.training.quantization import quantization_is_due, quantize_state
 from lengthwise.training.ranks import ALONE, Ranks, check_ranks, rank_errors, whole
 from lengthwise.training.recipe import PaceRecipe, Recipe
 from lengthwise.training.requirements import (
+    check_gradients,
     check_longest,
     check_memory,
     check_model,
@@ -270,6 +271,8 @@ def _update(
     for optimizer in state.optimizers:
         optimizer.zero_grad()
     losses.minimized.backward()
+    # Only a backward pass shows how the model's code reads a weight.
+    check_gradients(state.parameters)
     limit = _gradient_limit(state, recipe)
     norm, value, learned = _on_host(state, torch.nn.utils.clip_grad_norm_(state.parameters.values(), limit), losses)
     # The update is rejected before it is made: the last good weights and the checkpoint stay usable.

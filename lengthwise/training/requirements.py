@@ -1,5 +1,7 @@
 """What a recipe requires of a task and of a model; all of it is checked before training starts."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import nn
 
@@ -66,6 +68,16 @@ def check_trainable(model: SequenceModel) -> None:
             raise ValueError(
                 f"model: expected dense gradients, which all optimizers here require, got {name} with sparse=True; set "
                 f"model.get_submodule({name!r}).sparse = False"
+            )
+
+
+def check_gradients(parameters: Mapping[str, nn.Parameter]) -> None:
+    """Raise a ValueError if a gradient is sparse, as `F.embedding(..., sparse=True)` in a `forward` makes it."""
+    for name, parameter in parameters.items():
+        if parameter.grad is not None and parameter.grad.layout != torch.strided:
+            raise ValueError(
+                f"model: expected dense gradients, which all optimizers here require, got a sparse gradient of {name}; "
+                "leave sparse=True out of the call that reads it, such as F.embedding"
             )
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel
 
 from lengthwise import certify, length_curve, make_spec, make_task, train, wrap
@@ -378,6 +379,24 @@ def test_sparse_gradients_are_refused_before_training() -> None:
         train(net, make_task("parity"), RECIPE)
     net.embedding.sparse = False
     train(net, make_task("parity"), RECIPE)
+
+
+class SparseCall(nn.Embedding):
+    """An embedding whose own code asks for a sparse gradient, which no attribute shows."""
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return F.embedding(tokens, self.weight, sparse=True)
+
+
+@pytest.mark.unchecked
+def test_a_sparse_gradient_is_named_before_the_weights_change() -> None:
+    net = wrap(SparseCall(2, 4), nn.GRU(4, 6), nn.Linear(6, 2))
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    with pytest.raises(
+        ValueError, match=r"^model: expected dense gradients, .*, got a sparse gradient of embedding\.weight; leave"
+    ):
+        train(net, make_task("parity"), RECIPE)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
