@@ -126,6 +126,48 @@ def test_rounding_of_matrices_and_of_products_is_held(seed: int, temperature: fl
     assert drift.error > float(exact_drift) + 0.1 * float(rounded.max())
 
 
+@pytest.mark.parametrize("size", [2, 8, 32])
+@pytest.mark.parametrize("temperature", [0.0, 0.5])
+def test_matrices_have_slack_for_the_worst_rounding(size: int, temperature: float) -> None:
+    """Each number of b k k^T has two numbers of k, each off by a norm of S squares and a quotient, and two products.
+
+    The difference from the identity rounds where the identity is 1. A gate that is a sigmoid is off by sixteen units.
+    """
+    unit = 2.0**-24
+    model = make_model("block-linear-rnn", PARITY, d_model=size, block_dim=size, hidden=0, columns="reflected")
+    model.requires_grad_(False)
+    assert isinstance(model, BlockLinearRNN)
+    model.layers[0].temperature.fill_(temperature)
+    model.embedding.weight[:, -1] = 1.0  # all gates are open
+    matrices, rounded = transition_bounds(model)
+    subtracted = (torch.eye(size) - matrices).abs()
+    operations = 2 * (size / 2 + 2) + 2 + (16 if temperature else 0)
+    worst = unit * torch.linalg.matrix_norm(operations * subtracted + torch.eye(size))
+    assert bool((rounded >= worst).all())
+    assert bool((rounded < 4 * worst).all())
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_a_drift_is_a_missed_prototype_and_the_worst_rounded_matrix(blocks: int) -> None:
+    """A matrix of rank one, as large as the rounding error, moves each block of a prototype in the direction missed."""
+    model = make_model("block-linear-rnn", PARITY, d_model=4 * blocks, block_dim=4, hidden=0, columns="reflected")
+    model.requires_grad_(False)
+    assert isinstance(model, BlockLinearRNN)
+    model.embedding.weight[:, 4::5] = 1.0
+    exact, rounded = transition_bounds(model)
+    points = 100 * torch.randn(2, 4 * blocks, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    table = torch.tensor([[0, 1], [1, 0]])
+    states, worst = points.unflatten(1, (blocks, 4)), 0.0
+    for state, targets in zip(states, table, strict=True):
+        for symbol, target in enumerate(targets.tolist()):
+            missed = (exact[symbol] @ state[..., None])[..., 0] - states[target]
+            moved = rounded[symbol] * state.norm(dim=-1)
+            worst = max(worst, float(missed.norm() + moved.norm()))
+    drift = drift_of(model, table, points)
+    assert worst <= drift.error <= worst * (1 + 1e-8)
+    assert drift.size == float(model.layers[0].first_state.double().norm())
+
+
 @pytest.mark.parametrize("angle", [0.0, 1e-4, 1e-2])
 @pytest.mark.parametrize("temperature", [0.0, 0.25])
 def test_states_stay_within_their_drift(angle: float, temperature: float) -> None:
