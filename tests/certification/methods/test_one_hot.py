@@ -150,6 +150,14 @@ def test_a_softmax_counts_as_one_hot_only_where_it_is_exactly() -> None:
 
 
 @torch.no_grad()
+def test_a_temperature_below_0_reverses_the_order_of_logits() -> None:
+    model = compiled()
+    extraction = enumerated(model)
+    model.layers[0].temperature.fill_(-8.0)
+    assert outcome(model, extraction) == "its temperature, -8.0, is below 0"
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_weights_that_are_no_numbers_prove_nothing_wrong(value: float) -> None:
     extraction = enumerated(compiled())
