@@ -36,6 +36,26 @@ def test_kernels_are_measured_and_hold(dtype: torch.dtype) -> None:
             assert kernel.holds, kernel.describe()
 
 
+def test_assumed_errors_are_the_slack_of_the_bounds() -> None:
+    """In units, each two roundings. Two unit vectors and two products make a matrix of reflections: (n + 8) / 2 units.
+
+    A mixture's log-probability has 4 functions and n roundings, an exponential's share one function and n roundings.
+    """
+    widths = kernels.WIDTHS
+    allowed = {
+        "softmax": {8 + n / 2 for n in widths},
+        "log_softmax": {4 * 8 / 2 + n / 2 for n in widths},
+        "softmax of one logit far ahead": {0.0},
+        "unit vector": {((n + 8) / 2 - 1) / 2 for n in widths},
+        "product of matrices": {(n + 2) / 2 for n in (2, 5, 16, 33, 64, 200)},
+        "product of whole numbers": {0.0},
+    }
+    for name, measurement in measurements().items():
+        if "sum inside" not in name:
+            assumed = {one.assumed for one in measurement(torch.float64)}
+            assert assumed == allowed.get(name, {8.0}), name
+
+
 def test_a_report_is_made_once_for_each_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = {}
 

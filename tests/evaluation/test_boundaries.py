@@ -10,8 +10,8 @@ from lengthwise.conventions import IGNORE
 from lengthwise.evaluation import length_curve as length_curve_module
 from lengthwise.evaluation import perplexity as perplexity_module
 from lengthwise.evaluation.interval import accuracy_interval, are_equal, correlation_interval, difference_from_zero
-from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint, length_curve, supervised_answers
-from lengthwise.evaluation.perplexity import chunk_ends, token_nlls
+from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint, final_answers, length_curve, supervised_answers
+from lengthwise.evaluation.perplexity import chunk_ends, perplexity_curve, token_nlls
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models import make_model
@@ -28,14 +28,20 @@ class LastSymbolOnly(SequenceModel):
     name = "last-symbol-only"
     may_read_prefixes = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
     def reset_parameters(self, generator: torch.Generator) -> None:
         """It has none."""
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         assert self.may_read_prefixes
+        self.sizes.append(len(inputs))
         return torch.nn.functional.one_hot(inputs, 2).float()
 
     def last_state(self, inputs: torch.Tensor) -> torch.Tensor:
+        self.sizes.append(len(inputs))
         return torch.nn.functional.one_hot(inputs[:, -1:], 2).float()[:, 0]
 
     def readout(self, states: torch.Tensor) -> torch.Tensor:
@@ -77,6 +83,36 @@ def test_only_rows_that_end_early_cost_all_prefixes() -> None:
     assert supervised_answers(model, Batch(inputs, one_of_both)).tolist() == [0, 1]
 
 
+@pytest.mark.parametrize(("limit", "whole", "prefixes"), [(1, 1, 1), (3 * 8, 8, 1), (3 * 8 * 2, 9, 2), (1 << 18, 9, 9)])
+def test_parts_have_as_many_strings_as_fit(
+    limit: int, whole: int, prefixes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All prefixes of a string take eight times its memory, and one string is always read."""
+    monkeypatch.setattr(length_curve_module, "MAX_SYMBOLS_PER_CHUNK", limit)
+    model = LastSymbolOnly()
+    model.eval()
+    model.may_read_prefixes = True
+    inputs = torch.ones(9, 3, dtype=torch.int64)
+    assert final_answers(model, inputs).tolist() == [1] * 9
+    assert max(model.sizes) == whole
+    early = torch.tensor([1, IGNORE, IGNORE]).expand(9, 3)
+    one_pass = lambda: length_curve(model, TASK, [2, 3], num_strings=9, protocol="one-pass")  # noqa: E731
+    expected = [len(part) for part in inputs.split(prefixes)]
+    for read in (lambda: supervised_answers(model, Batch(inputs, early)), one_pass):
+        read()
+        assert model.sizes[-len(expected) :] == expected
+
+
+def test_recurrent_models_read_many_strings_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(length_curve_module, "MAX_SYMBOLS_PER_CHUNK", 1)
+    monkeypatch.setattr(length_curve_module, "MIN_STRINGS_PER_CHUNK", 4)
+    model = make_model("rnn", TASK, d_model=2)
+    sizes: list[int] = []
+    model.recurrence.register_forward_hook(lambda module, given, result: sizes.append(given[1].shape[1]))
+    final_answers(model, torch.ones(9, 3, dtype=torch.int64))
+    assert sizes == [4, 4, 1]
+
+
 def test_counts_are_at_most_the_number_of_strings() -> None:
     assert LengthPoint(length=3, num_strings=4, num_correct=3, num_overflowed=1, baseline=0.5).accuracy == 0.75
     with pytest.raises(ValueError, match="expected at most num_strings=4, got 4, and 1 that overflow"):
@@ -87,6 +123,8 @@ def test_a_curve_has_the_mean_baseline_of_its_points() -> None:
     points = [LengthPoint(length=n, num_strings=1, num_correct=1, baseline=b) for n, b in ((1, 0.25), (2, 0.75))]
     assert LengthCurve(protocol="independent", points=tuple(points)).baseline() == 0.5
     assert math.isnan(LengthCurve(protocol="independent", points=()).baseline())
+    assert LengthCurve(protocol="one-pass", points=()).num_independent == 0
+    assert LengthCurve(protocol="independent", points=()).num_independent == 0
 
 
 def test_plans_keep_the_largest_length() -> None:
@@ -94,6 +132,7 @@ def test_plans_keep_the_largest_length() -> None:
     assert plan.up_to(5) == EvaluationPlan(dense=(2, 5), long=((5, 1),), structured=((5, 1),), chunk_lengths=(5,))
     assert plan.up_to(2).dense == (2, 2)
     assert plan.up_to(3).chunk_lengths == (3,)
+    assert plan.chunk_lengths_within(6) == [5, 6]
     assert plan.chunk_lengths_within(5) == [5]
     assert plan.chunk_lengths_within(4) == [4]
     assert plan.within(9, 12).dense == (9, 9)
@@ -157,6 +196,28 @@ def test_logits_of_one_position_may_be_more_than_a_part(monkeypatch: pytest.Monk
         for actual, expected in zip(token_nlls(model, chunks), whole, strict=True):
             torch.testing.assert_close(actual, expected)
         assert max(sizes) == num_positions
+
+
+@pytest.mark.parametrize(("name", "num_chunks"), [("gru", 2), ("transformer", 3)])
+def test_parts_have_as_many_chunks_as_fit(name: str, num_chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logits of whole chunks are limited, except for recurrent models, which keep few positions."""
+    task = make_task("text")
+    monkeypatch.setattr(perplexity_module, "MAX_RECURRENT", 2)
+    monkeypatch.setattr(perplexity_module, "MAX_LOGITS_PER_CHUNK", 3 * 4 * len(task.classes))
+    sizes: list[int] = []
+
+    def counted(model: SequenceModel, chunks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        sizes.append(len(chunks))
+        return token_nlls(model, chunks)
+
+    monkeypatch.setattr(perplexity_module, "token_nlls", counted)
+    fractions: list[float] = []
+    model = make_model(name, task, d_model=4, **({} if name == "gru" else {"num_heads": 1}))
+    perplexity_curve(model, task, [4], num_chunks=7, set_progress=fractions.append)
+    assert sizes == [len(part) for part in torch.arange(7).split(num_chunks)]
+    sizes.clear()
+    perplexity_curve(model, task, [3, 5], num_chunks=1, set_progress=fractions.append)
+    assert fractions == [1.0, 3 / 8, 1.0]
 
 
 def test_last_tokens_of_short_texts_are_drawn_once() -> None:
