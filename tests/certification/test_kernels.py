@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from lengthwise.certification import kernels
 from lengthwise.certification.kernels import Kernel, KernelReport, kernel_report, measure, measurements
-from lengthwise.certification.sweeps import NUM_POINTS, UNITS, points
+from lengthwise.certification.sweeps import NUM_POINTS, UNITS, cancelling_products, points
 from lengthwise.threads import one_thread
 
 DTYPES = list(UNITS)
@@ -118,8 +119,27 @@ def test_points_lie_close_in_all_that_matters() -> None:
     assert float(numbers.diff().max()) < 0.05
     for exponent in range(-99, 6):
         assert bool(((numbers.abs() >= 2.0**exponent) & (numbers.abs() < 2.0 ** (exponent + 1))).any())
+    near_one = int(((numbers.abs() >= 1 / 16) & (numbers.abs() <= 1)).sum())
+    assert near_one > 1_000, "where functions bend: 4 of the 11 binades from 1/16 to 104, of half of the points"
     digits = numbers.view(torch.int32) & 1
     assert 0.3 < float(digits.double().mean()) < 0.7, "their last bits are not rounded away"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products_cancel_and_have_many_sizes(dtype: torch.dtype) -> None:
+    """Factors of 2^-10 to 2^10 give products of 40 binary orders, whose exact sums are rational numbers."""
+    products = cancelling_products(3, 2, 40, dtype)
+    terms = products.vectors.double()[:, None] * products.rows.double()
+    assert float(terms.abs().max() / terms.abs().min()) > 2.0**24
+    for sums, sizes, vector in zip(products.sums, products.sizes, products.vectors.tolist(), strict=True):
+        for total, size, row, bias in zip(sums, sizes, products.rows.tolist(), products.bias.tolist(), strict=True):
+            exact = [Fraction(one) * Fraction(other) for one, other in zip(vector, row, strict=True)] + [Fraction(bias)]
+            assert abs(Fraction(float(total)) - sum(exact)) <= Fraction(2.0**-52) * abs(sum(exact)) + Fraction(1e-25)
+            assert float(size) == pytest.approx(float(sum(map(abs, exact))), rel=1e-9)
+            assert abs(float(sum(exact[:-1]))) <= 4 * UNITS[dtype] * float(size), "the second half cancels the first"
+    scaled = products.scaled(2.0**-12)
+    assert 2.0**-13 < float(scaled.sizes.max()) <= 2.0**-12
+    assert torch.equal(scaled.vectors / scaled.vectors.abs().max(), products.vectors / products.vectors.abs().max())
 
 
 def too_large(f: Callable[..., Tensor], units: float = 50.0) -> Callable[..., Tensor]:
