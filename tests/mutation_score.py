@@ -19,6 +19,7 @@ import ast
 import builtins
 import gc
 import importlib
+import math
 import os
 import pickle
 import random
@@ -29,6 +30,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import _lru_cache_wrapper
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -282,8 +284,10 @@ class Functions:
 class Trial:
     """A plugin of pytest that tries changes inside functions instead of running each test once."""
 
-    def __init__(self, drawn: list[Change], report: Callable[[Change, bool], None], seconds: int) -> None:
-        self.drawn, self.report, self.seconds = drawn, report, seconds
+    def __init__(
+        self, drawn: list[Change], report: Callable[[Change, bool], None], seconds: int, budget: float
+    ) -> None:
+        self.drawn, self.report, self.seconds, self.budget = drawn, report, seconds, budget
         self.left: list[Change] = []
         self.failed: list[str] = []
         self.is_traced = False
@@ -316,12 +320,19 @@ class Trial:
         return True
 
     def in_order(self, items: list[pytest.Item], chosen: set[int], cost: list[float]) -> list[pytest.Item]:
-        """Return tests by their files, fastest files first, since the tests of a file share fixtures."""
+        """Return tests by their files, fastest files first, since the tests of a file share fixtures.
+
+        Tests beyond the budget are left out, so a change that only these notice counts as unnoticed.
+        """
         of_file: dict[Path, float] = {}
         for index in chosen:
             of_file[items[index].path] = of_file.get(items[index].path, 0.0) + cost[index]
         key = lambda index: (of_file[items[index].path], str(items[index].path), cost[index])  # noqa: E731
-        return [items[index] for index in sorted(chosen, key=key)]
+        ordered = sorted(chosen, key=key)
+        spent = accumulate(cost[index] for index in ordered)
+        return [items[index] for index, total in zip(ordered, spent, strict=True) if total <= self.budget] or [
+            items[ordered[0]]
+        ]
 
     def trace(self, functions: Functions, items: list[pytest.Item]) -> tuple[list[str], list[set[int]], list[float]]:
         """Run every test; return the failing ones, and for each test the changes that it executes, and its seconds."""
@@ -399,6 +410,9 @@ def main() -> None:
     parser.add_argument("--inside", action="store_true", help="only changes inside functions, which take less time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=int, default=600, help="time for the tests of one change")
+    parser.add_argument(
+        "--budget", type=float, default=math.inf, help="CPU seconds of tests for a change inside a function"
+    )
     parser.add_argument("--load", nargs="*", default=["torch", "scipy", "sympy", "pydantic", "altair"])
     options = parser.parse_args()
     for name in options.load:
@@ -432,7 +446,7 @@ def main() -> None:
         inside = [change for change in sorted(drawn) if change.node in trees[change.module]]
 
         def try_inside() -> tuple[list[Change], list[str], int]:
-            trial = Trial(inside, report, options.seconds)
+            trial = Trial(inside, report, options.seconds, options.budget)
             paths = [*options.tests, *map(str, dict.fromkeys(change.module for change in inside))]
             if pytest.main([*PYTEST, f"--basetemp={folder}/tests", *paths], plugins=[trial]) not in (0, NO_TESTS):
                 sys.exit(1)
