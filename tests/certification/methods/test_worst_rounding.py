@@ -127,6 +127,21 @@ def test_inputs_made_of_remainders_are_not_smaller() -> None:
     assert not bool(whole.remainder.any())
 
 
+@pytest.mark.parametrize("counts", [(5, 2), (2, 5), (4, 4)])
+def test_inputs_that_a_form_lacks_do_not_move_it(counts: tuple[int, int]) -> None:
+    """Slopes of rows of three numbers, with fewer and with more inputs than numbers."""
+    generator = torch.Generator().manual_seed(0)
+    slopes = [torch.randn(2, 3, count, generator=generator) for count in counts]
+    first, second = (Affine(torch.ones(2, 3).double(), slope, torch.zeros(2, 3).double()) for slope in slopes)
+    known = min(counts)
+    expected = [slope[..., :known] for slope in slopes]
+    longer = slopes[counts.index(max(counts))][..., known:]
+    for bound, sign in ((first + second, 1), (first - second, -1), (first * second, 1)):
+        assert torch.allclose(bound.slope[..., :known], expected[0] + sign * expected[1])
+        is_negated = sign < 0 and counts[1] > counts[0]
+        assert torch.allclose(bound.slope[..., known:], -longer if is_negated else longer)
+
+
 def test_nothing_is_claimed_of_numbers_that_float32_could_not_square() -> None:
     form = line(numbers(0.0), numbers(0.0))
     for size in (LARGEST, math.inf, math.nan):
@@ -184,18 +199,18 @@ def test_norms(count: int) -> None:
     assert float(bound.center[1] - bound.radius[1]) <= -worst
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_mixtures_of_values_of_equal_scores(sign: float) -> None:
-    """Weights are off by an exponential's error, relative to the values and not to their difference."""
-    scores = [Affine(torch.zeros(1, 1, 1).double(), torch.zeros(1, 1, 1, 0), torch.zeros(1, 1, 1).double())] * 2
-    for offset, radius in ((100.0, 0.0), (0.0, 100.0)):
-        value = Affine(
-            torch.full((1, 1, 1), sign * offset).double(),
-            torch.zeros(1, 1, 1, 0),
-            torch.full((1, 1, 1), radius).double(),
-        )
-        # Each of two weights of 1/2 is off by an exponential, a sum of two and a quotient.
-        assert float(_mixed(scores, [value, value]).radius) >= radius + 2 * FUNCTION * 100 * 0.5
+@pytest.mark.parametrize(("center", "radius"), [(100.0, 0.0), (-100.0, 0.0), (0.0, 100.0)])
+def test_mixtures_of_values_of_equal_scores(center: float, radius: float) -> None:
+    """Weights are off relative to the values, and not to their difference, which is 0 here.
+
+    Both exponentials may be too large, and their sum too small; then come a product, a sum and a quotient.
+    """
+    points = torch.zeros(1, 1, 1).double()
+    scores = [Affine(points, torch.zeros(1, 1, 1, 0), points)] * 2
+    value = Affine(points + center, torch.full((1, 1, 1, 1), radius), points)
+    mixed = _mixed(scores, [value, value])
+    assert float(mixed.center) == center
+    assert float(mixed.remainder) >= (2 * FUNCTION + 3 * U) * 100
 
 
 def readout_of(weight: float, width: int) -> nn.Linear:
