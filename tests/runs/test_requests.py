@@ -1,0 +1,142 @@
+"""Requests of runs and of their answers: which are accepted, what they name, and what the user is told."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from synthetic_runs import synthetic_run
+
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.formats.files import write_machine
+from lengthwise.runs.execute import execute
+from lengthwise.runs.machines import given_machines
+from lengthwise.runs.pools.shard import Shard, parse_shard
+from lengthwise.runs.predict import _text, _verdict, predict_text, sample_text
+from lengthwise.runs.progress import Progress
+from lengthwise.runs.requested import requested_machine
+from lengthwise.runs.result import takes_probes
+from lengthwise.runs.spec import make_spec, merge
+from lengthwise.tasks import make_task
+
+PARITY = make_task("parity")
+
+
+@pytest.mark.parametrize(("text", "shard"), [("1/1", (1, 1)), ("2/3", (2, 3)), ("3/3", (3, 3))])
+def test_a_share_is_one_of_its_total(text: str, shard: tuple[int, int]) -> None:
+    assert parse_shard(text) == shard
+    shares = [Shard(number, shard[1]).select(range(10)) for number in range(1, shard[1] + 1)]
+    assert sorted(item for share in shares for item in share) == list(range(10))
+
+
+@pytest.mark.parametrize("text", ["", "2", "0/3", "4/3", "1/0", "1/", "/3", "a/3", "1/3/3", "-1/3", "1/9999999999"])
+def test_other_shares_are_rejected(text: str) -> None:
+    with pytest.raises(ValueError, match="shard: expected I/N with I from 1 to N"):
+        parse_shard(text)
+
+
+def test_requested_machines_are_tasks() -> None:
+    assert requested_machine("(ab)*", None, None).symbols == ("a", "b")
+    assert requested_machine("a*", ("a", "c"), None).symbols == ("a", "c")
+    assert requested_machine(None, None, "cycle-navigation").name == "cycle-navigation"
+    assert requested_machine(None, None, "parity", ["task.p=0.25"]).p == 0.25
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("", None, None), "pattern: expected a regular expression or a machine's file, got an empty text"),
+        ((None, None, None), "expected a regular expression or a task, got neither"),
+        (("a*", None, "parity"), "expected a regular expression or a task, got both"),
+        ((None, ("a",), "parity"), "alphabet: expected none next to a task"),
+        ((None, None, "parity", ["train.steps=3"]), "expected settings of the task, as task.key=value, got train"),
+        (("a*", None, None, ["task.p=1"]), "assignments: expected none next to an expression, got task.p=1"),
+    ],
+)
+def test_other_requests_of_machines_are_rejected(arguments: tuple, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        requested_machine(*arguments)
+
+
+def test_an_expression_has_symbols_of_one_character(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = LabeledMachine(
+        Transducer.from_json({"symbols": ["up"], "start": 0, "table": [[0]], "outputs": [1]}), ("no", "yes")
+    )
+    write_machine(words, "words.json")
+    with pytest.raises(ValueError, match=r"^a\*: expected the file of a machine next to one that has the symbol 'up'"):
+        given_machines(["words.json", "a*"])
+    assert given_machines(["words.json"])[0].labeled.symbols == ("up",)
+
+
+def test_progress_is_told_every_tenth_step_and_at_the_end(tmp_path: Path) -> None:
+    settings = {"model": {"d_model": 4}, "train": {"steps": 23, "batch_size": 2, "min_length": 2, "max_length": 4}}
+    seen: list[Progress] = []
+    plan = EvaluationPlan(dense=(5, 5), dense_strings=2, long=(), structured=())
+    execute(make_spec("parity", "rnn", settings), tmp_path, plan, seen.append)
+    training = [report for report in seen if report.phase == "training" and report.note.startswith("loss")]
+    assert [report.done for report in training] == [10, 20, 23]
+    assert {report.total for report in training} == {23}
+    measuring = [report.fraction for report in seen if report.phase == "measuring"]
+    assert min(measuring) == 0.0
+    assert max(measuring) == 1.0
+    assert not any(report.is_decision for report in seen)
+
+
+def test_probes_are_for_answers_of_runs_without_a_goal() -> None:
+    assert takes_probes(make_spec("parity", "rnn", {}))
+    assert not takes_probes(make_spec("text", "gru", {}))
+    assert not takes_probes(make_spec("decision-tree", "transformer", {}))
+    assert not takes_probes(make_spec("parity", "block-linear-rnn", {}, goal="proved"))
+
+
+def test_sections_are_merged_and_other_values_replaced() -> None:
+    assert merge({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}) == {"a": {"b": 1, "c": 3}}
+    assert merge({"a": {"b": 1}}, {"a": None}) == {"a": None}
+    assert merge({"a": 1}, {"a": {"b": 2}}) == {"a": {"b": 2}}
+    assert merge({"a": 1}, {"b": {"c": 2}}) == {"a": 1, "b": {"c": 2}}
+
+
+def test_other_tasks_of_a_run_have_its_symbols_and_classes() -> None:
+    spec = make_spec("parity", "rnn", {})
+    assert spec.other_tasks == ()
+    with pytest.raises(ValueError, match=r"train\.precision: expected 'float32' with goal='proved'"):
+        make_spec("parity", "block-linear-rnn", {"train": {"precision": "bfloat16"}}, goal="proved")
+    make_spec("parity", "rnn", {"train": {"precision": "bfloat16"}})
+
+
+def test_verdicts_count_only_answers_that_exist() -> None:
+    got, right, none = (torch.tensor(answers) for answers in ([1, 0, 1], [1, IGNORE, 1], [IGNORE] * 3))
+    assert _verdict(PARITY, got, got, False) == "right"
+    assert _verdict(PARITY, got, got, True) == "as its machine"
+    assert _verdict(PARITY, got, none, False) == "the task has no answer here"
+    assert _verdict(PARITY, got, right, False) == "right; the task has no answer to 1 of these queries"
+    assert _verdict(PARITY, 1 - got, got, False) == "wrong, it is 1 0 1"
+    assert _verdict(PARITY, 1 - got, right, True) == (
+        "its machine answers 1 - 1; the task has no answer to 1 of these queries"
+    )
+    assert _text(PARITY, torch.tensor([1, IGNORE, 0])) == "1 - 0"
+
+
+def test_texts_are_for_language_models_and_symbols_for_others() -> None:
+    model, draws = make_spec("parity", "rnn", {"model": {"d_model": 4}}).make_model(), torch.Generator()
+    with pytest.raises(ValueError, match="task: parity has answers, and no text to go on with"):
+        sample_text(model, PARITY, "a", num_tokens=1, generator=draws)
+    with pytest.raises(ValueError, match="reads vectors, and no text"):
+        predict_text(model, make_task("decision-tree"), "a")
+    text = make_task("text")
+    writer = make_spec("text", "gru", {"model": {"d_model": 4}}).make_model()
+    for num_tokens in (0, 100_001):
+        with pytest.raises(ValueError, match=f"num_tokens: expected 1 to 100,000, got {num_tokens:,}"):
+            sample_text(writer, text, "a", num_tokens=num_tokens, generator=draws)
+    for temperature in (-0.5, math.inf, math.nan):
+        with pytest.raises(ValueError, match="temperature: expected a number of at least 0"):
+            sample_text(writer, text, "a", num_tokens=1, temperature=temperature, generator=draws)
+
+
+def test_a_card_names_the_first_and_the_last_length() -> None:
+    html = synthetic_run().result._repr_html_()
+    assert "lengths 41 to 60" in html
