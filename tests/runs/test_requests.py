@@ -9,6 +9,8 @@ from synthetic_runs import synthetic_run
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.certificate import Certificate
+from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.formats.files import write_machine
@@ -72,18 +74,44 @@ def test_an_expression_has_symbols_of_one_character(tmp_path: Path, monkeypatch:
     assert given_machines(["words.json"])[0].labeled.symbols == ("up",)
 
 
-def test_progress_is_told_every_tenth_step_and_at_the_end(tmp_path: Path) -> None:
-    settings = {"model": {"d_model": 4}, "train": {"steps": 23, "batch_size": 2, "min_length": 2, "max_length": 4}}
+@pytest.mark.parametrize(("pace", "steps"), [(None, [10, 20, 23]), ({"contract_steps": 10}, [10, 13])])
+def test_progress_is_told_every_tenth_step_and_at_the_end(pace: dict | None, steps: list[int], tmp_path: Path) -> None:
+    """With a pace, a run that has not learned leaves out the last ten steps, which are for contraction."""
+    train = {"steps": 23, "batch_size": 2, "min_length": 2, "max_length": 4, "pace": pace}
+    settings = {"model": {"d_model": 4}, "train": train}
     seen: list[Progress] = []
     plan = EvaluationPlan(dense=(5, 5), dense_strings=2, long=(), structured=())
     execute(make_spec("parity", "rnn", settings), tmp_path, plan, seen.append)
     training = [report for report in seen if report.phase == "training" and report.note.startswith("loss")]
-    assert [report.done for report in training] == [10, 20, 23]
+    assert [report.done for report in training] == steps
     assert {report.total for report in training} == {23}
     measuring = [report.fraction for report in seen if report.phase == "measuring"]
     assert min(measuring) == 0.0
     assert max(measuring) == 1.0
-    assert not any(report.is_decision for report in seen)
+    assert not any(report.is_decision for report in seen), "nothing was learned in so few steps"
+
+
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_a_run_is_certified_if_its_plan_asks_for_it(
+    is_planned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = construct("rnn", PARITY)
+    certificate = Certificate.model_validate(
+        {
+            "level": "tested",
+            "reason": "of a test",
+            "task": {"name": "parity"},
+            "model": {"name": "rnn"},
+            "weights": "0",
+            "classes": PARITY.classes,
+            "transducer": net.target.machine.to_json(),
+        }
+    )
+    monkeypatch.setattr("lengthwise.runs.execute._certified", lambda state, work: certificate)
+    train = {"steps": 2, "batch_size": 2, "min_length": 2, "max_length": 4}
+    plan = EvaluationPlan(dense=(5, 5), dense_strings=2, long=(), structured=(), certificate=is_planned)
+    result = execute(make_spec("parity", "rnn", {"model": {"d_model": 2}, "train": train}), tmp_path, plan)
+    assert result.certificate == (certificate if is_planned else None)
 
 
 def test_probes_are_for_answers_of_runs_without_a_goal() -> None:

@@ -13,7 +13,7 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.methods.codes.evidence import CodeEvidence
-from lengthwise.certification.methods.codes.prover import enumerate_merges
+from lengthwise.certification.methods.codes.prover import _codes_of, enumerate_merges
 from lengthwise.certification.methods.enclosures.prover import invariant_enclosures
 from lengthwise.certification.verify import check
 from lengthwise.extraction.base import Extraction
@@ -150,6 +150,23 @@ def test_the_extraction_of_another_model_is_refused() -> None:
     for other in (leaves_alone, codes_alone):
         with pytest.raises(ValueError, match="extraction: its prototypes are not"):
             enumerate_merges(other, extracted(model))
+
+
+def test_codes_are_compared_in_all_numbers() -> None:
+    """Two codes may share their first number; a state that shares a number with a code is not the code."""
+    model = with_random_codes(0, 3)
+    codes, leaves = model.codebook.known.clone(), model.tree.leaves
+    codes[:, 0] = codes[0, 0]
+    model.codebook.fill(codes)
+    for order in ([0, 1, 2], [2, 1], [1]):
+        extraction = extracted(with_random_codes(0, 3))
+        merged = codes[order]
+        extraction = extraction._replace(prototypes=torch.cat([leaves, merged]), num_given=len(leaves))
+        assert _codes_of(extraction, leaves, model.codebook).tolist() == [-1] * len(leaves) + order
+        merged[-1, 1] += 1
+        extraction = extraction._replace(prototypes=torch.cat([leaves, merged]))
+        with pytest.raises(ValueError, match="extraction: its prototypes are not the model's leaves and codes"):
+            _codes_of(extraction, leaves, model.codebook)
 
 
 def test_of_one_code_there_is_no_slack() -> None:
