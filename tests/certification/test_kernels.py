@@ -130,7 +130,8 @@ def test_products_cancel_and_have_many_sizes(dtype: torch.dtype) -> None:
     """Factors of 2^-10 to 2^10 give products of 40 binary orders, whose exact sums are rational numbers."""
     products = cancelling_products(3, 2, 40, dtype)
     terms = products.vectors.double()[:, None] * products.rows.double()
-    assert float(terms.abs().max() / terms.abs().min()) > 2.0**24
+    smallest, largest = terms.abs().flatten().quantile(torch.tensor([0.05, 0.95], dtype=torch.float64)).tolist()
+    assert largest / smallest > 2.0**16, "most products differ by more than the digits of a bfloat16"
     for sums, sizes, vector in zip(products.sums, products.sizes, products.vectors.tolist(), strict=True):
         for total, size, row, bias in zip(sums, sizes, products.rows.tolist(), products.bias.tolist(), strict=True):
             exact = [Fraction(one) * Fraction(other) for one, other in zip(vector, row, strict=True)] + [Fraction(bias)]

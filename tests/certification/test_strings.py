@@ -1,9 +1,12 @@
 """The strings on which models are tested, and how many of them are read."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from lengthwise.certification import strings as strings_module
+from lengthwise.certification import traces
 from lengthwise.certification.certify import certify
 from lengthwise.certification.counterexample import shrunk_error
 from lengthwise.certification.searches import search_samples
@@ -103,3 +106,17 @@ def right_answers(name: str):
         return torch.nn.functional.one_hot(counts % 2, 2).float()
 
     return answer
+
+
+@pytest.mark.unchecked
+def test_stages_compare_few_strings_first() -> None:
+    """Of the two shorter lengths: 25 strings, then 100 evenly spread ones, then all of all lengths."""
+    strings = [TracedStrings(torch.arange(1_000)[:, None].expand(1_000, length), None) for length in (2, 3, 4)]
+    reader = SimpleNamespace(traces=lambda part: None)
+    smallest, subsample, complete = traces.stages(strings, reader)
+    for stage, stride in ((smallest, 40), (subsample, 10)):
+        assert [part.strings.shape for part in stage] == [(1_000 // stride, 2), (1_000 // stride, 3)]
+        assert all(torch.equal(part.strings[:, 0], torch.arange(0, 1_000, stride)) for part in stage)
+    assert complete == strings
+    few = [TracedStrings(torch.zeros(7, 2, dtype=torch.int64), None)]
+    assert [len(part.strings) for stage in traces.stages(few, reader) for part in stage] == [7, 7, 7]
