@@ -31,6 +31,13 @@ def test_the_size_of_all_lines_is_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     assert read_diverged(path) == []
     with pytest.raises(ValueError, match="not results of this version"):
         read_records(path)
+    monkeypatch.setattr(records, "MAX_SIZE", 12)
+    monkeypatch.setattr(records, "MAX_LINE", 3)
+    assert read_diverged(path) == [], "each line has 3 bytes, and all lines have 12"
+    monkeypatch.setattr(records, "MAX_LINE", 2)
+    with pytest.raises(ValueError, match="expected lines of at most 2 bytes and 12 bytes in all"):
+        read_diverged(path)
+    monkeypatch.setattr(records, "MAX_LINE", 10_000_000)
     monkeypatch.setattr(records, "MAX_SIZE", 11)
     with pytest.raises(
         ValueError, match=r"expected lines of at most 10,000,000 bytes and 11 bytes in all, got more; run"

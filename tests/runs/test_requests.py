@@ -10,6 +10,7 @@ from synthetic_runs import synthetic_run
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.parts import Level
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.plan import EvaluationPlan
@@ -23,8 +24,21 @@ from lengthwise.runs.requested import requested_machine
 from lengthwise.runs.result import takes_probes
 from lengthwise.runs.spec import make_spec, merge
 from lengthwise.tasks import make_task
+from lengthwise.tasks.algorithmic.string_answer import NUM_CONTROLS, QUERY
 
 PARITY = make_task("parity")
+
+
+def parity_certificate(level: Level) -> Certificate:
+    return Certificate(
+        level=level,
+        reason="of a test",
+        task={"name": "parity"},
+        model={"name": "rnn"},
+        weights="0",
+        classes=PARITY.classes,
+        transducer=PARITY.transducer.to_json(),
+    )
 
 
 @pytest.mark.parametrize(("text", "shard"), [("1/1", (1, 1)), ("2/3", (2, 3)), ("3/3", (3, 3))])
@@ -95,18 +109,7 @@ def test_progress_is_told_every_tenth_step_and_at_the_end(pace: dict | None, ste
 def test_a_run_is_certified_if_its_plan_asks_for_it(
     is_planned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    net = construct("rnn", PARITY)
-    certificate = Certificate.model_validate(
-        {
-            "level": "tested",
-            "reason": "of a test",
-            "task": {"name": "parity"},
-            "model": {"name": "rnn"},
-            "weights": "0",
-            "classes": PARITY.classes,
-            "transducer": net.target.machine.to_json(),
-        }
-    )
+    certificate = parity_certificate("tested")
     monkeypatch.setattr("lengthwise.runs.execute._certified", lambda state, work: certificate)
     train = {"steps": 2, "batch_size": 2, "min_length": 2, "max_length": 4}
     plan = EvaluationPlan(dense=(5, 5), dense_strings=2, long=(), structured=(), certificate=is_planned)
@@ -147,6 +150,29 @@ def test_verdicts_count_only_answers_that_exist() -> None:
         "its machine answers 1 - 1; the task has no answer to 1 of these queries"
     )
     assert _text(PARITY, torch.tensor([1, IGNORE, 0])) == "1 - 0"
+
+
+def test_only_queries_of_strings_are_answered_one_by_one() -> None:
+    """Other tasks have a symbol with the id of a query, and strings without queries have one answer."""
+    task = make_task("cycle-navigation")
+    net = construct("rnn", task).model
+    string = task.decode(torch.tensor([QUERY, QUERY, 2]))
+    answer = task.classes[int(task.solve(torch.tensor([[QUERY, QUERY, 2]]))[0, -1])]
+    assert predict_text(net, task, string).answer == answer
+    reverse = make_task("reverse-string")
+    model = make_spec("reverse-string", "rnn", {"model": {"d_model": 2}}).make_model()
+    letters = [NUM_CONTROLS, NUM_CONTROLS + 1]
+    for queries in ([], [QUERY], [QUERY] * 3):
+        text = reverse.decode(torch.tensor(letters + queries))
+        assert len(predict_text(model, reverse, text).answer.split()) == max(1, len(queries))
+
+
+def test_a_folder_may_have_a_certificate_alone(tmp_path: Path) -> None:
+    """Without weights there is nothing that the certificate could be compared with."""
+    machine = construct("rnn", PARITY).target.machine
+    certificate = parity_certificate("extracted").model_copy(update={"machine": machine.to_json()})
+    (tmp_path / "certificate.json").write_text(certificate.to_text())
+    assert given_machines([str(tmp_path)])[0].labeled.symbols == PARITY.symbols
 
 
 def test_texts_are_for_language_models_and_symbols_for_others() -> None:
