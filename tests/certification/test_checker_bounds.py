@@ -314,6 +314,32 @@ def test_norms_have_slack_for_the_worst_rounding(count: int, is_interval: bool) 
     assert bound.ends[0][1] <= -worst
 
 
+def test_each_side_of_an_enclosure_has_its_own_input() -> None:
+    """Input j of part i moves the number k by ``axes[k, j] * radius[j]``; no other part moves with it."""
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    radius = np.array([1.0, 2.0, 0.5])
+    sets = {
+        "center": np.zeros((1, 3)),
+        "axes": turn[None],
+        "radius": radius[None],
+        "table": np.zeros((1, 1), np.int64),
+    }
+    for index in range(2):
+        form = checker.enclosures_of(sets, np.array([0]), index)
+        expected = np.zeros((2, 3, 3))
+        expected[index] = (turn * radius).T
+        assert np.array_equal(form.slope[:, 0], expected.reshape(6, 3))
+
+
+@pytest.mark.unchecked  # NumPy gives a number and no array for the largest of a vector
+def test_a_tie_in_one_relation_is_rejected() -> None:
+    relations = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 0.0]]])
+    weights = {"cell.temperature": np.zeros(()), "cell.rounding": np.ones(()), "cell.table": np.zeros((2, 2, 2, 2, 2))}
+    weights |= {"cell.relations": relations, "cell.top": np.array([1.0, 0.0]), "cell.left": np.array([1.0, 0.0])}
+    with pytest.raises(checker.Rejected, match="two classes of a border or relation have one logit"):
+        checker.rule_of(net("grid-recurrence", {}, weights))
+
+
 def test_enclosures_have_slack_for_their_axes() -> None:
     """Axes may be off by 1e-12, a coordinate then by 1e-12 times the sum of the D radii, plus its own rounding."""
     radius, center = np.array([[3.0, 4.0]]), np.array([[-7.0, 2.0]])
