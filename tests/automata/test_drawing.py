@@ -10,11 +10,11 @@ from lengthwise.automata import DFA, Semiautomaton, Transducer
 from lengthwise.automata.drawing import (
     MAX_DRAWN,
     _arrow_svg,
+    drawing_obstacle,
     label_lines,
     label_rows,
     machine_svg,
     transitions,
-    drawing_obstacle,
 )
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.layout import RADIUS, label_size, lay_out
