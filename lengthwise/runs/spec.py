@@ -89,7 +89,7 @@ class RunSpec(NamedTuple):
         Example:
             >>> spec = make_spec("parity", "block-linear-rnn", {}, goal="proved")
             >>> [spec.attempt(number).model_config.d_model for number in range(6)]
-            [16, 64, 64, 128, 16, 64]
+            [64, 128, 256, 512, 64, 128]
         """
         if self.goal is None:
             return self

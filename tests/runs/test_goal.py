@@ -302,7 +302,7 @@ def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
     assert spec.id != make_spec("parity", "block-linear-rnn", {}, goal="extracted").id
     assert "until" not in make_spec("parity", "block-linear-rnn", {}).to_json()
     sizes = [spec.attempt(number).model_config.d_model for number in range(8)]
-    assert sizes == [16, 64, 64, 128, 16, 64, 64, 128]
+    assert sizes == [64, 128, 256, 512] * 2
     assert len({spec.attempt(number).seed for number in range(8)}) == 8
     fixed = make_spec("parity", "block-linear-rnn", {"model": {"d_model": 8, "block_dim": 8}}, goal="proved")
     assert [fixed.attempt(number).model_config.d_model for number in range(3)] == [8, 8, 8]

@@ -23,6 +23,8 @@ def demo(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Linear RNNs trained until they are proved, accuracy of the final answer by length",
         about="Nets are trained at lengths up to 40, with the answers to all prefixes.",
-        cells=[Cell(row, "", specs(task, {"task": fields})) for row, (task, fields) in _TASKS.items()],
+        cells=[
+            Cell(row, "", specs(task, {"task": fields}, preset="likelihood")) for row, (task, fields) in _TASKS.items()
+        ],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
     )

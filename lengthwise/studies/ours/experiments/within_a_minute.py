@@ -1,22 +1,51 @@
 """The time until a net is proved right at every length, if training follows what it has reached."""
 
+from collections.abc import Sequence
+from itertools import product
+from operator import mul
+
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.runs.spec import Settings
 from lengthwise.studies.languages import LANGUAGES
 
 BUDGET = 60.0
 """The CPU seconds after which no further attempt begins."""
 
-_TASKS = {
+
+def _linear_group(prime: int, dim: int, matrices: Sequence[Sequence[Sequence[int]]]) -> Settings:
+    """Return the word problem of a group of matrices, as permutations of the row vectors that are not 0."""
+    vectors = [vector for vector in product(range(prime), repeat=dim) if any(vector)]
+    positions = {vector: position for position, vector in enumerate(vectors)}
+
+    def image(vector: Sequence[int], matrix: Sequence[Sequence[int]]) -> int:
+        columns = zip(*matrix, strict=True)
+        return positions[tuple(sum(map(mul, vector, column)) % prime for column in columns)]
+
+    return {"generators": tuple(tuple(image(vector, matrix) for vector in vectors) for matrix in matrices)}
+
+
+_UNSOLVABLE: dict[str, Settings] = {
+    "A_5": {"group": "A5"},
+    "A_5 x Z_2": {"generators": ((1, 2, 3, 4, 0, 6, 5), (1, 2, 0, 3, 4, 5, 6))},
+    "S_5": {"group": "S5"},
+    "SL(2, 5)": _linear_group(5, 2, [[[0, 1], [-1, 0]], [[1, 1], [0, 1]]]),
+    "GL(3, 2)": _linear_group(2, 3, [[[0, 1, 0], [0, 0, 1], [1, 1, 0]], [[1, 1, 0], [0, 1, 0], [0, 0, 1]]]),
+    "A_6": {"group": "A6"},
+}
+"""The five groups of at most 168 elements that are not solvable, and A_6 with 360, each by two generators."""
+
+_TASKS: dict[str, tuple[str, Settings]] = {
     **{language.row: (language.task, language.fields) for language in LANGUAGES},
     "Sum(5)": ("sum", {}),
     "EvenPair(5)": ("equal-ends", {}),
+    **{name: ("word-problem", fields) for name, fields in _UNSOLVABLE.items()},
 }
 
 
 @EXPERIMENTS.register("within-a-minute/tasks")
 def tasks(scale: Scale = "small") -> Experiment:
-    """Train nineteen regular tasks, five seeds, until their nets are proved finite machines."""
+    """Train 25 regular tasks, five seeds, until their nets are proved finite machines."""
     specs = ScaledSpecs(
         scale,
         seeds=(0, 1, 2, 3, 4),
@@ -39,12 +68,14 @@ def tasks(scale: Scale = "small") -> Experiment:
             "60 CPU seconds."
         ),
         notes=(
-            "An attempt trains a net of 16 states, and the next ones of 64, 64 and 128 (preset `machine`). Strings "
-            "have 1 to 40 symbols with the answers to all prefixes. As soon as the running training loss is below "
-            "0.002, the temperature of its columns falls, and 800 steps later it is a finite machine. An attempt is "
-            "stopped if the loss has not fallen by a tenth for 400 steps, or after 2,000.",
-            "The training loss decides. A net is certified only if its loss is still below 0.002 when its columns are "
-            "one-hot vectors. Before that, it answers no string other than training strings.",
+            "The first attempt trains a net of 64 states, and the next ones have 128, 256 and 512 (preset "
+            "`likelihood`). Each Baum-Welch step reads 64 strings of 39 and 40 symbols with the answers to all "
+            "prefixes. The loss is the mean of -log p of an answer, given the answers before it. Ten steps after its "
+            "running mean is below 0.0005, the columns become one-hot vectors. An attempt is stopped if the loss has "
+            "not fallen by a tenth for 150 steps, or after 2,000.",
+            "The training loss decides. A net is certified only if the loss of its answers, without the right answers "
+            "before them, is below 0.0005 when its columns are one-hot vectors. Before that, it answers no string "
+            "other than training strings.",
             "A certificate below *proved* ends the attempt, and another begins. A certificate knows the task at every "
             "length, so such a restart uses more than training strings; the column *restarts* counts them. It uses no "
             "accuracy and no string of the measurement.",
@@ -52,7 +83,9 @@ def tasks(scale: Scale = "small") -> Experiment:
             "seeds. No setting differs between tasks.",
             "The budget decides only whether another attempt begins; attempts depend on their steps alone.",
         ),
-        cells=[Cell(row, "", specs(task, {"task": fields})) for row, (task, fields) in _TASKS.items()],
+        cells=[
+            Cell(row, "", specs(task, {"task": fields}, preset="likelihood")) for row, (task, fields) in _TASKS.items()
+        ],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
         scored="attempts",
     )
