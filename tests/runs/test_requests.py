@@ -16,12 +16,13 @@ from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.formats.files import write_machine
 from lengthwise.runs.execute import execute
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.machines import given_machines
 from lengthwise.runs.pools.shard import Shard, parse_shard
 from lengthwise.runs.predict import _text, _verdict, predict_text, sample_text
 from lengthwise.runs.progress import Progress
 from lengthwise.runs.requested import requested_machine
-from lengthwise.runs.result import takes_probes
+from lengthwise.runs.result import RunStatus, takes_probes
 from lengthwise.runs.spec import make_spec, merge
 from lengthwise.tasks import make_task
 from lengthwise.tasks.algorithmic.string_answer import NUM_CONTROLS, QUERY
@@ -122,6 +123,20 @@ def test_probes_are_for_answers_of_runs_without_a_goal() -> None:
     assert not takes_probes(make_spec("text", "gru", {}))
     assert not takes_probes(make_spec("decision-tree", "transformer", {}))
     assert not takes_probes(make_spec("parity", "block-linear-rnn", {}, goal="proved"))
+
+
+def test_missing_probes_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("execute", "folder"):
+        monkeypatch.setattr(f"lengthwise.runs.{module}.PROBE_EVERY", 2)
+    train = {"steps": 4, "batch_size": 2, "min_length": 2, "max_length": 4}
+    spec = make_spec("parity", "rnn", {"model": {"d_model": 2}, "train": train})
+    execute(spec, tmp_path, EvaluationPlan(dense=(5, 5), dense_strings=2, long=(), structured=()))
+    folder = RunFolder(tmp_path / spec.id)
+    folder.check_journals(RunStatus(), 4)
+    first, _ = folder.probes.path.read_text().splitlines(keepends=True)
+    folder.probes.path.write_text(first)
+    with pytest.raises(ValueError, match=r"probes\.jsonl: expected 2 entries up to step 4"):
+        folder.check_journals(RunStatus(), 4)
 
 
 def test_sections_are_merged_and_other_values_replaced() -> None:
