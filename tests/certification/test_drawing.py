@@ -10,8 +10,8 @@ TASK = {"symbols": ["a", "b"], "start": 0, "table": [[0, 1], [1, 0]], "outputs":
 
 def chain(num_states: int) -> dict[str, object]:
     """A machine that counts symbols: state n has strings of n symbols, and the last state all longer ones."""
-    following = [min(state + 1, num_states - 1) for state in range(num_states)]
-    return {"symbols": ["a", "b"], "start": 0, "table": [[n, n] for n in following], "outputs": [0] * num_states}
+    successors = [min(state + 1, num_states - 1) for state in range(num_states)]
+    return {"symbols": ["a", "b"], "start": 0, "table": [[n, n] for n in successors], "outputs": [0] * num_states}
 
 
 def certificate(machine: dict[str, object] | None) -> Certificate:

@@ -113,7 +113,7 @@ def test_recurrent_models_read_many_strings_of_any_length(monkeypatch: pytest.Mo
     assert sizes == [4, 4, 1]
 
 
-def test_counts_are_at_most_the_number_of_strings() -> None:
+def test_counts_do_not_exceed_the_number_of_strings() -> None:
     assert LengthPoint(length=3, num_strings=4, num_correct=3, num_overflowed=1, baseline=0.5).accuracy == 0.75
     with pytest.raises(ValueError, match="expected at most num_strings=4, got 4, and 1 that overflow"):
         LengthPoint(length=3, num_strings=4, num_correct=4, num_overflowed=1, baseline=0.5)
@@ -129,14 +129,16 @@ def test_a_curve_has_the_mean_baseline_of_its_points() -> None:
 
 def test_plans_keep_the_largest_length() -> None:
     plan = EvaluationPlan(dense=(2, 9), long=((5, 1), (6, 1)), structured=((5, 1), (6, 1)), chunk_lengths=(5, 6))
-    assert plan.up_to(5) == EvaluationPlan(dense=(2, 5), long=((5, 1),), structured=((5, 1),), chunk_lengths=(5,))
-    assert plan.up_to(2).dense == (2, 2)
-    assert plan.up_to(3).chunk_lengths == (3,)
-    assert plan.chunk_lengths_within(6) == [5, 6]
-    assert plan.chunk_lengths_within(5) == [5]
-    assert plan.chunk_lengths_within(4) == [4]
-    assert plan.within(9, 12).dense == (9, 9)
-    assert plan.within(10, 12) == plan
+    assert plan.limit_lengths(5) == EvaluationPlan(
+        dense=(2, 5), long=((5, 1),), structured=((5, 1),), chunk_lengths=(5,)
+    )
+    assert plan.limit_lengths(2).dense == (2, 2)
+    assert plan.limit_lengths(3).chunk_lengths == (3,)
+    assert plan.usable_chunk_lengths(6) == [5, 6]
+    assert plan.usable_chunk_lengths(5) == [5]
+    assert plan.usable_chunk_lengths(4) == [4]
+    assert plan.restrict_dense(9, 12).dense == (9, 9)
+    assert plan.restrict_dense(10, 12) == plan
     for dense in ((0, 5), (6, 5)):
         with pytest.raises(ValueError, match="dense: expected two lengths in order"):
             EvaluationPlan(dense=dense)

@@ -18,12 +18,12 @@ SPEC = make_spec(
 class Played(Ranks):
     """Ranks whose other process answers `answer` to each question and has done `steps` steps."""
 
-    asked: tuple[bool, ...] = ()
+    values: tuple[bool, ...] = ()
     answer: bool | None = True
     steps: tuple[str, ...] = ("0", "0")
 
     def any(self, value: bool) -> bool:
-        type(self).asked = (*self.asked, value)
+        type(self).values = (*self.values, value)
         if self.answer is None:
             raise RankEnded("another process has ended")
         return value or self.answer
@@ -42,11 +42,11 @@ def test_others_are_told_once_whether_there_is_something_to_train() -> None:
         with Placement(torch.device("cpu"), ranks).leading() as begin:
             if begins:
                 begin()
-        assert ranks.asked == (begins,)
+        assert ranks.values == (begins,)
     ranks = played()
     with pytest.raises(ZeroDivisionError), Placement(torch.device("cpu"), ranks).leading():
         raise ZeroDivisionError
-    assert ranks.asked == (False,), "others would wait for a process that failed"
+    assert ranks.values == (False,), "others would wait for a process that failed"
     with Placement(torch.device("cpu"), played(answer=None)).leading():
         pass
 
@@ -60,7 +60,7 @@ def test_others_train_only_if_they_are_told_to(tmp_path: Path) -> None:
     """The answer to the first question is about training, and later answers are about a stop."""
     ranks = played(answer=False)
     train_along(SPEC, tmp_path, lambda: False, device=torch.device("cpu"), ranks=ranks)
-    assert ranks.asked == (False,)
+    assert ranks.values == (False,)
     ranks = played(answer=True)
     train_along(SPEC, tmp_path, lambda: False, device=torch.device("cpu"), ranks=ranks)
-    assert ranks.asked == (False, False), "it stops after the first step"
+    assert ranks.values == (False, False), "it stops after the first step"

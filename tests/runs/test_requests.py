@@ -107,7 +107,7 @@ def test_progress_is_told_every_tenth_step_and_at_the_end(pace: dict | None, ste
 
 
 @pytest.mark.parametrize("is_planned", [True, False])
-def test_a_run_is_certified_if_its_plan_asks_for_it(
+def test_a_run_is_certified_if_its_plan_requires_it(
     is_planned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate = parity_certificate("tested")
