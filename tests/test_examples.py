@@ -256,7 +256,8 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         if words[0] == "train":
             words += ["--set", "train.batch_size=4", "--set", "train.max_length=6"]
             words += [] if "stepz" in command else ["--set", "train.steps=5"]
-            words += ["--set", "train.pace.contract_steps=2", "--budget", "0"] if "--until" in words else []
+            shorter = ["--set", "train.pace.contract_steps=2", "--set", "train.min_length=1", "--budget", "0"]
+            words += shorter if "--until" in words else []
             words += ["--set", "train.num_examples=40"] if "num_examples" in command else []
         words += ["--length", "60"] if words[0] == "analyze" else []
         run = max(tmp_path.glob("runs/*"), default=Path("none"), key=lambda path: path.stat().st_mtime)

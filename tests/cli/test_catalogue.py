@@ -112,7 +112,7 @@ def test_a_name_of_two_families_is_shown_in_both(capsys) -> None:
 
 def test_settings_within_settings_have_dotted_names(capsys) -> None:
     text = run(capsys, "show", "train")
-    assert re.search(r"train\.optimizer\.name +muon or adamw or adam; default muon", text)
+    assert re.search(r"train\.optimizer\.name +muon or adamw or adam or\s+baum-welch;\s+default\s+muon", text)
     assert re.search(
         r"train\.rise +section or none; default none\n +train\.rise\.by +integer >= 1 and <= 10,000; default 5", text
     )

@@ -128,7 +128,7 @@ def test_what_is_exported_of_a_run_is_the_size_of_its_last_attempt_and_unfinishe
 ) -> None:
     """A run that goes on until it is proved begins with other sizes than its specification says."""
     training = {"steps": 9, "batch_size": 4, "pace": {"contract_steps": 1}}
-    spec = make_spec("parity", "block-linear-rnn", {"train": training}, goal="proved")
+    spec = make_spec("parity", "block-linear-rnn", {"train": training}, preset="machine", goal="proved")
     size = spec.attempt(0).to_json()["model"]["d_model"]
     assert size != spec.to_json()["model"]["d_model"]
     stop = iter([False, True])

@@ -34,7 +34,7 @@ def parity() -> tuple[Learned, list[object]]:
     machine = Transducer(Semiautomaton(np.array([[0, 1], [1, 0]]), ("0", "1")), 0, np.array([0, 1]))
 
     def search(examples: Examples, *, keep: Callable[[object, Transducer], None], **_: object) -> SearchResult:
-        result = as_if_searched(machine.for_strings_that_are_not_empty(), examples)
+        result = as_if_searched(machine.minimize_nonempty(), examples)
         keep(result.model, result.machine)
         return result
 
