@@ -35,7 +35,7 @@ PARITY = make_task("parity")
 
 def mixture() -> SequenceModel:
     """A net of two states that each have an answer, and that b swaps."""
-    model = make_model("block-linear-rnn", PARITY, d_model=2, block_dim=2, hidden=0, read="mixture")
+    model = make_model("block-linear-rnn", PARITY, d_model=2, block_dim=2, hidden=0, read="mixture", alignment=1.5)
     with torch.no_grad():
         model.embedding.weight.copy_(torch.tensor([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]))
         model.layers[0].first_state.copy_(torch.tensor([[1.0, 0.0]]))

@@ -352,9 +352,10 @@ def integer(low: int, high: int = MAX_SIZE, *, is_optional: bool = False) -> Set
     return Setting(expected, lambda given: type(given) is int and low <= given <= high, is_optional)
 
 
-def real(low: float, high: float) -> Setting:
+def real(low: float, high: float, *, is_optional: bool = False) -> Setting:
     """Return a setting that changes only training. It is also checked, printed and digested."""
-    return Setting(f"a number in {low:g}..{high:g}", lambda given: type(given) in (int, float) and low <= given <= high)
+    expected = f"a number in {low:g}..{high:g}"
+    return Setting(expected, lambda given: type(given) in (int, float) and low <= given <= high, is_optional)
 
 
 class Net(NamedTuple):
@@ -548,6 +549,7 @@ KINDS: dict[str, Kind] = {
             "p": one_of(1.2),  # has no effect with these columns, and must be the default
             "hidden": integer(0),
             "read": one_of("all", "last", "mixture"),
+            "alignment": real(5e-324, 30.0, is_optional=True),  # of the first weights, which training replaces
             "end_temperature": real(1e-30, 1.0),
         },
         block_linear_shapes,

@@ -54,7 +54,7 @@ def answer_log_probabilities_by_definition(
         probability = joint.sum(1)
         is_given = answers != IGNORE
         is_possible = is_given & (probability >= MIN_PROBABILITY)
-        # A probability of 1 where none is used, because 0 times the infinite gradient of log 0 would be NaN.
+        # Divide by 1 if the probability is not used, because 0 times the infinite gradient of log 0 would be NaN.
         divisor = torch.where(is_possible, probability, torch.ones_like(probability))
         least = torch.full_like(divisor, MIN_PROBABILITY).log() * is_given
         log_probabilities.append(torch.where(is_possible, divisor.log(), least))
