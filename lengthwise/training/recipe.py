@@ -235,7 +235,7 @@ class Recipe(Description):
         if self.optimizer.name == "baum-welch" and self.supervision != "prefix":
             raise ValueError(
                 "supervision: expected 'prefix' with the optimizer 'baum-welch', which counts every answer, got "
-                f"{self.supervision!r}; choose 'prefix'"
+                f"{self.supervision!r}; choose 'prefix', or preset machine, which learns by gradients"
             )
         if self.rise and self.length_sampling == "growing":
             raise ValueError("rise: expected none with length_sampling='growing', which is another curriculum, got one")
