@@ -9,10 +9,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
+from lengthwise.ops.answer_likelihood import MIN_PROBABILITY
 from lengthwise.ops.intervals import Intervals
-
-MIN_PROBABILITY = 1e-30
-"""The lower bound of a mixture's probabilities, which keeps logarithms finite."""
 
 
 class RecurrentLayer(nn.Module, ABC):

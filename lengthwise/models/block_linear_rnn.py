@@ -196,7 +196,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         (layer, *_), size = self._layers(), self.config.block_dim
         if not isinstance(self.readout, MixtureReadout) or self.config.hidden:
             raise ValueError(
-                "train.optimizer.name: expected 'adamw', 'adam' or 'muon' for a block-linear-rnn that is no hidden "
+                "train.optimizer.name: expected 'adamw' or 'adam' for a block-linear-rnn that is no hidden "
                 f"Markov model, got 'baum-welch' with read={self.config.read!r} and hidden={self.config.hidden}; set "
                 "model.read to 'mixture' and model.hidden to 0, as preset likelihood does"
             )

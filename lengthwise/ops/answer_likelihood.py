@@ -35,7 +35,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.ops.symbol_recurrence import SymbolStep, sums_by_symbol
 
 MIN_PROBABILITY = 1e-30
-"""The probability below which an answer counts as impossible; float32 still represents it with full precision."""
+"""The least probability of an answer. Smaller ones count as impossible, so that logarithms are finite."""
 
 Transitions = Float[Tensor, "V S S"]
 Emissions = Float[Tensor, "Y S"]

@@ -24,7 +24,7 @@ from lengthwise.training.muon import Muon
 from lengthwise.training.parallel import losses_of
 from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.ranks import ALONE, Ranks, check_ranks, rank_errors, whole
-from lengthwise.training.recipe import PaceRecipe, Recipe
+from lengthwise.training.recipe import SHARE_OF_LATEST, Recipe
 from lengthwise.training.requirements import (
     check_gradients,
     check_longest,
@@ -224,7 +224,7 @@ def _note_loss(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: 
     """
     if state.step == 1 and loss > state.loss:
         state.loss = state.best_loss = loss
-    state.loss += (recipe.pace or PaceRecipe()).latest * (loss - state.loss)
+    state.loss += (recipe.pace.latest if recipe.pace else SHARE_OF_LATEST) * (loss - state.loss)
     if state.loss < IMPROVEMENT_FACTOR * state.best_loss:
         state.best_loss, state.best_at = state.loss, state.step
     if recipe.pace is None or state.solved_at is not None or state.loss >= recipe.pace.solved_loss:
@@ -296,7 +296,7 @@ def _update(
 
 def _gradient_limit(state: TrainingState, recipe: Recipe) -> float:
     """Return the norm at which the gradient of this step is clipped."""
-    # Gradients are counts there, and clipped ones would count a batch less than another.
+    # These gradients are counts, from which a step takes only their proportions; it cannot be too long.
     if recipe.optimizer.name == "baum-welch":
         return math.inf
     # A limit relative to earlier norms: one gradient a hundred times as large would decide momentum for many steps.

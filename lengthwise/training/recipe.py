@@ -16,6 +16,9 @@ MAX_LENGTH = 10_000
 MAX_EXAMPLES = 1_000_000
 """The largest number of fixed training strings at each length; all of them are kept in memory."""
 
+SHARE_OF_LATEST = 0.05
+"""The default weight of the latest step in a running loss."""
+
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -163,7 +166,7 @@ class PaceRecipe(Description):
     contract_steps: int = Field(300, ge=1, le=MAX_STEPS)
     contract_after: float = Field(0.4, ge=0, lt=1)
     patience: int = Field(300, ge=1, le=MAX_STEPS)
-    latest: float = Field(0.05, gt=0, le=1, exclude_if=lambda latest: latest == 0.05)
+    latest: float = Field(SHARE_OF_LATEST, gt=0, le=1, exclude_if=lambda latest: latest == SHARE_OF_LATEST)
 
 
 class Recipe(Description):

@@ -32,10 +32,10 @@ from lengthwise.extraction.readers.one_hot import (
     one_hot_columns,
 )
 from lengthwise.extraction.recurrent import extract_recurrent
-from lengthwise.layers.recurrent_layer import MIN_PROBABILITY
 from lengthwise.models import make_model
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
+from lengthwise.ops.answer_likelihood import MIN_PROBABILITY
 from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.tasks import make_task
 

@@ -16,9 +16,10 @@ from lengthwise.certification.methods.usual_parts import check_usual
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.block_linear import BlockLinearLayer
-from lengthwise.layers.recurrent_layer import MIN_PROBABILITY, MixtureReadout, Topmost
+from lengthwise.layers.recurrent_layer import MixtureReadout, Topmost
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
+from lengthwise.ops.answer_likelihood import MIN_PROBABILITY
 from lengthwise.ops.intervals import ULPS
 
 NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
