@@ -30,7 +30,7 @@ class PermutationGroup:
     depend on the generators. Names are cycles, as in ``"(0 1)(2 3 4)"``; the identity is ``"()"``.
 
     Raises:
-        ValueError: the list of generators is empty or has more than 52 entries; an entry is not a permutation of
+        ValueError: the list of generators is empty or has more than 1,000 entries; an entry is not a permutation of
             0 ... n-1; numbers of points differ; the group has more than 100 points or 1,000 elements.
 
     Example:
@@ -69,8 +69,9 @@ class PermutationGroup:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """A letter for every generator, in their order: a to z, then A to Z."""
-        return tuple(ascii_letters[: len(self.generators)])
+        """A letter for every generator, in their order: a to z, then A to Z; g0, g1, ... if there are more than 52."""
+        count = len(self.generators)
+        return tuple(ascii_letters[:count] if count <= len(ascii_letters) else (f"g{index}" for index in range(count)))
 
     @property
     def generator_elements(self) -> Int64[np.ndarray, " V"]:
@@ -106,6 +107,15 @@ class PermutationGroup:
                 break
         return product
 
+    def over_elements(self) -> "PermutationGroup":
+        """Return the same group with every element as a generator, in the order of their numbers.
+
+        Example:
+            >>> permutation_group("S3").over_elements().meanings
+            {'a': '()', 'b': '(1 2)', 'c': '(0 1)', 'd': '(0 1 2)', 'e': '(0 2 1)', 'f': '(0 2)'}
+        """
+        return PermutationGroup(tuple(map(tuple, self.elements.tolist())))
+
     def _close(self) -> tuple[Semiautomaton, list[Permutation]]:
         """Return the machine and the elements, breadth first from the identity."""
         # Products of generators are the whole group: in a finite group, every inverse is a power of its element.
@@ -129,30 +139,59 @@ class PermutationGroup:
 
 @cache
 def permutation_group(name: str) -> PermutationGroup:
-    """Return the group of this name on the points 0 ... n-1, with two generators.
+    """Return the group of this name on the points 0 ... n-1, with its usual generators.
 
     - ``"S2"`` to ``"S6"``, the symmetric group: a = (0 1), b = (0 1 ... n-1), or (1 2 ... n-1) where n is even.
     - ``"A3"`` to ``"A6"``, the alternating group: a = (0 1 2), b as in the symmetric group.
     - ``"Z2"`` to ``"Z100"``, also ``"C2"`` to ``"C100"``, the cyclic group: a = (), b = (0 1 ... n-1).
+    - ``"D3"`` to ``"D100"``, the dihedral group of 2n elements: a = (), b = (0 1 ... n-1), c maps x to n-1-x.
+    - ``"Q8"``, ``"Q12"`` to ``"Q100"``, the dicyclic group of that many elements, which acts on itself; Q8 is the group
+      of quaternions. a = (), b is an element x of order n/2, and c an element y with y y = x^(n/4) and x y x = y.
+    - ``"A4xZ5"``, a direct product: the generators of all factors, each on points of its own. Only one is ().
 
     S2 is Z2 and A3 is Z3, with the same generators. From some length on, every element is a product of exactly that
     many generators, so that the length gives no information about the product.
 
     Raises:
-        ValueError: the name is not one of these.
+        ValueError: the name is not one of these; a product has more than 100 points or 1,000 elements.
 
     Example:
         >>> permutation_group("A5").order, permutation_group("A5").meanings
         (60, {'a': '(0 1 2)', 'b': '(0 1 2 3 4)'})
+        >>> permutation_group("S3xZ2").meanings
+        {'a': '(0 1)', 'b': '(0 1 2)', 'c': '()', 'd': '(3 4)'}
     """
-    match = re.fullmatch("([SAZC])([1-9][0-9]{0,4})", name)
+    factors = name.split("x")
+    if len(factors) == 1:
+        return PermutationGroup(_generators(name, name))
+    return PermutationGroup(_on_own_points([_generators(factor, name) for factor in factors]))
+
+
+def _generators(factor: str, name: str) -> tuple[Permutation, ...]:
+    match = re.fullmatch("([SAZCDQ])([1-9][0-9]{0,4})", factor)
     if match is not None:
         size = int(match[2])
-        smallest, largest, generators = _FAMILIES[match[1]]
-        if smallest <= size <= largest:
-            return PermutationGroup(generators(size))
-    known = ", ".join(f"{family}{low} to {family}{high}" for family, (low, high, _) in _FAMILIES.items())
-    raise ValueError(f"group: expected one of {known}, got {name[:40]!r}; name others by generators")
+        smallest, largest, step, generators = _FAMILIES[match[1]]
+        if size in range(smallest, largest + 1, step):
+            return generators(size)
+    known = ", ".join(f"{family}{low} to {family}{high}" for family, (low, high, *_) in _FAMILIES.items())
+    raise ValueError(
+        f"group: expected one of {known} (Q in steps of 4), or a product of some, such as A4xZ5, got {name[:40]!r}; "
+        "name others by generators"
+    )
+
+
+def _on_own_points(factors: Sequence[tuple[Permutation, ...]]) -> tuple[Permutation, ...]:
+    """Return the generators of a direct product, each once: factor by factor, the points of one behind another's."""
+    degree = sum(len(generators[0]) for generators in factors)
+    product, first = [], 0
+    for generators in factors:
+        size = len(generators[0])
+        for generator in generators:
+            moved = (first + image for image in generator)
+            product.append((*range(first), *moved, *range(first + size, degree)))
+        first += size
+    return tuple(dict.fromkeys(product))
 
 
 def cycle_notation(permutation: Sequence[int]) -> str:
@@ -195,20 +234,33 @@ def _alternating(size: int) -> tuple[Permutation, ...]:
     return ((1, 2, 0, *range(3, size)), _rotation(1 - size % 2, size)) if size > 3 else _cyclic(size)
 
 
+def _dihedral(size: int) -> tuple[Permutation, ...]:
+    # With an even n, each generator can be odd, and the length would show the sign of a product. The identity is even.
+    return tuple(range(size)), _rotation(0, size), tuple(reversed(range(size)))
+
+
+def _dicyclic(size: int) -> tuple[Permutation, ...]:
+    # Elements are x^i y^j, with number i + j n/2. They act from the right: y x = x^-1 y, and y y = x^(n/4).
+    half = size // 2
+    by_x = [(i + 1) % half for i in range(half)] + [half + (i - 1) % half for i in range(half)]
+    by_y = [half + i for i in range(half)] + [(i + half // 2) % half for i in range(half)]
+    return tuple(range(size)), tuple(by_x), tuple(by_y)
+
+
 _FAMILIES = {
-    "S": (2, 6, _symmetric),
-    "A": (3, 6, _alternating),
-    "Z": (2, MAX_POINTS, _cyclic),
-    "C": (2, MAX_POINTS, _cyclic),
+    "S": (2, 6, 1, _symmetric),
+    "A": (3, 6, 1, _alternating),
+    "Z": (2, MAX_POINTS, 1, _cyclic),
+    "C": (2, MAX_POINTS, 1, _cyclic),
+    "D": (3, MAX_POINTS, 1, _dihedral),
+    "Q": (8, MAX_POINTS, 4, _dicyclic),
 }
-"""The smallest and the largest number of points of each family, and its generators for a number of points."""
+"""Each family's smallest and largest number of points, the step between them, and its generators."""
 
 
 def _check_generators(generators: tuple[Permutation, ...]) -> None:
-    if not 1 <= len(generators) <= len(ascii_letters):
-        raise ValueError(
-            f"generators: expected 1 to {len(ascii_letters)} permutations, got {len(generators)}; each is a letter"
-        )
+    if not 1 <= len(generators) <= MAX_ELEMENTS:
+        raise ValueError(f"generators: expected 1 to {MAX_ELEMENTS:,} permutations, got {len(generators)}")
     degree = len(generators[0])
     if degree > MAX_POINTS:
         raise ValueError(f"generators: expected at most {MAX_POINTS} points, got {degree}; take a smaller group")

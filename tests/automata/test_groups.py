@@ -9,9 +9,10 @@ import pytest
 from automaton_strategies import checked_strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy.combinatorics import AlternatingGroup, CyclicGroup, SymmetricGroup
+from sympy.combinatorics import AlternatingGroup, CyclicGroup, DihedralGroup, SymmetricGroup
 from sympy.combinatorics import Permutation as TheirPermutation
 from sympy.combinatorics import PermutationGroup as TheirGroup
+from sympy.combinatorics.group_constructs import DirectProduct
 
 from lengthwise.automata.groups import PermutationGroup, cycle_notation, permutation_group
 
@@ -74,6 +75,9 @@ def test_cycles_are_those_of_sympy(permutation: list[int]) -> None:
         *((f"S{n}", SymmetricGroup(n)) for n in range(2, 7)),
         *((f"A{n}", AlternatingGroup(n)) for n in range(3, 7)),
         *((f"{family}{n}", CyclicGroup(n)) for family in "ZC" for n in (2, 7, 60, 100)),
+        *((f"D{n}", DihedralGroup(n)) for n in (3, 4, 7, 30)),
+        ("A4xZ5", DirectProduct(AlternatingGroup(4), CyclicGroup(5))),
+        ("S3xZ2xD4", DirectProduct(SymmetricGroup(3), CyclicGroup(2), DihedralGroup(4))),
     ],
 )
 def test_named_groups_are_those_of_sympy(name: str, theirs: TheirGroup) -> None:
@@ -91,10 +95,38 @@ def test_named_groups_are_those_of_sympy(name: str, theirs: TheirGroup) -> None:
         ("A4", {"a": "(0 1 2)", "b": "(1 2 3)"}),
         ("A5", {"a": "(0 1 2)", "b": "(0 1 2 3 4)"}),
         ("Z4", {"a": "()", "b": "(0 1 2 3)"}),
+        ("D5", {"a": "()", "b": "(0 1 2 3 4)", "c": "(0 4)(1 3)"}),
+        ("Q8", {"a": "()", "b": "(0 1 2 3)(4 7 6 5)", "c": "(0 4 2 6)(1 5 3 7)"}),
+        ("Z2xS3xZ3", {"a": "()", "b": "(0 1)", "c": "(2 3)", "d": "(2 3 4)", "e": "(5 6 7)"}),
     ],
 )
 def test_named_groups_say_what_their_symbols_are(name: str, meanings: dict[str, str]) -> None:
     assert permutation_group(name).meanings == meanings
+
+
+@pytest.mark.parametrize("order", [8, 12, 16, 60, 100])
+def test_dicyclic_groups_satisfy_their_relations(order: int) -> None:
+    group = permutation_group(f"Q{order}")
+    identity, x, y = group.generator_elements.tolist()
+
+    def times(*elements: int) -> int:
+        return reduce(lambda a, b: int(group.table[a, b]), elements)
+
+    assert identity == 0
+    assert group.order == order
+    assert times(y, y) == times(*[x] * (order // 4))
+    assert times(x, y, x) == y
+    # x has order n/2: no smaller power is the identity.
+    assert [power for power in range(1, order // 2 + 1) if times(*[x] * power) == 0] == [order // 2]
+
+
+@pytest.mark.parametrize("name", ["S3", "S4xZ2", "A5"])
+def test_every_element_can_be_a_generator(name: str) -> None:
+    group = permutation_group(name)
+    over_elements = group.over_elements()
+    assert rows(over_elements.elements) == rows(group.elements)
+    assert over_elements.generator_elements.tolist() == list(range(group.order))
+    assert over_elements.symbols[:2] == (("g0", "g1") if group.order > 52 else ("a", "b"))
 
 
 def test_large_products_of_cycles_are_no_trouble() -> None:
@@ -107,10 +139,32 @@ def test_large_products_of_cycles_are_no_trouble() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["S1", "S7", "A2", "A7", "Z1", "C101", "Q8", "s3", "S05", "S", "", "5", "Z٣", "Z" * 50]
+    "name",
+    [
+        "S1",
+        "S7",
+        "A2",
+        "A7",
+        "Z1",
+        "C101",
+        "Q10",
+        "Q104",
+        "D2",
+        "S3x",
+        "S3xS7",
+        "s3",
+        "S05",
+        "S",
+        "",
+        "5",
+        "Z٣",
+        "Z" * 50,
+    ],
 )
 def test_unknown_groups_are_refused(name: str) -> None:
-    sentence = rf"^group: expected one of S2 to S6, A3 to A6, Z2 to Z100, C2 to C100, got '{name[:40]}'; name others by"
+    sentence = (
+        rf"^group: expected one of S2 to S6, A3 to A6, .*Q8 to Q100 \(Q in steps of 4\), .*got '{name[:40]}'; name"
+    )
     with pytest.raises(ValueError, match=sentence):
         permutation_group(name)
 
@@ -118,8 +172,8 @@ def test_unknown_groups_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("generators", "sentence"),
     [
-        ((), "expected 1 to 52 permutations, got 0; each is a letter"),
-        (((1, 0),) * 53, "expected 1 to 52 permutations, got 53; each is a letter"),
+        ((), "expected 1 to 1,000 permutations, got 0"),
+        (((1, 0),) * 1_001, "expected 1 to 1,000 permutations, got 1001"),
         (
             ((1, 0), (1, 2, 0)),
             "expected permutations of as many points as the first (2), got 3 points in generator 1",

@@ -98,7 +98,7 @@ def test_generators_name_their_group_or_need_no_name() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"group": "Q8"}, r"^task\.group: expected one of S2 to S6, .*, got 'Q8'; name others by generators$"),
+        ({"group": "Q10"}, r"^task\.group: expected one of S2 to S6, .*, got 'Q10'; name others by generators$"),
         ({"group": "S7"}, r"^task\.group: expected one of S2 to S6, .*, got 'S7'; "),
         ({"group": ""}, r"^task\.group: expected one of .*, got ''; "),
         ({"generators": [[0, 0]]}, r"^task\.generators: expected each of 0\.\.1 once, got \[0, 0\] as generator 0; "),
@@ -126,3 +126,19 @@ def test_generators_name_their_group_or_need_no_name() -> None:
 def test_bad_fields_are_refused(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_task("word-problem", **fields)
+
+
+@pytest.mark.parametrize("group", ["S3", "A5"])
+def test_every_element_is_a_symbol(group: str) -> None:
+    task = WordProblem(group=group, alphabet="elements")
+    assert list(task.action.meanings.values()) == list(task.classes)
+    inputs = torch.arange(len(task.symbols))[:, None]
+    assert torch.equal(task.solve(inputs), inputs)
+    assert task.is_balanced_length(1)
+    batch = task.sample(4, 63, torch.Generator().manual_seed(0))
+    assert torch.equal(torch.from_numpy(task.transducer.run(batch.inputs.numpy())), batch.targets)
+
+
+def test_the_default_alphabet_is_not_part_of_a_description() -> None:
+    assert "alphabet" not in WordProblem(group="S3").model_dump()
+    assert WordProblem(group="S3", alphabet="elements").model_dump()["alphabet"] == "elements"

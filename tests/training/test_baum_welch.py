@@ -12,7 +12,7 @@ from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.tasks.base import Batch, SymbolTask
-from lengthwise.training.baum_welch import BaumWelch
+from lengthwise.training.baum_welch import PRIOR, BaumWelch
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
 from lengthwise.training.loop import TrainingState, train, training_steps
 from lengthwise.training.losses import likelihood_loss
@@ -36,7 +36,8 @@ def test_a_step_sets_tables_to_the_normalized_counts_over_all_paths() -> None:
     optimizer = BaumWelch(model.distributions, relaxation=1.0, floor=1e-12)
     transitions, answers, first = (d.logits.detach().view(d.shape).exp() for d in model.distributions)
     inputs, targets = torch.tensor([[1, 0, 1]]), torch.tensor([[1, 1, 0]])
-    counts = [torch.zeros_like(table) for table in (transitions, answers, first)]
+    tables = (transitions, answers, first)
+    counts = [torch.zeros_like(table) for table in tables]
     for path in product(range(2), repeat=4):
         probability = float(first[0, path[0]])
         for before, after, symbol, answer in zip(path, path[1:], inputs[0], targets[0], strict=False):
@@ -47,9 +48,11 @@ def test_a_step_sets_tables_to_the_normalized_counts_over_all_paths() -> None:
             counts[1][after, answer] += probability
     likelihood_loss(model, Batch(inputs, targets)).backward()
     optimizer.step()
-    for distribution, expected in zip(model.distributions, counts, strict=True):
+    total = counts[2].sum()
+    for distribution, table, count in zip(model.distributions, tables, counts, strict=True):
         learned = distribution.logits.detach().view(distribution.shape).exp()
-        # The prior weighs 1e-6 next to counts of about 1.
+        # The loss is a mean over three answers, and so are the counts.
+        expected = count / (3 * total) + PRIOR * table
         torch.testing.assert_close(learned, expected / expected.sum(distribution.dim, keepdim=True), rtol=0, atol=2e-5)
 
 

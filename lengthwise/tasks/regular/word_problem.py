@@ -1,13 +1,13 @@
-"""Word problems: the element of a group that is a product of generators."""
+"""Word problems: the element of a group that is a product of generators, or of any elements."""
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64, Int64
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from lengthwise.automata import Transducer
@@ -24,9 +24,10 @@ class WordProblem(RegularTask):
     order of their images. Symbols are independent and uniform. ``action.meanings`` maps the letters a, b, ... to their
     generators.
 
-    `group` is a name of `lengthwise.automata.groups.permutation_group` (``"S5"``, ``"A5"``, ``"Z7"``), which defines
+    `group` is a name of `lengthwise.automata.groups.permutation_group` (``"S5"``, ``"D6"``, ``"A4xZ5"``), which defines
     the generators. `generators` replaces them, each as the list of images of the points 0 ... n-1. They must generate
-    the named group or, if `group` is empty or not given, any group.
+    the named group or, if `group` is empty or not given, any group. With the `alphabet` ``"elements"``, every element
+    of the group is a symbol.
 
     A length is balanced if every element is a product of that number of generators. For a named group, this holds from
     some length on (3 for S3, 8 for A5, 13 for S5); ``train.lengths="legal"`` also trains on shorter strings. If all
@@ -34,7 +35,7 @@ class WordProblem(RegularTask):
 
     Raises:
         ValueError: the group's name is unknown; the generators are not permutations of the same points, are more than
-            52 or have more than 100 points; or they generate another group than the named one, a group of more than
+            1,000 or have more than 100 points; or they generate another group than the named one, a group of more than
             1,000 elements, or the identity alone.
 
     Example:
@@ -46,14 +47,16 @@ class WordProblem(RegularTask):
 
     Source: Merrill, Petty and Sabharwal, "The Illusion of State in State-Space Models" (arXiv 2404.08819), the
         experiments.
-    Differs from the source: there every element of the group is a symbol; here only the few generators that belong to
-        the name, or that are given. Its groups Z_60 and A_5 have names here; A_4 x Z_5 needs generators.
+    Differs from the source: there every element of the group is a symbol, as here with `alphabet` ``"elements"``. By
+        default, only the generators that belong to the name, or that are given, are symbols. The source's groups are
+        Z60, A4xZ5 and A5 here.
     """
 
     prefix_exchangeable: ClassVar[bool] = True
 
     group: str = "S3"
     generators: tuple[Permutation, ...] = ()
+    alphabet: Literal["generators", "elements"] = Field("generators", exclude_if=lambda name: name == "generators")
 
     @model_validator(mode="before")
     @classmethod
@@ -74,11 +77,12 @@ class WordProblem(RegularTask):
     @property
     def action(self) -> PermutationGroup:
         """Return the group, as permutations of points."""
-        return _generated(self.generators) if self.generators else permutation_group(self.group)
+        group = _generated(self.generators) if self.generators else permutation_group(self.group)
+        return group if self.alphabet == "generators" else _over_elements(group)
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Return a letter for every generator."""
+        """Return a letter for every generator; g0, g1, ... if there are more than 52."""
         return self.action.symbols
 
     @property
@@ -125,6 +129,11 @@ class WordProblem(RegularTask):
 @lru_cache(maxsize=64)
 def _generated(generators: tuple[Permutation, ...]) -> PermutationGroup:
     return PermutationGroup(generators)
+
+
+@lru_cache(maxsize=64)
+def _over_elements(group: PermutationGroup) -> PermutationGroup:
+    return group.over_elements()
 
 
 @lru_cache(maxsize=2048)

@@ -207,13 +207,18 @@ def leaderboard_rates(scale: Scale = "small") -> Experiment:
 
 
 def specs_of(
-    entrant: Entrant, language: Language, supervision: str, scale: Scale, seeds: Sequence[int]
+    entrant: Entrant,
+    language: Language,
+    supervision: str,
+    scale: Scale,
+    seeds: Sequence[int],
+    lengths: str = "mostly-balanced",
 ) -> tuple[RunSpec, ...]:
     """Return the specs of a cell, with the training budget that all cells share."""
     optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
     # The strings of smoke runs are too short for all elements of S_5.
-    kind = "legal" if scale == "smoke" else "mostly-balanced"
-    lengths: Settings = {"min_length": 1, "lengths": kind, "length_sampling": "short-first"}
+    kind = "legal" if scale == "smoke" else lengths
+    strings: Settings = {"min_length": 1, "lengths": kind, "length_sampling": "short-first"}
     train: Settings = {"steps": STEPS, "batch_size": BATCH_SIZE, "supervision": supervision, "optimizer": optimizer}
-    given: Settings = {"task": language.fields, "model": entrant.settings, "train": {**lengths, **train}}
+    given: Settings = {"task": language.fields, "model": entrant.settings, "train": {**strings, **train}}
     return ScaledSpecs(scale, seeds, entrant.model)(language.task, given, preset="recurrent")
