@@ -1,4 +1,4 @@
-"""State tracking: word problems of 44 groups, over their generators and over all their elements."""
+"""State tracking: word problems of 46 groups, over their generators and over all their elements."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -84,7 +84,7 @@ _PROTOCOL = (
 
 @EXPERIMENTS.register("state-tracking")
 def state_tracking(scale: Scale = "small") -> Experiment:
-    """Train six models on the word problems of 44 groups of up to 360 elements, and certify every net."""
+    """Train six models on the word problems of 46 groups of up to 360 elements, and certify every net."""
     groups = {**SOLVABLE, **UNSOLVABLE}
     plan = EvaluationPlan(
         dense=(41, 512),
