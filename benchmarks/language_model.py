@@ -324,16 +324,16 @@ def _page(costs: list[Cost], rate: float, where: dict[str, str]) -> str:
         markdown_table(header, rows),
         f"Entries are CPU times of a training step at T={size.length}, V={size.vocab_size:,}. RegularGPT has "
         f"C={size.chunk_size} and K={size.thickness}; the same net with a dense mask has torch's attention and a [T, "
-        f"T] mask. A transformer of {size.thickness} layers is next to a plain GPT-2 like nanoGPT. A check came first: "
-        "each pair gives the same logits and gradients. There is one torch thread, and times are the least of the "
-        "steps that both took in turn. *MB*: memory that a forward and a backward pass add to a fresh process. *Share "
-        "of the bound*: the minimal time of a step divided by its time. The minimal time counts the products with "
-        f"weight matrices alone, at the rate of a large product, {rate / 1e9:.0f} GFLOP/s.",
+        f"T] mask. Our transformer of {size.thickness} layers is next to a plain GPT-2 like nanoGPT. Before the "
+        "measurement, each pair's logits and gradients were checked to be equal. There is one torch thread. The two "
+        "nets took turns, and times are minima over their steps. *MB*: memory that a forward and a backward pass add "
+        "to a fresh process. *Share of the bound*: the minimal time of a step divided by its time. The minimal time "
+        f"counts the products with weight matrices alone, at the rate of a large product, {rate / 1e9:.0f} GFLOP/s.",
         "```console\npython benchmarks/language_model.py --save\n```",
         "## Aims\n\n" + markdown_table(["aim", "D", "measured", "met"], _aims(costs)),
         "*Recomputed*: activations after attention are not kept for the gradient but computed again (`activations`).",
-        "In a wider net, attention is a smaller part of the steps and of the memory. In a step each layer keeps about "
-        "16 D numbers a position with any attention, and a dense mask T H more.",
+        "In a wider net, attention is a smaller part of the steps and of the memory. In a step, each layer keeps about "
+        "16 D numbers a position with any attention. A dense mask adds T H numbers a position.",
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"

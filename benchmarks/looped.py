@@ -175,13 +175,13 @@ def _page(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], floa
     header = ["", *(f"{variant}, CPU ms" for variant in VARIANTS), "timestep / code", "timestep / control"]
     parts = [
         "# Speed of looped transformers",
-        "The table compares training steps of the looped transformer with timestep encoding, without it, and of the "
-        "plain loop.",
+        "The table compares training steps of three nets: the looped transformer with timestep encoding, the same "
+        "without it, and the plain loop.",
         markdown_table(header, rows),
-        f"Entries are CPU times of a training step on edit distances with R={NUM_LOOPS}, one torch thread, the medians "
-        "of 15 steps that the variants took in turn. *code* is the plain loop: its norm has a gain of its own, and its "
-        "activation is a GELU instead of a SiLU. *control* differs from *timestep* in time, and in the parameters that "
-        "turn it into gains and gates.",
+        f"Entries are CPU times of a training step on edit distances with R={NUM_LOOPS} and one torch thread. They are "
+        "medians of 15 steps; the variants took turns. *code* is the plain loop: its norm has a gain of its own, and "
+        "its activation is a GELU instead of a SiLU. *control* lacks *timestep*'s encoding of the loop's index, and "
+        "the parameters that turn it into gains and gates.",
         "```console\npython benchmarks/looped.py --save\n```",
         "The next table has the memory that one step adds to the peak of a process, for "
         f"D={MEMORY_SIZE.d_model}, {MEMORY_SIZE.batch_size} pairs of {MEMORY_SIZE.length} letters, and segments of ten "

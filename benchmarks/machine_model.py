@@ -176,9 +176,9 @@ def page(measurements: list[Measurement], where: dict[str, str]) -> str:
         "speed-up over the short definitions in NumPy. *x net*: the speed-up over an untrained RegularGPT of default "
         "size. Both speed-ups are measured on a 64th of the symbols.",
         "```console\npython benchmarks/machine_model.py --save\n```",
-        "Times are CPU time on one core with one torch thread, everything in one process, the best of five calls. A "
-        f"check came first: all answers equal the definitions'. Final answers read {MAXIMUM:,} symbols, and all "
-        "prefixes a 64th of them, where most of the cost is writing 2, 5 and 60 logits a symbol.",
+        "Times are CPU time on one core with one torch thread, for the fastest of five calls in one process. Before "
+        f"the measurement, all answers were checked against the definitions'. Final answers read {MAXIMUM:,} symbols. "
+        "Answers to all prefixes read a 64th of them; most of their cost is writing 2, 5 and 60 logits a symbol.",
         f"The aim is at least 10^8 symbols a second for the final answer ({'met' if minimum >= AIM else 'not met'}).",
         provenance(where),
     ]

@@ -56,17 +56,17 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "The layer is the paper's with 5 symbols: two linear maps make A_t and two make v_t. *Tables*: A_t and v_t are "
         "made once for each symbol. All other forms make them for every position, as the published code does. Its "
         "times on another core are in brackets; its loop indexes time, which makes its gradient quadratic.",
-        "Times are CPU time of forward and backward together on one core and one thread, everything in one run, the "
-        "medians. A check came first: all forms have the same states and gradients. There are 8 blocks of 8 x 8 and a "
-        "batch of 128, unless noted. *The paper's scan* is our implementation of appendix A.2 of Fan et al. (2024), "
-        "with autograd's gradient, as in its code; *loop, autograd* is our definition.",
+        "Times are medians of the CPU time of forward and backward together, all in one run on one core and one "
+        "thread. Before the measurement, states and gradients of all forms were checked to be equal. There are 8 "
+        "blocks of 8 x 8 and a batch of 128, unless noted. *The paper's scan* is our implementation of appendix A.2 of "
+        "Fan et al. (2024), with autograd's gradient, as in its code; *loop, autograd* is our definition.",
         "```console\npython benchmarks/recurrence.py --save\n```",
-        "## The recurrence alone\n\nA_t and v_t are given for every position. Gradients are taken by both and by the "
-        "first state.",
+        "## The recurrence alone\n\nA_t and v_t are given for every position. Gradients are taken with respect to "
+        "both and to the first state.",
         _by_length(measurements, "matrices", {}),
         "## Section 4.5 of the paper\n\nEntries are milliseconds for a batch of 128: a training step of the layer at "
-        "T=40, and its states at T=500. In brackets are the paper's, for an *instance*, which it does not define, on a "
-        "Quadro RTX 8000 (for blocks of 1 x 1 at an unnamed length).",
+        "T=40, and its states at T=500. In brackets are the paper's times on a Quadro RTX 8000. They are for an "
+        "*instance*, which the paper does not define (for blocks of 1 x 1, neither does it give the length).",
         _section_4_5(measurements),
         "The paper's order is reversed here. On its GPU the scan trains faster than step after step, and reads blocks "
         "of 1 x 1 faster. On this core and at this batch each form of the scan takes longer than step after step. "

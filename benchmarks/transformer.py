@@ -205,10 +205,11 @@ def _page(costs: dict[Size, dict[str, tuple[float, float]]], where: dict[str, st
         "# Speed of transformers, by position encoding",
         "The table compares training steps of transformers by position encoding, next to torch's own encoder.",
         markdown_table(header, rows),
-        f"Entries are CPU times of a training step with {first.num_layers} layers, D={first.d_model} and "
-        f"{first.num_heads} heads, one torch thread, medians of 15 steps that all nets took in turn. *Ratio*: the "
-        "median over turns of the ratio to torch's encoder. That encoder is in the first row, between the same "
-        "embeddings and read-out, without positions. A check came first: ours gives the same numbers and gradients.",
+        f"Entries are CPU times of a training step with {first.num_layers} layers, D={first.d_model}, "
+        f"{first.num_heads} heads and one torch thread. They are medians of 15 steps; the nets took turns. *Ratio*: "
+        "the median over turns of the ratio to torch's encoder. That encoder is in the first row, between the same "
+        "embeddings and read-out, without positions. Before the measurement, our net without positions was checked to "
+        "have its values and gradients.",
         "```console\npython benchmarks/transformer.py --save\n```",
         "On long strings, biases with learned numbers cost more, because torch computes their gradients from all T² "
         "scores of every string. ALiBi learns no numbers.",

@@ -76,7 +76,10 @@ class LoopedTransformerConfig(CausalTransformerConfig):
 
     @property
     def takes_probes(self) -> bool:
-        """Return whether loops are fixed: 500 loops for 500 symbols would outlast training on short strings."""
+        """Return whether the number of loops is fixed.
+
+        Otherwise, 500 loops for a probe of 500 symbols would take longer than training on short strings.
+        """
         return self.loops == "fixed"
 
     @model_validator(mode="after")
@@ -110,8 +113,8 @@ class LoopedTransformer(CausalTransformer):
     Variants:
 
     - `"timestep"`: gains and gates are functions of the loop (`TimestepScales`).
-    - `"control"`: gains and gates are learned and the same in all loops. It differs from `"timestep"` in time, and in
-      the parameters that compute gains from it (at width 64: 86,976 against 49,984).
+    - `"control"`: gains and gates are learned and the same in all loops. It lacks the encoding of
+      the loop's index, and the parameters that compute gains from it (at width 64: 49,984 against 86,976).
     - `"code"`: the plain loop of the published code, without gains and gates.
 
     With timestep encoding or control, a loop has no effect at the start of training, unless `gates` are `"open"`.
