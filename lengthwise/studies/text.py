@@ -127,8 +127,8 @@ def about_text(task: Text) -> str:
     books = _BOOKS if task.header.source == NOVELS else ""
     return (
         f"{source}{corpus}. Tokens: {sizes}; {len(task.symbols):,} different ones.{books} The environment variable "
-        f"{FOLDER} names its folder. Chunks overlap and come from one test split. Intervals treat them as independent, "
-        "and do not cover other texts."
+        f"{FOLDER} names the text's folder. Chunks overlap and come from one test split. Intervals treat them as "
+        "independent, and do not cover other texts."
     )
 
 

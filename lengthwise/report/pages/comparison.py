@@ -30,8 +30,8 @@ from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentence
 _DIFFERENCES = (
     "Entries are accuracies of first - second, in percentage points. Difference: the mean over seeds; each seed "
     "measures both models on the same strings. 95 % interval: Student's, for other seeds, not corrected for the number "
-    "of intervals. Better: the model that is better in the whole interval (-: it contains 0, or the seeds are too few "
-    "for one). p, Holm: Student's test, corrected for the number of differences."
+    "of intervals. Better: the model that is better at every value in the interval (-: it contains 0, or the seeds are "
+    "too few for an interval). p, Holm: Student's test, corrected for the number of differences."
 )
 _CHART = (
     "Lines: the mean over seeds in the dense range; bands and rules: from the lowest seed to the highest. Diamonds: "

@@ -127,8 +127,8 @@ def _of_records(name: str, experiment: Experiment) -> str:
     if experiment.needs_weights:
         return "They have no weights, which this page needs, so the command trains all nets that it does not find."
     return (
-        f"With option `recorded`, `lengthwise reproduce {name}` counts these runs as finished; with `page-only`, it "
-        "also starts no others."
+        f"With option `recorded`, `lengthwise reproduce {name}` counts these runs as finished. With `page-only`, it "
+        "trains no other nets."
     )
 
 

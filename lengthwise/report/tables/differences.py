@@ -91,9 +91,9 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
         (
             f"Entries are {what} of *first* - *second*. *Difference*: the mean over seeds; each seed gives both "
             "columns the same training problems. *95 % interval*: Student's, for other seeds on the same test "
-            "problems, not corrected for the number of intervals. *Better*: the column that is better in the whole "
-            f"interval. It is {NOTHING} if the interval contains 0, if the seeds are too few for an interval, or if "
-            "all differences are equal. *p, Holm*: Student's test, corrected for the number of differences."
+            "problems, not corrected for the number of intervals. *Better*: the column that is better at every value "
+            f"in the interval. It is {NOTHING} if the interval contains 0, if the seeds are too few for an interval, "
+            "or if all differences are equal. *p, Holm*: Student's test, corrected for the number of differences."
         ),
         *multiplicity(compared),
         *table_paragraphs(Table(HEADER, tuple(difference_lines(compared, errors=errors)))),

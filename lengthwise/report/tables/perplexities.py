@@ -22,8 +22,8 @@ CSV_COLUMNS = ("run_id", "task", "model", "seed", "split", "length", "chunk", "l
 """The columns of the file with a line for each chunk."""
 
 ABOUT_LENGTHS = (
-    "perplexity of the last tokens of chunks of that many tokens, by the mean over runs of its logarithm. The last "
-    "tokens are the same at all lengths and for all models"
+    "perplexity of the last tokens of chunks of that many tokens, the geometric mean over runs. The last tokens are "
+    "the same at all lengths and for all models"
 )
 
 RATIO = "longest / shortest"
@@ -32,7 +32,7 @@ COLUMNS = {
     "whole": "perplexity of all tokens of the longest chunks",
     RATIO: (
         "the perplexity at the longest length divided by the perplexity at the shortest, of the same last tokens. The "
-        "95 % interval is over chunks (several runs: the mean of each chunk). Below 1, more context helps"
+        "95 % interval is over chunks, each with its mean over runs. Below 1, more context helps"
     ),
     "frequencies": "perplexity of a model that knows only the tokens' frequencies in the training split",
     "parameters": "of the model",
@@ -135,8 +135,8 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
         "## Paired ratios",
         (
             "Entries are the perplexity of *first* divided by the perplexity of *second*, on the same last tokens. The "
-            "95 % interval is Student's, for other chunks of the text; several runs count by the mean of each chunk. "
-            "It does not cover other seeds, and is not corrected for the number of intervals."
+            "95 % interval is Student's over chunks, each with its mean over runs. It does not cover other seeds, and "
+            "is not corrected for the number of intervals."
         ),
         *table_paragraphs(Table(("row", "first", "second", *map(_length, lengths)), tuple(lines))),
     ]

@@ -102,17 +102,18 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         rows = dict.fromkeys(one.row for one in compared)
         table = Table(ROWS_HEADER, tuple(_row([one for one in compared if one.row == row]) for row in rows))
         more = (
-            "*Above baseline*: the cells whose interval lies above the best shallow baseline, of all cells with two "
-            "runs or more in all parts. With two runs the interval is so wide that few can."
+            "*Above baseline*: the number of cells whose interval lies above the best shallow baseline, among the "
+            "cells with at least two runs in every part. With two runs, few intervals are narrow enough."
         )
     return [
         "## Shallow baselines",
         (
             "*Best shallow baseline*: the highest score among three kinds of answers, as a mean over the lengths "
             "scored. These are the likeliest answer, the likeliest answer given one simple feature of the problem, "
-            "and a logistic regression on the counts of symbols and pairs. *95 % interval*: for other seeds and other "
-            "problems, if all runs of a task were measured on the same problems. If all runs have equal accuracies, "
-            f"it is for other problems alone, because they do not show how much other runs would differ. {more}"
+            "and a logistic regression on the counts of symbols and pairs. *95 % interval*: the interval covers other "
+            "seeds and other problems, and assumes that all runs of a task were measured on the same problems. If all "
+            "runs have equal accuracies, it covers only other problems: equal runs do not show how much other runs "
+            f"would differ. {more}"
         ),
         *table_paragraphs(table),
     ]

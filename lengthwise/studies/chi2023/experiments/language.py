@@ -111,7 +111,7 @@ def table_3(scale: Scale = "small") -> Experiment:
             f"The text: {about_text(task)}",
             f"Ours: D=192, 6 heads, byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 windows, one seed. "
             "The paper: D=768, 12 heads, 512 tokens, 50,000 steps of 32 windows of OpenWebText2, three seeds. "
-            "Perplexities of different texts and tokenizers do not compare; how they change with the length does.",
+            "Perplexities of different texts and tokenizers cannot be compared; their changes with the length can.",
             "*paper*: its perplexities at 512, 1,024, 2,048, 4,096 and 8,192 tokens, 1 to 16 times its training "
             "length. If its C and K differ from ours, they precede the numbers. Two levels suffice for C^2 = 1,024 "
             "tokens with 32 of 512, as for 256 with our 16 of 128. With 64 they suffice for 8 times the training "

@@ -71,9 +71,9 @@ def figure_5(scale: Scale = "small") -> Experiment:
             f"{size.alphabet} (paper: 60 of 26, a million problems, 100 passes in order). Here each batch is drawn "
             "with replacement, 32 passes on average at scale `small`. Columns of the table are accuracies on test "
             "problems.",
-            "Training at scale `small`: width 64 (paper: 256), 2,000 steps of 64 problems, preset `plain` with Muon "
-            "at a constant rate, learned positions. Nothing is selected, without pilot runs. A correlation "
-            "over runs shows that both accuracies follow the number of loops, but not that one can replace the other.",
+            "Training at scale `small`: width 64 (paper: 256), 2,000 steps of 64 problems, preset `plain` with Muon at "
+            "a constant rate, learned positions. There were no pilot runs, and nothing is selected. A correlation over "
+            "runs shows that both accuracies follow the number of loops, but not that one can replace the other.",
             "Cost at scale `small`, from the time of three steps of each cell (`python benchmarks/cell_costs.py "
             "looped/figure-5`): 2.3 CPU hours.",
         ),

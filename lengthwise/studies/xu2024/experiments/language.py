@@ -79,16 +79,16 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
             f"The text: {about_text(task)}",
             f"Ours: D=448 (the transformer: 192), byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 "
             "windows, one seed, final weights. The paper: D=2,048 (768, 12 layers), 1,024 tokens, 600,000 steps of "
-            "491,520 tokens of WikiText-103, the best checkpoint. Perplexities of different texts do not compare; the "
-            "order of the columns does.",
-            "The looped nets do not have the published layers, and *timestep* and *plain* differ in more than time. "
-            "Timestep has SiLU and norms without gains; plain has the tanh GELU and norms with gains. In the "
-            "published code for language both have the exact GELU and norms without gains, so they differ by gains "
-            "and gates alone. Variants `timestep-language` and `code-language` have these layers. Scale `paper` runs "
-            "them, and this page has no run of them. Gates begin closed, as published, so that a loop does nothing at "
-            "first.",
-            "A loop costs a layer of D=448, about 0.9 of the products of the transformer's six layers. So 6 loops "
-            "cost 5.4 times as many: about as much more time on a CPU, and hardly any on a GPU.",
+            "491,520 tokens of WikiText-103, the best checkpoint. Perplexities of different texts cannot be "
+            "compared; the order of the columns can.",
+            "The looped nets do not have the published layers, and the timestep encoding is not the only difference "
+            "between *timestep* and *plain*. Timestep has SiLU and norms without gains; plain has the tanh GELU and "
+            "norms with gains. In the published code for language both have the exact GELU and norms without gains, so "
+            "they differ only in gains and gates. Variants `timestep-language` and `code-language` have these layers. "
+            "Scale `paper` uses them, but no run on this page does. Gates begin closed, as published, so that a loop "
+            "does nothing at first.",
+            "A loop runs a layer of D=448, which takes about 0.9 times the products of the transformer's six layers. "
+            "So 6 loops take 5.4 times the products. On a CPU the time grows about as much, on a GPU hardly at all.",
         ),
         cells=text_cells(scale, task, list(_columns(_SMALL)), steps=STEPS),
         plan=chunk_plan(scale, (TRAINED_AT,)),

@@ -92,7 +92,7 @@ def trees(scale: Scale = "small") -> Experiment:
             "curricula.",
             "Training at scale `small`: width 64 (paper: 256), 5 loops or layers (12), 8,000 steps of 16 prompts "
             "(200,000 of 64). Rises come every 200 steps (5,000): in both, over the first 37.5 %. Preset `plain` with "
-            "Muon; nothing is selected, without pilot runs.",
+            "Muon; there were no pilot runs, and nothing is selected.",
             "At scale `small` *timestep* has SiLU, where the published code has GELU in context. Variant "
             "`timestep-in-context` has GELU; scale `paper` and `looped/table-2` run it.",
             "All nets are measured at full size: prompts of all points in all dimensions.",

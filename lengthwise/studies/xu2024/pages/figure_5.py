@@ -40,9 +40,8 @@ def _headline(points: Sequence[TrainTest]) -> str:
     if not kinds or not gaps:
         return ""
     return (
-        f"Training and test accuracies have a correlation of {' and '.join(kinds)}.\n"
-        f"By means over seeds, accuracy is {min(gaps):.0f} to {max(gaps):.0f} points higher on the problems that nets "
-        "train on than on others."
+        f"Training and test accuracies have a correlation of {' and '.join(kinds)}.\nAveraged over seeds, accuracy is "
+        f"{min(gaps):.0f} to {max(gaps):.0f} points higher on training problems than on test problems."
     )
 
 
