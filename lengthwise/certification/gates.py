@@ -74,7 +74,7 @@ SHAPES = ((64, 1), (64, 3), (1, 1))
 
 
 def empty_cell(kind: Kind, width: int, dtype: torch.dtype) -> nn.RNNBase:
-    """Return a layer of torch with zeros as weights, without a draw from torch's global generator."""
+    """Return a torch layer with zeros as weights, without a draw from torch's global generator."""
     kinds: dict[Kind, Callable[..., nn.RNNBase]] = {"LSTM": nn.LSTM, "GRU": nn.GRU, "RNN": nn.RNN}
     # The cell's constructor draws weights, which must not change the numbers that a caller draws next.
     with torch.random.fork_rng(devices=[]):

@@ -143,7 +143,7 @@ def measurements() -> dict[str, Measurement]:
         "product of matrices": _product_errors,
         "product of whole numbers": _whole_number_errors,
     }
-    # Recurrent layers of torch have their own kernels, whose functions may differ from the elementwise ones.
+    # Recurrent layers in torch have their own kernels, whose functions may differ from the elementwise ones.
     for kind, gates in GATES.items():
         for function in dict.fromkeys(gate.function for gate in gates):
             by_name[f"{function} inside nn.{kind}"] = partial(gate_errors, kind, function)

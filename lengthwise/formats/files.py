@@ -66,7 +66,7 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
     path = Path(path)
     kind = format_of(path)
     if mealy and not issubclass(kind, DOT):
-        raise ValueError(f"{_named(path)}: expected a file of DOT ({DOT.suffixes[0]}) for a Mealy machine; name one")
+        raise ValueError(f"{_named(path)}: expected a DOT file ({DOT.suffixes[0]}) for a Mealy machine; name one")
     try:
         if mealy:
             content = DOT.write_mealy(machine)

@@ -48,7 +48,7 @@ _TEMPLATE = """\
     return answer(state);
   }}
 
-  // The strings that are answered otherwise than when this file was written: none.
+  // The strings whose answers differ from the answers when this file was written; should be none.
   function selfTest() {{
     return tests.filter(([string, expected]) => classify(string) !== expected).map(([string]) => string);
   }}
@@ -60,7 +60,7 @@ _TEMPLATE = """\
 
 @FORMATS.register("js")
 class JavaScript(Format):
-    """A file for ``require`` and for ``<script>``: ``classify``, ``step``, ``answer`` and ``selfTest``; written only.
+    """A file for ``require`` and for ``<script>``: ``classify``, ``step``, ``answer`` and ``selfTest``; not readable.
 
     Without ``require``, these are functions of a global object, named ``machine`` unless notes give another name.
     """

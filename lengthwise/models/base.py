@@ -212,7 +212,7 @@ class TreeModel(SequenceModel):
 
 
 def check_is_model(model: object) -> None:
-    """Raise a ValueError for anything but a model of this package, for example for a plain module of torch."""
+    """Raise a ValueError for anything but a model of this package, for example for a plain torch module."""
     if not isinstance(model, SequenceModel):
         raise ValueError(
             f"model: expected a model of this package, got {type(model).__name__}; "
@@ -343,7 +343,7 @@ def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]
 
 
 class _NoDraws(TorchFunctionMode):
-    """A mode in which layers of torch draw nothing: for normal draws torch would import its compiler, a second long."""
+    """A mode in which torch layers draw no weights: for normal draws, torch would import its compiler for a second."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

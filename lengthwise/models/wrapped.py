@@ -84,7 +84,7 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
     num_symbols = whole_number("num_symbols", num_symbols, 1, known)
     for name, part in (("embedding", embedding), ("head", head)):
         if not isinstance(part, nn.Module):
-            raise ValueError(f"{name}: expected a module of torch, got a {type(part).__name__}")
+            raise ValueError(f"{name}: expected a torch module, got a {type(part).__name__}")
     _check_core(core)
     model = WrappedRNN(embedding, core, head, num_symbols)
     _check_parts(model)

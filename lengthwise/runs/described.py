@@ -28,8 +28,8 @@ GATES = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}
 """torch's cores by the number of square blocks in their matrices."""
 
 _CONVERT = (
-    "where it was trained, call safetensors.torch.save_model(net, 'net.safetensors'); files of torch.save can run any "
-    "code and are never opened"
+    "where it was trained, call safetensors.torch.save_model(net, 'net.safetensors'); files written by torch.save can "
+    "run any code and are never opened"
 )
 
 
@@ -164,7 +164,7 @@ def check_not_pickled(path: Path) -> None:
     start = read_file(path, 9)
     # Safetensors begin with a length of 8 bytes, which can look like a zip file or a pickle, and a JSON object.
     if start[8:] != b"{" and (start[:2] == b"PK" or start[:1] == b"\x80"):
-        raise ValueError(f"{path}: expected safetensors, got a file of torch.save or pickle; {_CONVERT}")
+        raise ValueError(f"{path}: expected safetensors, got a file written by torch.save or pickle; {_CONVERT}")
 
 
 def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:

@@ -37,7 +37,7 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
 
 def test_a_mealy_machine_is_written_as_dot_alone(tmp_path: Path) -> None:
     machine = read_text(tmp_path, 'digraph { __start0 -> q; q -> q [label="a/x"] }')
-    with pytest.raises(ValueError, match=r"m\.json: expected a file of DOT \(\.dot\) for a Mealy machine; name one$"):
+    with pytest.raises(ValueError, match=r"m\.json: expected a DOT file \(\.dot\) for a Mealy machine; name one$"):
         write_machine(machine, tmp_path / "m.json", mealy=True)
     write_machine(machine, tmp_path / "m.dot", mealy=True)
     assert 'label="a/x"' in (tmp_path / "m.dot").read_text()

@@ -260,8 +260,8 @@ def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
             -1,
             "num_symbols: expected a whole number from 1 to 10,000,000, got -1",
         ),
-        (nn.Embedding(2, 4), "x", None, "head: expected a module of torch, got a str"),
-        (None, nn.Linear(6, 2), 2, "embedding: expected a module of torch, got a NoneType"),
+        (nn.Embedding(2, 4), "x", None, "head: expected a torch module, got a str"),
+        (None, nn.Linear(6, 2), 2, "embedding: expected a torch module, got a NoneType"),
     ],
 )
 def test_parts_that_are_no_modules_are_named(embedding, head, num_symbols: int | None, sentence: str) -> None:

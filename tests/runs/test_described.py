@@ -180,7 +180,10 @@ def test_what_is_pickled_is_never_opened(is_legacy: bool, tmp_path: Path, capsys
     torch.save(net_of().state_dict(), tmp_path / "net.pt", _use_new_zipfile_serialization=not is_legacy)
     for given in (path, tmp_path / "net.pt"):
         error = error_of(given, capsys)
-        assert "net.pt: expected safetensors, got a file of torch.save or pickle; where it was trained, call" in error
+        assert (
+            "net.pt: expected safetensors, got a file written by torch.save or pickle; where it was trained, call"
+            in error
+        )
 
 
 @pytest.mark.parametrize(
