@@ -118,7 +118,7 @@ def _without_tf32() -> Iterator[None]:
 
 
 def lowers_precision() -> bool:
-    """Return whether products are below float32 here, as they are inside of `computing_in("bfloat16", ...)`."""
+    """Return whether products here are less precise than float32, as inside `computing_in("bfloat16", ...)`."""
     return any(torch.is_autocast_enabled(kind) for kind in AUTOCAST)
 
 

@@ -19,7 +19,7 @@ SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (12
 
 
 class Printed(NamedTuple):
-    """An entry as a paper prints it, the protocol in a sentence, and its lengths if they differ from the scored ones.
+    """An entry as a paper prints it, its protocol in a sentence, and its lengths if they are not the scored lengths.
 
     `is_above_chance`: the scale has 0 for the best constant answer and 1 for a perfect one.
     """

@@ -27,7 +27,7 @@ def sampled(cases: Mapping[str, Mapping[str, object]], every: int | None = None,
     """Return the names of the cases of a test that run by default.
 
     These are every n-th case, or enough cases that each value of a parameter occurs in one of them. With `strength` 2
-    each two values of two parameters occur together. Which values share a case is arbitrary, and always the same.
+    any two values of two parameters occur together. Which values share a case is arbitrary, and always the same.
     """
     if every is not None:
         return set(list(cases)[::every])

@@ -9,7 +9,7 @@ from lengthwise.tasks.base import MachineTask
 
 
 def rule_net(machine: GridMachine, task: MachineTask, margin: float = 1.0) -> GridRecurrence:
-    """A net at temperature 0 whose cells are the machine's, with a relation for each two letters."""
+    """A net at temperature 0 whose cells are the machine's, with a relation for each pair of letters."""
     size = max(machine.table.shape[:2])
     relations = len(machine.symbols) ** 2
     model = make_model("grid-recurrence", task, num_messages=size, num_relations=relations)

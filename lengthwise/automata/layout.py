@@ -296,7 +296,7 @@ def _bezier(control: Points, at: Float[np.ndarray, " N"]) -> Points:
 
 
 def _dense(curves: Curves) -> Curves:
-    """Return the points of curves and two points between each two of them."""
+    """Return the points of curves, and two points between any two neighbors."""
     begin, step = curves[:, :-1], curves[:, 1:] - curves[:, :-1]
     return np.concatenate([*(begin + share * step for share in (0, 1 / 3, 2 / 3)), curves[:, -1:]], 1)
 

@@ -143,9 +143,9 @@ def weights_digest(model: SequenceModel) -> str:
 
 
 def net_digest(model: SequenceModel) -> str:
-    """Return the digest by which a certificate names its model: of all settings, and of all tensors with their names.
+    """Return the digest of all settings, and of all tensors with their names, by which a certificate names its model.
 
-    Settings are part of it because two nets with the same weights and other settings compute different functions.
+    Settings are included because two nets with the same weights and other settings compute different functions.
     """
     arrays = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     return checker.net_digest(dump_named(model.name, model.config), arrays)
@@ -175,7 +175,7 @@ def _untitled(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
-    """Return in which sense the string of `first_error` is shortest; for grid machines it may be only as found."""
+    """Return how `first_error`'s string is shortest; for grid machines, shorter errors may exist (`"as found"`)."""
     if isinstance(machine, GridMachine) and isinstance(reference, GridMachine):
         error = first_grid_error(machine, reference)
         return "of the machine" if error is not None and error.is_shortest else "as found"
@@ -183,9 +183,9 @@ def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Sho
 
 
 def supervised_only(extraction: Extraction, task: Transducer | GridMachine) -> Extraction:
-    """Return the extraction with output `IGNORE` in each state of a transducer in which no supervised string ends.
+    """Return an extraction whose transducer has output `IGNORE` in states in which no supervised string ends.
 
-    A proof does not need the answers of these states, so their logits may be tied.
+    A proof does not need the answers in these states, so their logits may be tied. Other machines stay as they are.
     """
     fine = extraction.fine
     if not isinstance(fine, Transducer) or not isinstance(task, Transducer):
@@ -213,8 +213,8 @@ def _closure(extraction: Extraction, radius: float) -> Closure:
 def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
     """Return the prototypes along their first two principal axes, with their classes.
 
-    The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for one-hot states: each two of them have
-    the same distance, so no axis is better than another.
+    The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for one-hot states: any two of them are
+    equally far apart, so no axis is better than another.
     """
     if extraction.exact or len(extraction.prototypes) > MAX_MAPPED:
         return ()

@@ -289,7 +289,7 @@ def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) 
         "every string to which the task defines an answer (it defines none to 'a')"
     """
     if "cells" in task:
-        return f"every two strings whose right answer is at most {len(classes) - 1}, the task's largest"
+        return f"every pair of strings whose right answer is at most {len(classes) - 1}, the task's largest"
     machine = machine_from_json(task)
     assert isinstance(machine, Transducer)  # since it has neither cells nor leaves
     ungraded = first_ungraded(machine)

@@ -72,7 +72,7 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) 
     """
     with checked_subject(model, task):
         if certificate.closure is None or certificate.evidence is None:
-            raise ValueError(f"certificate: expected one that is proved, got level {certificate.level}")
+            raise ValueError(f"certificate: expected level proved or bounded, got {certificate.level}")
         extraction = _read_again(certificate.closure.requested_radius, model, task)
         supervised = supervised_only(extraction, task.reference)
         return _prove_again(certificate.evidence, model, task, supervised), supervised

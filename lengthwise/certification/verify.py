@@ -28,7 +28,7 @@ MIN_LENGTHS = (40, 500, 10_000)
 """The lengths, in symbols, at which level `extracted` and higher levels require strings; one symbol off is allowed."""
 
 MAX_SETTING = 63
-"""The largest number of printed characters of a name or a setting, with the dots that mark a cut."""
+"""The largest number of printed characters of a name or a setting, including the dots that mark a cut."""
 
 SHORTEST_CLAIM = "the model answers every shorter string correctly"
 """The sentence that is taken on trust for a counterexample that is the shortest of all strings."""
@@ -43,7 +43,7 @@ class Checked(NamedTuple):
     """The sentences taken on trust that the model shows without another proof, if it is available."""
 
     def with_model(self, confirmed: Sequence[str]) -> "Checked":
-        """Return the result if the model is available and the sentences `confirmed` also hold for it (`confirm`)."""
+        """Return the result for a reader who has the model and has confirmed the sentences `confirmed` on it."""
         sentences = (*confirmed, *self.shown_by_model)
         taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in sentences)
         return Checked((*sentences, *self.verified), taken)
@@ -107,7 +107,7 @@ def _size(machine: TreeMachine | Transducer | GridMachine) -> str:
 
 def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> None:
     if len(set(certificate.classes)) < len(certificate.classes):
-        raise ValueError("certificate: expected a name of its own for each class, got one twice; certify again")
+        raise ValueError("certificate: expected different names of all classes, got one twice; certify again")
     if isinstance(task, GridMachine):
         check_classes(certificate.classes)
     elif not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
@@ -123,7 +123,7 @@ def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> No
 
 
 def _check_supervises(task: Transducer) -> None:
-    """Reject a transducer that supervises no string: every machine would answer as it does."""
+    """Reject a transducer that supervises no string: every machine would agree with it."""
     reached = task.minimize()
     if not (reached.outputs[np.unique(reached.semiautomaton.table)] != IGNORE).any():
         raise ValueError("certificate: its transducer supervises no string; certify again")
@@ -179,8 +179,8 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
         )
     if isinstance(machine, TreeMachine) and (lower := certificate.model.get("lower_chunk_sizes")):
         raise ValueError(
-            f"certificate: expected a model whose chunks are those of its machine at every level, got {lower} at the "
-            "lowest ones; certify again"
+            f"certificate: expected a model with its machine's chunk size at every level, got chunk sizes {lower} at "
+            "the lowest levels; certify again"
         )
     # The file only claims that the two agree. The comparison proves it again, for every length.
     string = first_error(machine, task)
@@ -195,8 +195,9 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
         assert isinstance(task, GridMachine), "as `first_error` saw"
         down, right = paths(machine, task).num_pairs
         return [
-            f"the machine ({_size(machine)}) answers every two strings as the rule does: {down} pairs of its class and "
-            f"the rule's can be on edges downwards, all with the same number, and {right} on edges to the right"
+            f"the machine ({_size(machine)}) answers any two strings as the rule does: on edges downwards, {down} "
+            f"pairs of its class and the rule's can occur, all with the same number; on edges to the right, {right} "
+            "pairs can"
         ]
     size = machine.num_classes if isinstance(machine, TreeMachine) else machine.num_states
     return [f"the machine ({size} classes) answers every string of every length as the transducer does"]
@@ -298,7 +299,7 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
         machine = None if certificate.machine is None else machine_from_json(certificate.machine)
         error = None if machine is None else first_error(machine, task)
         if error is None or len(error) != len(counterexample.string):
-            raise ValueError("certificate: its counterexample is not the shortest of its machine; certify again")
+            raise ValueError("certificate: its counterexample is not the shortest error of its machine; certify again")
     string = truncate(spelled(counterexample.string))
     return [
         f"the right answer to the counterexample ({counted(len(counterexample.string), 'symbol')}: {string}) is "

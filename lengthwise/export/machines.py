@@ -64,7 +64,7 @@ def _check_is_of(given: Given, certificate: Certificate, source: str) -> None:
 
 
 def of_answer(machine: LabeledMachine, answer: str | None) -> LabeledMachine:
-    """Return the automaton of the strings that get an answer; without `answer`, of the strings that are accepted.
+    """Return the automaton that accepts the strings with this answer; without `answer`, the machine itself.
 
     Raises:
         ValueError: the machine has no such answer, or the answer is missing and the machine has no accepting answer.

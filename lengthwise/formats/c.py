@@ -119,7 +119,7 @@ _CHECK = "        if (symbols[i] >= {upper}_NUM_SYMBOLS)\n            return {up
 
 @FORMATS.register("c")
 class C(Format):
-    """A header of C99: ``int NAME_classify(const uint8_t *symbols, size_t count)`` and ``NAME_step``; written only.
+    """A C99 header with ``int NAME_classify(const uint8_t *symbols, size_t count)`` and ``NAME_step``; not readable.
 
     If all symbols are single bytes, ``NAME_classify_text`` and ``NAME_symbol_of`` accept text. Tables have the smallest
     sufficient integer types. Compiled as C with ``-DNAME_SELF_TEST``, the header is a program that answers twenty

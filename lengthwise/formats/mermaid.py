@@ -6,7 +6,7 @@ from lengthwise.formats.base import FORMATS, Format
 
 @FORMATS.register("mermaid")
 class Mermaid(Format):
-    """Mermaid's `stateDiagram-v2`; written only.
+    """Mermaid's `stateDiagram-v2`; not readable.
 
     Accepting states lead to the end mark. States of other machines have their answers below their names.
 

@@ -7,7 +7,7 @@ from lengthwise.formats.base import FORMATS, Format
 
 @FORMATS.register("svg")
 class SVG(Format):
-    """A picture by `machine_svg`, of up to 40 states; written only."""
+    """A picture by `machine_svg`, of up to 40 states; not readable."""
 
     suffixes = (".svg",)
 

@@ -42,7 +42,7 @@ class CodebookGPTConfig(RegularGPTConfig):
     def _merges_are_one_table(self) -> "CodebookGPTConfig":
         if self.lower_chunk_sizes:
             raise ValueError(
-                f"lower_chunk_sizes: expected none, as all merges of a codebook-gpt are one table, got "
+                f"lower_chunk_sizes: expected none, as all merges of a codebook-gpt use one table, got "
                 f"{self.lower_chunk_sizes}; leave it out, or take a regular-gpt"
             )
         return self

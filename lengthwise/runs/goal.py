@@ -60,12 +60,12 @@ class Attempt(BaseModel):
 
 
 class Goal(BaseModel):
-    """Train until `level` is reached, in attempts, none of which begins after `budget` CPU seconds.
+    """The level that a run should reach, by repeated attempts; no attempt begins after `budget` CPU seconds.
 
-    An attempt that ends with a low loss (`PaceRecipe`) has `solved` its task; for any other level it is then certified.
-    The CPU seconds count training and certificates of all processes that worked on the run. `models` contains the
-    changes of the attempts to the model's settings, one after another and then from the first again. Each attempt has
-    its own seed, and depends on its steps alone.
+    An attempt that ends with a low loss (`PaceRecipe`) has `solved` its task. If `level` is any other level, the net is
+    then certified. The CPU seconds include training and certificates of all processes that worked on the run. Each
+    entry of `models` changes the model's settings for one attempt; after the last entry, the first is used again. Each
+    attempt has its own seed, and depends on its steps alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -116,9 +116,9 @@ class TaskRiseRecipe(Description):
 class ContractionRecipe(Description):
     """A penalty on the growth of intervals, which makes a recurrent model draw its states to fixed points.
 
-    From the fraction `after` of training on, `weight` times the mean of max(0, g - `max_growth`) is added to the loss.
-    Here g is the uncertainty of a number of a state, relative to `radius`, if all numbers of the previous state are
-    known up to `radius`.
+    Once the fraction `after` of training is done, `weight` times the mean of max(0, g - `max_growth`) is added to the
+    loss. If the coordinates of a state are known up to `radius`, those of the next state are known up to g times
+    `radius`, with a g for each coordinate.
     """
 
     weight: float = Field(0.5, gt=0)

@@ -287,7 +287,7 @@ EDITS = [
     ("bounded", set_to(8, "model", "hidden"), "got block-linear-rnn with hidden=8; certify again"),
     ("proved", set_to("a\x1b[31mb", "model", "name"), r"got model 'a\x1b[31mb'; certify again"),
     ("proved", set_to({}, "model"), "expected the name of its model, got none"),
-    ("proved", set_to(["even", "even"], "classes"), "expected a name of its own for each class, got one twice"),
+    ("proved", set_to(["even", "even"], "classes"), "expected different names of all classes, got one twice"),
     ("proved", set_to(64, "max_length"), "expected no max_length at level proved, got one"),
     ("bounded", set_to(None, "max_length"), "level bounded requires max_length, got none"),
     ("bounded", set_to(0, "max_length"), "level bounded requires max_length, got none"),
@@ -321,7 +321,7 @@ EDITS = [
     ("refuted", set_to("0", "counterexample", "got"), "'0' is not a wrong answer to its counterexample"),
     ("refuted", set_to("maybe", "counterexample", "got"), "'maybe' is not a wrong answer to its counterexample"),
     ("refuted", set_to([-100, -100], "transducer", "outputs"), "supervises no string"),
-    ("refuted", set_to("of the machine", "counterexample", "shortest"), "is not the shortest of its machine"),
+    ("refuted", set_to("of the machine", "counterexample", "shortest"), "is not the shortest error of its machine"),
     ("extracted", set_to([-100, -100], "transducer", "outputs"), "supervises no string"),
     ("extracted", set_to(None, "closure"), "requires a closure, got none"),
     ("extracted", set_to([], "tested"), "requires answers to strings of 40 symbols, got none"),
@@ -539,7 +539,7 @@ def test_the_claim_names_what_a_task_grades(contents) -> None:
     assert scope(start, ("no", "yes")) == "every string"
     task = make_task("longest-common-subsequence", alphabet=3, max_length=40)
     largest = len(task.classes) - 1
-    rule = f"every two strings whose right answer is at most {largest}, the task's largest"
+    rule = f"every pair of strings whose right answer is at most {largest}, the task's largest"
     assert scope(task.reference.to_json(), task.classes) == rule
 
 

@@ -44,7 +44,7 @@ def test_a_net_that_is_the_rule_is_proved_verified_and_confirmed(name: str) -> N
     again = Certificate.from_text(certificate.to_text())
     assert again == certificate
     size = len(task.reference.numbers)
-    assert f"{size} pairs of its class and the rule's can be on edges downwards" in check(again).verified[0]
+    assert f"on edges downwards, {size} pairs of its class and the rule's can occur" in check(again).verified[0]
     assert "method 'rules' proves the model again" in confirm(again, model, task)
     assert ("machine", f"{size} classes go down; of the task's rule {size}") in list(certificate_lines(certificate))
     assert list(checked_lines(again, check(again)))

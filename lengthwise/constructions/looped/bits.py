@@ -110,10 +110,10 @@ def round_to_steps(targets: Targets) -> Rounded:
 
 
 def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
-    """Return values as fractions.
+    """Return the targets as an array of exact fractions.
 
     Raises:
-        ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
+        ValueError: the number of targets is 0 or above 2^18, or their dimensions differ.
     """
     dimensions = {len(value) for value in targets}
     if len(dimensions) != 1 or 0 in dimensions:

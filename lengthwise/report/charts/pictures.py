@@ -37,8 +37,8 @@ def pictures(requests: Sequence[tuple[str, Chart]]) -> list[bytes] | None:
     if done.returncode > 0:  # the process raised an exception; a negative code would be a signal
         raise RuntimeError(done.stderr)
     warnings.warn(
-        f"picture: the chart library ended with {signal.Signals(-done.returncode).name}, so none is drawn; all else is "
-        "done, and without a limit on address space (`ulimit -v unlimited`, it reserves over 40 GB) it can be drawn",
+        f"picture: the chart library crashed with {signal.Signals(-done.returncode).name}, so no picture is drawn. All "
+        "else is done. The library reserves over 40 GB of address space; try again after `ulimit -v unlimited`",
         stacklevel=2,
     )
     return None

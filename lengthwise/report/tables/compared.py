@@ -112,7 +112,7 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
         if identity(other.spec)["task"] != identity(first.spec)["task"]:
             raise ValueError(
                 f"results: expected runs of one task, got {first.run_id} of {task_of(first)} and {other.run_id} of "
-                f"{task_of(other)}; compare runs of one"
+                f"{task_of(other)}; compare runs of one task"
             )
         # Certificates change no accuracy, so runs with and without them can be compared.
         if (one := first.plan.model_copy(update={"certificate": False})) != (

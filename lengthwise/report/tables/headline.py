@@ -137,7 +137,7 @@ def _selected(pattern: str, names: Sequence[str]) -> set[str]:
 
 
 def combined(figures: Sequence[str]) -> str:
-    """Return several figures as one text.
+    """Combine several numbers of a headline into one text: counts are added, other numbers become a range.
 
     Example:
         >>> combined(["4 of 5", "5 of 5"]), combined(["97.13 %", "100 %"]), combined(["396-557", "1,249"])

@@ -21,7 +21,7 @@ MAX_RETRIES = 3
 
 
 class RayExecutor(Executor):
-    """Tasks on the Ray cluster that this process is connected to; they cannot be cancelled."""
+    """An executor that runs tasks on the Ray cluster of this process; tasks cannot be cancelled."""
 
     def __init__(self) -> None:
         import ray

@@ -99,7 +99,7 @@ class LongestCommonSubsequence(GridTask):
 
 
 def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-    """Return the length of the longest common subsequence of each two strings of letters 0, 1, ..., with final pads.
+    """Return the length of the longest common subsequence of each pair of rows of letters 0, 1, ..., with final pads.
 
     Neighbors in a row of the table of prefixes differ by 0 or 1. The bits V of a row are set where the difference is 0,
     and the next row is computed from all of them at once. With M the positions of `first` that have the next letter of

@@ -25,7 +25,7 @@ MAX_LENGTH = 1 << 40
 NUM_BISECTIONS = 60
 """The number of bisections of the radius of balls."""
 FREE_FRACTION = 0.05
-"""The fraction of the largest radius that the balls' radius leaves free, and the fraction of it that drifts leave free.
+"""The fraction by which the balls are smaller than the largest balls, and by which drifts are smaller than the balls.
 
 The logit margin is 0 in the largest balls themselves, and the separate checker has bounds that are a little wider.
 """
@@ -52,9 +52,9 @@ class Drift(NamedTuple):
         """Return the largest distance of a state from its prototype: e (g^n - 1) / (g - 1) + s g^n ((1 + r)^n - 1).
 
         The first term is the sum of n steps in real numbers, each off by e. The second term is rounding. Suppose that
-        products of m factors have an error of at most g^m ((1 + r)^(m-1) - 1). Then the product of two such products
-        has the same bound for both numbers of factors together. So the bound holds in any order of multiplication, also
-        if chunks of matrices are multiplied first.
+        every product of m < n factors has an error of at most g^m ((1 + r)^(m-1) - 1). Then a product of n factors that
+        is computed from two such products also has this bound, with m = n. So the bound holds in any order of
+        multiplication, also if chunks of matrices are multiplied first.
         """
         stretched = length * math.log(self.growth)
         if stretched + length * math.log1p(self.rounding) > 700:  # float64 overflows at e^709
@@ -65,7 +65,7 @@ class Drift(NamedTuple):
 
 @torch.no_grad()
 def transition_bounds(model: BlockLinearRNN) -> tuple[Float64[Tensor, "V N S S"], Float64[Tensor, "V N"]]:
-    """Return the blocks of all symbols' matrices in real numbers, and the float32 matrices' Frobenius distances."""
+    """Return the blocks of all symbols' matrices in real numbers, and their Frobenius distances to float32's blocks."""
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
     width = layer.blocks[1]
@@ -204,8 +204,8 @@ def check_isometric(model: RecurrentModel) -> None:
     assert isinstance(model, BlockLinearRNN)
     if (model.config.columns, model.config.num_layers, model.config.hidden) != ("reflected", 1, 0):
         raise ValueError(
-            "model: drifts are known for one layer of columns 'reflected' without hidden units, got "
-            f"{model.config.num_layers} of {model.config.columns!r} with {model.config.hidden}"
+            "model: drifts are known for one layer with columns 'reflected' and no hidden units, got "
+            f"num_layers={model.config.num_layers}, columns={model.config.columns!r}, hidden={model.config.hidden}"
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, nn.ModuleList, nn.Sequential, nn.Identity, nn.Embedding}
     check_usual(model, kinds | set(READOUT))

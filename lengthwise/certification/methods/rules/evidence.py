@@ -10,7 +10,7 @@ from lengthwise.certification.parts import Distance, PositiveCount
 
 @EVIDENCE.register("rules")
 class RuleEvidence(Evidence):
-    """All cells of a net at temperature 0, for each class from above, each class from the left, and each two letters.
+    """All cells of a net at temperature 0, for all classes from above and from the left and all pairs of letters.
 
     `slack`: the smallest lead of the logit of a class that a cell or a border gives; None if there is only one class.
     """
