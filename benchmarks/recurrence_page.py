@@ -54,8 +54,9 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "## A layer that reads token ids",
         _by_length(measurements, "layer", PUBLISHED),
         "The layer is the paper's with 5 symbols: two linear maps make A_t and two make v_t. *Tables*: A_t and v_t are "
-        "made once for each symbol. All other forms make them for every position, as the published code does. Its "
-        "times on another core are in brackets; its loop indexes time, which makes its gradient quadratic.",
+        "made once for each symbol. All other forms make them for every position, as the published code does. "
+        "The published code's times on another core are in brackets; its loop indexes time, which makes its gradient "
+        "quadratic.",
         "Times are medians of the CPU time of forward and backward together, all in one run on one core and one "
         "thread. Before the measurement, states and gradients of all forms were checked to be equal. There are 8 "
         "blocks of 8 x 8 and a batch of 128, unless noted. *The paper's scan* is our implementation of appendix A.2 of "
@@ -68,10 +69,10 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "T=40, and its states at T=500. In brackets are the paper's times on a Quadro RTX 8000. They are for an "
         "*instance*, which the paper does not define (for blocks of 1 x 1, neither does it give the length).",
         _section_4_5(measurements),
-        "The paper's order is reversed here. On its GPU the scan trains faster than step after step, and reads blocks "
-        "of 1 x 1 faster. On this core and at this batch each form of the scan takes longer than step after step. "
-        "Exceptions are a batch of 1, and blocks of 1 x 1 in small batches (*The rule*). The batch already fills the "
-        "core's vector units. The paper's claim is about another device, so these numbers do not decide it.",
+        "The paper's order is reversed here. On its GPU the scan trains faster than the sequential form, and reads "
+        "blocks of 1 x 1 faster. On this core and at this batch each form of the scan takes longer than the sequential "
+        "form. Exceptions are a batch of 1, and blocks of 1 x 1 in small batches (see *The rule*). The batch already "
+        "fills the core's vector units. The paper's claim is about another device, so these numbers do not decide it.",
         "## Cost against the block dimension\n\nThe entries are for the recurrence alone, "
         + _dimension_text(measurements)
         + " Section 3.4 of the paper counts b^3 h log T for h blocks of b x b, so b^2 log T at a fixed width: an "
@@ -86,7 +87,7 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         + ".",
         f"## Long strings\n\n![Cost against length](recurrence-speed.svg)\n\nBatch 8. {_slopes(measurements)}",
         "## The rule\n\n`recurrence` takes the form marked as chosen (`fastest_form`): chunks for strings of at least "
-        "64 symbols if a step is small, else step after step.",
+        "64 symbols if a step is small, otherwise the sequential form.",
         _rule(measurements),
         "With a few symbols, a table multiplies all states by the matrices of all symbols at once, and selects the "
         "results. With many symbols, it gathers the matrices of a step.",
@@ -101,11 +102,9 @@ def _headline(measurements: Sequence[Any]) -> str:
     times = {(m.what, m.form): m.milliseconds for m in measurements if (m.blocks, m.width) == (8, 8)}
     training, test = (times[what, "the paper's scan"] / times[what, "sequential"] for what in ("training", "test"))
     return (
-        f"On this core the paper's scan takes {training:.1f} times as long as step after step to train at T=40, and "
-        f"{test:.1f} times to answer at T=500.\n"
-        "\n"
-        "- On the paper's GPU it takes 0.6 and 1.0 times as long. The page does not decide its section 4.5, which is "
-        "about another device."
+        f"On this core, the paper's scan takes {training:.1f} times as long as the sequential form to train at T=40, "
+        f"and {test:.1f} times as long to answer at T=500.\n\n- On the paper's GPU it takes 0.6 and 1.0 times as long. "
+        "This page does not decide section 4.5 of the paper, which is about another device."
     )
 
 
@@ -184,9 +183,9 @@ def _repeated(measurements: Sequence[Any]) -> str:
         for of_kind in (alone, steps)
     ]
     return (
-        "Some calls are measured twice on this page. The recurrence alone step after step (above, and below *The "
-        f"rule*): {pairs[0]}. A training step of the layer (above, and in Section 4.5): {pairs[1]}. So differences of "
-        f"less than a factor of {factor:.2f} between tables are noise of this core; aims cite the slower."
+        "Some calls are measured twice on this page. The recurrence alone, sequential (above, and below *The rule*): "
+        f"{pairs[0]}. A training step of the layer (above, and in Section 4.5): {pairs[1]}. So differences of less "
+        f"than a factor of {factor:.2f} between tables are noise of this core. The table of aims cites the slower time."
     )
 
 
