@@ -64,10 +64,10 @@ def summary(run: Run, result: Analysis) -> str:
     trained_to = run.spec.recipe.max_length
     one_each = sum(level.are_elements for level in result.levels)
     return (
-        f"Run {run.spec.id}, trained at lengths up to {trained_to:,}, analyzed on {num_strings:,} random strings of "
-        f"{length:,} symbols, of which it answers {result.num_right:,} of {result.num_graded:,} rightly. The monoid of "
-        f"its task has {result.blocks.monoid.size:,} elements; at {one_each} of {len(result.levels)} levels, the "
-        "clusters of states are the elements that occur there, one for one."
+        f"Run {run.spec.id}, trained at lengths up to {trained_to:,}, was analyzed on {num_strings:,} random strings "
+        f"of {length:,} symbols. It answers {result.num_right:,} of {result.num_graded:,} correctly. The monoid of its "
+        f"task has {result.blocks.monoid.size:,} elements. At {one_each} of {len(result.levels)} levels, each cluster "
+        "of states corresponds to one element that occurs there, and each element to one cluster."
     )
 
 
@@ -142,8 +142,8 @@ def _protocol(run: Run, result: Analysis, seed: int) -> list[tuple[str, str]]:
         (
             "Clusters",
             f"Single linkage on Euclidean distance within a level, counted at {result.distance:.3g}, an eighth of the "
-            "states' root mean square norm. Clusters are the elements, one for one, at every distance from the least "
-            "at which every element is in one cluster up to the least between two elements.",
+            "states' root mean square norm. Clusters correspond one to one to the elements at every distance from the "
+            "smallest at which every element is in one cluster to the smallest between two elements.",
         ),
         (
             "Gradient",

@@ -46,7 +46,9 @@ _SMOKE = "**This is a smoke run: it shows that everything works, and its numbers
 
 _MACHINE_COLUMNS = {
     "prototypes": "the number of the machine's states",
-    "least distance": "the least distance of two prototypes in any run (a state of RegularGPT has norm 8 for D=64)",
+    "least distance": (
+        "the smallest distance between two prototypes in any run (for D=64 RegularGPT's states have norm 8)"
+    ),
     "CPU s": "CPU seconds of one certificate, tests included",
 }
 

@@ -73,8 +73,8 @@ def _dense(row: RunRow, plan: EvaluationPlan) -> str:
     if row.dense.protocol == "one-pass":
         return (
             f"One pass: {strings} random strings are read once. Each of their prefixes of {low:,} to {high:,} "
-            f"symbols{apart} counts as a random string of its length, which holds for these tasks. Lengths share "
-            "strings, so their scores are not independent of one another."
+            f"symbols{apart} counts as a random string of its length: in these tasks, such prefixes have the same "
+            "distribution. Lengths share strings, so their scores are not independent of one another."
         )
     lengths = {point.length for point in row.dense.points}
     if len(lengths) == 1:
@@ -98,8 +98,8 @@ def _long(lengths: Sequence[LongLength]) -> str:
 def _structured(lengths: Sequence[LongLength]) -> str:
     counts = ", ".join(f"{count:,} at {length:,}" for length, count in lengths)
     return (
-        f"Strings that random sampling never draws, of the families {', '.join(STRUCTURED)}. Each family has at most "
-        f"{counts}, every string once, without strings that have no supervised position."
+        f"Strings that random sampling never draws, from the families {', '.join(STRUCTURED)}. Each family has at most "
+        f"{counts}. No string occurs twice, and every string has a supervised position."
     )
 
 

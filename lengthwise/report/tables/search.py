@@ -15,7 +15,7 @@ MAIN_COLUMNS = ("row", "column", "recipes", "chosen", "final loss", "fits", "mea
 
 COLUMNS = {
     "recipes": "the number of recipes with a result, one net each; other recipes diverged",
-    "chosen": "the settings of the run with the lowest final training loss in its cell, which alone counts",
+    "chosen": "the settings of the run with the lowest final training loss in its cell; only this run counts",
     "final loss": "the chosen run's loss after training, on new strings of the training length",
     "losses": "the final losses of all recipes, in the order of the search; - without a result",
     "fits": "whether the chosen run is right on nearly all strings of the training length, or else its accuracy there",

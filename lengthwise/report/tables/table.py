@@ -26,7 +26,7 @@ class Table(NamedTuple):
         return self._replace(header=tuple(self.header[index] for index in kept), lines=lines)
 
     def without_empty(self) -> "Table":
-        """Return the columns with text in some row; all of them if there are no rows.
+        """Return the columns that have text in some row, or all columns if there are no rows.
 
         Example:
             >>> Table(("a", "b"), (("1", "-"), ("2", ""))).without_empty().header

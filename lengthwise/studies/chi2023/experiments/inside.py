@@ -33,8 +33,8 @@ class Inside(NamedTuple):
 
 _HEADLINE = (
     "One seed of D=64 does not decide whether the paper's nets have these clusters and gradients.\n"
-    "{cells[*][the code's | GPT-2's][solved]} nets with the paper's layers, the code's or GPT-2's, make no error at "
-    "41-500. The clusters and gradients below belong to nets that learned their tasks in part."
+    "{cells[*][the code's | GPT-2's][solved]} nets with the paper's layers (the code's or GPT-2's) answer every string "
+    "correctly at 41-500. The clusters and gradients below belong to nets that learned their tasks in part."
 )
 
 

@@ -31,7 +31,7 @@ def inside_page(inside: Inside, stem: str) -> StudyPage:
         "## All nets",
         markdown_table(HEADER, map(_line, inside.nets)),
         (
-            "The clusters of a level are the elements if at some distance every element has all of its states in one "
+            "The clusters of a level count as the elements if, at some distance, all states of each element are in one "
             "cluster, and no cluster has states of two elements. *Changed*: how often the answer changed when one "
             "symbol was replaced. *Should change*: how often the right answer changes."
         ),

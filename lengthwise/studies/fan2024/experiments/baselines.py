@@ -18,7 +18,7 @@ GRID: tuple[tuple[float, int, int], ...] = (
 
 
 _HEADLINE = (
-    "On EvenPair(5), {share[EvenPair(5)][*][fits][yes]} baselines have a recipe by which they fit 40 symbols; on "
+    "On EvenPair(5), {share[EvenPair(5)][*][fits][yes]} baselines have a recipe with which they fit 40 symbols; on "
     "Sum(5), {share[Sum(5)][*][fits][yes]} have one.\n"
     "On EvenPair(5) their means at 41-500 are at most {highest[EvenPair(5)][*][mean]}.\n"
     "{diverged} of the {runs} nets diverged."
@@ -37,8 +37,8 @@ def baselines_search(scale: Scale = "small") -> Experiment:
         title="Baselines of the block-diagonal RNN: first they have to fit",
         headline=_HEADLINE,
         about=(
-            "A net that does not learn its training length cannot test generalization, and by the recipe of *Ours* the "
-            "baselines of Table 2 of Fan et al. (2024) do not."
+            "A net that does not learn its training length cannot test generalization. With the recipe of *Ours*, the "
+            "baselines of Table 2 of Fan et al. (2024) do not learn it."
         ),
         notes=(
             f"Each baseline has the same five recipes: rates, warm-up and one or two layers. A recipe takes {STEPS:,} "
