@@ -53,21 +53,22 @@ class Cell(NamedTuple):
 class Experiment(NamedTuple):
     """Cells to fill, the measurement of their runs, and the facts that a reader needs to compare the numbers.
 
-    - `about`: the subject of the page. Its lines follow the headline's on the page; a page begins with a sentence and
-      at most three bullets, one for each further line.
+    - `about`: the subject of the page. Its lines follow the lines of the headline. The first of all lines becomes a
+      sentence, and the others become bullets, at most three.
     - `headline`: the result at `headline_scale`, with fields for numbers (`lengthwise.report.tables.headline`). Its
       first line is the sentence that answers the reader's question.
     - `notes`: differences between this setting and the paper's, and other conditions of the numbers.
-    - `scored`: the lengths that count, all at which every class can occur (`"balanced"`) or all legal ones
-      (`"legal"`); for answers that are numbers, the squared `"error"`; for language models, the `"perplexity"` of
-      chunks; the cost of reaching a level (`"attempts"`); or, among the recipes of a cell, the run with the lowest
-      final training loss (`"search"`).
+    - `scored`: the measure that counts. Accuracies count at all lengths at which every class can occur
+      (`"balanced"`) or at all legal lengths (`"legal"`). Numeric answers have a squared `"error"`, and language models
+      the `"perplexity"` of chunks. `"attempts"` is the cost of reaching a level. `"search"` scores only one run of a
+      cell, the run with the lowest final training loss.
     - `fit`: one of the plan's long lengths, and the accuracy that every run of a cell must reach there. Other cells
       are marked, because their scores at larger lengths do not measure generalization.
     - `best_test`: also show the best of the tests taken during training, as the paper does.
     - `compared`: pairs of columns with one run for each seed, compared seed by seed in each row that has both.
     - `is_matrix`: show rows by columns, as a heat map, instead of a line for each cell.
-    - `needs`: sentences about the device, data and time of its runs if a laptop lacks them, printed before the start.
+    - `needs`: sentences about the device, data and time that its runs take, if these exceed a laptop's. They are
+      printed before the start.
     - `lacks`: a sentence about missing inputs of its runs, such as a text that is not part of the package.
     - `main`: the columns of the page's first table, if they are not the usual ones.
     - `study`: a further computation from the folder of the runs, if the experiment has any. The page of a study

@@ -182,7 +182,7 @@ def strict_json_loads(text: str | bytes) -> Any:
         return content
 
     def reject(number: str) -> Any:
-        raise ValueError(f"expected finite numbers, got {number[:80]}; write null or a text for it")
+        raise ValueError(f"expected finite numbers, got {number[:80]}; write null or a text instead")
 
     def finite(number: str) -> float:
         value = float(number)

@@ -26,7 +26,7 @@ def test_other_values_are_read_as_json_reads_them(value: object) -> None:
     [
         ('{"a": 1, "b": 2, "a": 1}', r"^expected each key of an object once, got 'a' twice; keep one entry$"),
         ('[{"x": {"q0": 1, "q\\u0030": 2}}]', r"^expected each key of an object once, got 'q0' twice; keep one entry$"),
-        ('{"a": NaN}', r"^expected finite numbers, got NaN; write null or a text for it$"),
+        ('{"a": NaN}', r"^expected finite numbers, got NaN; write null or a text instead$"),
         ("[-Infinity]", r"^expected finite numbers, got -Infinity; write"),
         ("[1e999]", r"^expected finite numbers, got 1e999; write"),
         ("1" * 5_000, r"^expected numbers that can be read, got one of 5,000 digits; round it$"),

@@ -220,7 +220,7 @@ def _softplus(x: Array) -> Array:
 def _logits(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
     """Yield rows of multiples of 2^-8, whose differences are exact: random rows, and rows with one large logit.
 
-    In the last rows each exponential is just too small to change the largest one, 1, if it is added alone.
+    In the last rows, each exponential is just too small to change the largest exponential, 1, if it alone is added.
     """
     drawn = generator()
     for scale in (1.0, 4.0, 30.0):
@@ -240,7 +240,7 @@ def _axes(f: Callable[[Tensor, int], Tensor], rows: Tensor) -> Iterator[Tensor]:
 
 
 def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors relative to each share: an exponential's, and half a unit for each summand (`methods.merges`)."""
+    """Yield errors relative to each share; proofs assume an exponential's, and half a unit for each summand."""
     for width in WIDTHS:
         for logits in _logits(width, dtype):
             exponentials = np.exp(wide(logits) - wide(logits).max(1, keepdims=True))
@@ -297,7 +297,7 @@ def _layer_norm_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _unit_vector_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield relative errors: half a unit for each square under the root, and a quotient (`methods.isometries`)."""
+    """Yield relative errors; proofs assume the errors of a sum of squares, a root and a quotient."""
     for width in WIDTHS:
         for rows in _rows(width, dtype):
             right = wide(rows) / np.sqrt((wide(rows) ** 2).sum(1, keepdims=True))

@@ -197,7 +197,7 @@ def predict(
         int, Parameter(converter=whole_number, help="For a language model: write a text of at most this many tokens.")
     ] = 0,
     prompt: Annotated[
-        str | None, Parameter(help="With --sample: the beginning that the text continues; it is not printed.")
+        str | None, Parameter(help="With --sample: the beginning of the text, which is continued but not printed.")
     ] = None,
     temperature: Annotated[
         float | None, Parameter(help="With --sample: below 1 for likelier tokens, 0 for the likeliest; 1 if not given.")

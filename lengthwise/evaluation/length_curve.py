@@ -234,7 +234,7 @@ def length_curve(
     check_is_task(task)
     if not isinstance(task, SymbolTask):
         raise ValueError(
-            f"task: {task.name} answers with numbers, which have an error and no accuracy; measure it by error_curve"
+            f"task: {task.name} answers with numbers, which have an error but no accuracy; measure it with error_curve"
         )
     if not isinstance(lengths, Iterable):
         raise ValueError(f"lengths: expected several, such as [41, 100], got {lengths!r}; put it in brackets")

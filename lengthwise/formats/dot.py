@@ -76,7 +76,9 @@ class DOT(ReadableFormat):
         for state, (targets, names) in enumerate(zip(smallest.table.tolist(), outputs, strict=True)):
             for symbol, target, output in zip(machine.symbols, targets, names, strict=True):
                 if not output:
-                    raise ValueError(f"expected an answer to every string, got none after {symbol!r} in a state")
+                    raise ValueError(
+                        f"expected an answer to every string, got none after symbol {symbol!r} in one of the states"
+                    )
                 lines.append(f'    s{state} -> s{target} [label="{_escaped_pair(symbol, output)}"];')
         lines += ['    __start0 [label="", shape=none];', "    __start0 -> s0;", "}"]
         return "\n".join(lines) + "\n"

@@ -151,7 +151,7 @@ class FollowsTraining(ABC):
 
 
 class HasPenalty(ABC):
-    """Training adds the model's `penalty`, a number computed from its weights alone, to the loss that it minimizes."""
+    """The model has a `penalty`, a number computed from its weights alone, which training adds to the loss."""
 
     @abstractmethod
     def penalty(self) -> Float[Tensor, ""]: ...

@@ -119,8 +119,8 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     known, way_out = getattr(model, "num_symbols", num_symbols), getattr(model, "fewer_symbols_hint", "")
     if way_out and known > num_symbols:
         raise ValueError(
-            f"model: expected one for the {num_symbols} symbols of the task, got one for {known:,}, whose first "
-            f"{num_symbols} would be taken for them; {way_out}"
+            f"model: expected as many symbols as the task's {num_symbols}, got {known:,}, of which the first "
+            f"{num_symbols} would be read as the task's; {way_out}"
         )
     # The first and the last id suffice: a table that is too small fails on the last one.
     ends = torch.tensor([[0], [num_symbols - 1]], device=device_of(model))

@@ -18,8 +18,8 @@ from lengthwise.devices import in_full_precision
 def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Divide every column v by max(1, |v|_p), so that larger norms become 1.
 
-    For p = 1, products of such matrices are such matrices (eq. 7). For p > 1, a product of S x S matrices may grow by a
-    factor of up to S^(1 - 1/p) at each step.
+    For p = 1, a product of such matrices is another such matrix (eq. 7). For p > 1, a product of S x S matrices may
+    grow by a factor of up to S^(1 - 1/p) at each step.
 
     Raises:
         ValueError: p is below 1, so that it does not define a norm.
@@ -125,7 +125,7 @@ class _RescaledBlocks(torch.autograd.Function):
 def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0) -> Float[Tensor, "*N S M"]:
     """Make every column a distribution: softmax(column / temperature).
 
-    Products of such matrices are such matrices, so nothing grows or vanishes over any number of steps. As the
+    A product of such matrices is another such matrix, so nothing grows or vanishes over any number of steps. As the
     temperature goes to 0, columns become one-hot vectors, and the matrices become the maps of a finite machine. At 0
     they are the one-hot vectors of their largest logits, without a gradient.
 

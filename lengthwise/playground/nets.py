@@ -64,8 +64,8 @@ def _tree(model: RegularGPT) -> Exported:
     config, tree = model.config, model.tree
     if tree.left_edge == "cut":
         raise ValueError(
-            "model: expected a regular-gpt of left_edge 'pads', got 'cut'; the playground runs no other, so evaluate "
-            "it with `lengthwise predict`"
+            "model: expected a regular-gpt with left_edge 'pads', got 'cut', which the playground cannot run; use "
+            "`lengthwise predict`"
         )
     settings = {
         "kind": "tree",

@@ -129,7 +129,7 @@ def test_a_recurrent_model_is_trained_on_whole_strings() -> None:
 
 def test_tokens_have_to_be_named_where_there_are_more_than_symbols() -> None:
     """Else pads and other special tokens, which come first, would be read as the first symbols."""
-    with pytest.raises(ValueError, match=r"got one for 3, whose first 2 would be taken for them; give tokens="):
+    with pytest.raises(ValueError, match=r"got 3, of which the first 2 would be read as the task's; give tokens="):
         certify(wrap_hugging_face(made("mamba"), nn.Linear(16, 2)), make_task("parity"))
 
 

@@ -138,5 +138,5 @@ def test_runs_have_the_ids_that_they_had_without_the_setting() -> None:
 
 def test_the_playground_runs_no_cut_edge() -> None:
     model = make_model("regular-gpt", make_task("parity"), variant="code", thickness=2, left_edge="cut")
-    with pytest.raises(ValueError, match="model: expected a regular-gpt of left_edge 'pads', got 'cut'"):
+    with pytest.raises(ValueError, match="model: expected a regular-gpt with left_edge 'pads', got 'cut'"):
         net_json(model)

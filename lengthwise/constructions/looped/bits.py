@@ -118,7 +118,7 @@ def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
     dimensions = {len(value) for value in targets}
     if len(dimensions) != 1 or 0 in dimensions:
         raise ValueError(
-            f"targets: expected values of one dimension of at least 1, got {len(targets)} of dimensions "
+            f"targets: expected values of equal dimensions, at least 1, got {len(targets)} of dimensions "
             f"{sorted(dimensions)}; give a list of lists"
         )
     _check_count(len(targets))

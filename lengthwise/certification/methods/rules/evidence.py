@@ -12,7 +12,7 @@ from lengthwise.certification.parts import Distance, PositiveCount
 class RuleEvidence(Evidence):
     """All cells of a net at temperature 0, for all classes from above and from the left and all pairs of letters.
 
-    `slack`: the smallest lead of the logit of a class that a cell or a border gives; None if there is only one class.
+    `slack`: the smallest lead of the chosen class's logit, over all cells and borders; None if there is only one class.
     """
 
     requires = Requirement("grid", {"grid-recurrence": {"messages": "categorical"}})

@@ -56,7 +56,9 @@ class RuleProver(Prover):
 def _checked_cell(model: Any) -> CategoricalCell:
     """Return the cell of a model with exactly the known parts: a subclass may compute another formula."""
     if type(model) is not GridRecurrence or type(model.cell) is not CategoricalCell:
-        raise ValueError(f"model: rules are proved of a GridRecurrence with categorical messages, got {type(model)}")
+        raise ValueError(
+            f"model: rules can be proved for a GridRecurrence with categorical messages, got {type(model)}"
+        )
     if type(model.readout) is not NumberReadout or set(map(type, model.children())) != {CategoricalCell, NumberReadout}:
         raise ValueError("model: expected a cell and a readout of numbers, and nothing else")
     check_usual(model, {CategoricalCell, NumberReadout})
