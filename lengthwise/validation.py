@@ -43,7 +43,7 @@ def check_function(argument: str, value: object) -> None:
 
 
 def whole_number(argument: str, value: object, low: int, high: int) -> int:
-    """Return a whole number of any type as an int; any other value, also a truth value, is a ValueError."""
+    """Return a whole number of any type as an int; any other value, including a truth value, is a ValueError."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:
         got = truncate(repr(value))
         raise ValueError(f"{argument}: expected a whole number from {low:,} to {high:,}, got {got}; give one")

@@ -142,7 +142,9 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
     """
     named = [name for name, module in model.named_modules() if isinstance(module, nn.Embedding)]
     if len(named) != 1:
-        raise ValueError(f"model: expected one with a single embedding, got {len(named)}; write the function yourself")
+        raise ValueError(
+            f"model: expected a model with a single embedding, got {len(named)}; write the function yourself"
+        )
     embedding = model.get_submodule(named[0])
     assert isinstance(embedding, nn.Embedding)
 
@@ -167,8 +169,8 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
         reads_elsewhere = True
     if reads_elsewhere:
         raise ValueError(
-            f"model: expected one that embeds each position separately, got {type(model).__name__}, which also reads "
-            "the table of embeddings elsewhere; write the function yourself"
+            f"model: expected a model that embeds each position separately, got {type(model).__name__}, which also "
+            "reads the table of embeddings elsewhere; write the function yourself"
         )
     return function, domain
 

@@ -1275,7 +1275,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
         for part in in_parts(count, step_numbers(net)):
             targets = sets["table"][part, symbol]
             lowest, highest = step(net, between(low[part], high[part]), symbol).ends
-            # The bounds of the step contain every rounding, also of float64 (see `UNIT`), so that the box needs no
+            # The bounds of the step contain every rounding, including float64's (see `UNIT`), so that the box needs no
             # slack.
             demand(((lowest >= low[targets]) & (highest <= high[targets])).all(), "a step leads out of its set")
     for part in in_parts(len(supervised), readout_numbers(net)):
@@ -1823,7 +1823,7 @@ def check(certificate: Content, proof: bytes) -> str:
 
 
 def described(description: Content) -> str:
-    """Return a name with all settings, also empty ones."""
+    """Return a name with all settings, including empty ones."""
     # A name that is no word could contain lines that look like the checker's own.
     words = {name if re.fullmatch(r"[a-z_]\w*", name) else repr(name): value for name, value in description.items()}
     settings = ", ".join(f"{name}={value!r}" for name, value in words.items() if name != "name")

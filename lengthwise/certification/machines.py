@@ -99,7 +99,9 @@ def first_error(
         grid_error = first_grid_error(machine, task)
         return None if grid_error is None else grid_error.symbols
     if isinstance(machine, GridMachine) or isinstance(task, GridMachine):
-        raise ValueError("machine: expected one that reads what the task's reads, strings or pairs; certify again")
+        raise ValueError(
+            "machine: expected a machine that reads what the task's reads, strings or pairs; certify again"
+        )
     if isinstance(machine, TreeMachine):
         return machine.difference_string(task)
     if (size := machine.num_states * task.num_states) > MAX_MERGES:

@@ -42,8 +42,8 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
     """
     if model.precision != "float32":
         raise ValueError(
-            f"model: expected one that computes in float32, got one of a run with train.precision={model.precision!r}; "
-            "a certificate would be about another net, so train it in float32"
+            "model: expected a model that computes in float32, got one of a run with "
+            f"train.precision={model.precision!r}; a certificate would be about another net, so train it in float32"
         )
     tensors = _tensors_of(model)
     dtypes = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
@@ -164,8 +164,8 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
     rebuilt.to(next(model.parameters()).dtype).load_state_dict(state)
     if not torch.equal(_logits_of(rebuilt.eval(), len(task.symbols)), _logits_of(model, len(task.symbols))):
         raise ValueError(
-            f"model: expected one that its settings and weights make, got a {kind.name} that answers differently; make "
-            "it again, and load its weights"
+            f"model: expected a model that its settings and weights make, got a {kind.name} that answers differently; "
+            "make it again, and load its weights"
         )
 
 

@@ -79,8 +79,8 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     check_is_model(model)
     if not isinstance(model, RecurrentModel):
         raise ValueError(
-            f"model: expected one that reads symbol by symbol, got a {type(model).__name__}; certify it by a machine "
-            "that it may compute"
+            f"model: expected a model that reads symbol by symbol, got a {type(model).__name__}; certify it by a "
+            "machine that it may compute"
         )
     names = texts_of("symbols", symbols), texts_of("classes", classes)
     with checked_subject(model, _placeholder(*names)):

@@ -41,7 +41,7 @@ def leaderboard(
 
     Your model gets its learning rate as all others did: by the lowest training loss on the task of `leaderboard/rates`.
     Its file is loaded for this command; for other commands, name it in the environment variable LENGTHWISE_EXTENSIONS.
-    The page is written again, with your column last, also when you stop the command.
+    The page is written again, with your column last, even if you stop the command.
     """
     from lengthwise.experiment import parse_scale
     from lengthwise.report.pages.results import file_stem
@@ -99,7 +99,7 @@ def _restore(records: Path, before: "list[RunResult]", runs: Path) -> None:
 
 
 def _run(own: "Experiment", page: Page, console: Output, options: "PoolOptions") -> int:
-    """Run these cells and write the page of all, also after an interruption; return the exit code."""
+    """Run these cells and write the page of all, even after an interruption; return the exit code."""
     from lengthwise.cli.progress import page_updates, run_all
     from lengthwise.runs.signals import Interrupted
 
@@ -131,7 +131,7 @@ def _check_is_new(names: Sequence[str], columns: Mapping[str, str]) -> None:
     for name in names:
         if name in columns:
             raise ValueError(
-                f"model: expected one that is not on the leaderboard, got {name}, the column {columns[name]!r}; "
+                f"model: expected a model that is not on the leaderboard, got {name}, the column {columns[name]!r}; "
                 f"`lengthwise reproduce leaderboard --column {columns[name]!r}` runs its cells"
             )
 

@@ -61,7 +61,7 @@ def has_folder() -> bool:
     try:
         os.getcwd()
     except OSError:
-        say("working folder: expected one that exists, got one that was deleted; change to another, as by cd", 2)
+        say("working folder: expected an existing folder, got a deleted one; change to another, for example with cd", 2)
         return False
     return True
 

@@ -160,7 +160,8 @@ def _exported(module: nn.Module, arguments: tuple[Tensor, ...], shapes: Any) -> 
     except Exception as problem:  # torch raises whatever a model's own code raises, and exceptions of its own
         reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
         raise ValueError(
-            f"model: expected one that torch.export can trace for any number of strings, got an error: {reason[:200]}"
+            "model: expected a model that torch.export can trace for any number of strings, got an error: "
+            f"{reason[:200]}"
         ) from problem
 
 

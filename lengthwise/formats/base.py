@@ -37,7 +37,7 @@ class Format(ABC):
             ValueError: as `write`, or the format has no comments.
         """
         if cls.comment is None:
-            raise ValueError(f"format: expected one that has comments, got {cls.name}; convert the machine to it")
+            raise ValueError(f"format: expected a format that has comments, got {cls.name}; convert the machine to it")
         return "".join(f"{cls.comment}{line}\n" for line in notes.lines()) + cls.write(machine)
 
 

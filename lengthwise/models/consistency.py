@@ -129,7 +129,7 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
             logits = model.last(ends)
     except (ValueError, IndexError) as problem:
         raise ValueError(
-            f"model: expected one that reads the {num_symbols} symbols of the task, got an error ({problem}); make "
+            f"model: expected a model that reads the {num_symbols} symbols of the task, got an error ({problem}); make "
             "it for this task"
         ) from None
     except Exception as problem:
@@ -137,7 +137,7 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     num_answers = _tensor(model, "last", logits, (2, -1), "logits [B, Y]").shape[1]
     if num_answers != num_classes:
         raise ValueError(
-            f"model: expected one for the {num_classes} answers of the task, got one for {num_answers}; make it "
+            f"model: expected a model for the {num_classes} answers of the task, got one for {num_answers}; make it "
             "for this task" + (" (replace one logit z by two, 0 and z)" if (num_answers, num_classes) == (1, 2) else "")
         )
 

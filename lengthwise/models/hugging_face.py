@@ -73,8 +73,8 @@ def wrap_hugging_face(
     for part in (model, backbone):
         if not hasattr(part.config, "vocab_size"):
             raise ValueError(
-                f"model: expected one that reads tokens, with vocab_size in its config, got a {type(part).__name__}; "
-                "if it also reads other inputs, give the part that reads text"
+                "model: expected a model that reads tokens, with vocab_size in its config, got a "
+                f"{type(part).__name__}; if it also reads other inputs, give the part that reads text"
             )
     if answers is not None:
         _check_tokens("answers", answers, _num_tokens(model))
@@ -109,8 +109,8 @@ def _num_tokens(model: nn.Module) -> int:
     count = getattr(model.config, "vocab_size", None)
     if not isinstance(count, int):
         raise ValueError(
-            f"model: expected one that reads tokens, with config.vocab_size, got a {type(model).__name__}; wrap its "
-            "language model, if it has one"
+            f"model: expected a model that reads tokens, with config.vocab_size, got a {type(model).__name__}; wrap "
+            "its language model, if it has one"
         )
     return count
 
@@ -171,7 +171,9 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Raise a ValueError: a wrapped net has the weights that it was given."""
-        raise ValueError("model: expected one that draws its weights, got a wrapped net; initialize its own modules")
+        raise ValueError(
+            "model: expected a model that draws its weights, got a wrapped net; initialize its own modules"
+        )
 
     def check_parts(self) -> None:
         """Raise a ValueError if an answer depends on later symbols, as in an encoder, or on other strings."""
@@ -180,7 +182,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
             fault = find_dependence(self._hidden_and_logits, self, strings.to(device_of(self)), self.num_symbols)
         if fault is not None:
             raise ValueError(
-                f"model: expected one that reads forwards, got a {type(self.backbone).__name__}, whose answer to a "
+                f"model: expected a model that reads forwards, got a {type(self.backbone).__name__}, whose answer to a "
                 f"prefix {fault}; wrap a causal model, or one with is_decoder=True"
             )
 

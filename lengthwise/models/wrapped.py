@@ -75,7 +75,9 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
     if isinstance(embedding, nn.Embedding):
         num_symbols = embedding.num_embeddings if num_symbols is None else num_symbols
         if embedding.max_norm is not None:
-            raise ValueError("embedding: expected one without max_norm, which changes its weights when they are read")
+            raise ValueError(
+                "embedding: expected an embedding without max_norm, which changes its weights when they are read"
+            )
     check_bare("embedding", embedding)
     check_bare("head", head)
     if num_symbols is None:
@@ -145,7 +147,9 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Raise a ValueError: a user's net has the weights that it was given."""
-        raise ValueError("model: expected one that draws its weights, got a wrapped net; initialize its own modules")
+        raise ValueError(
+            "model: expected a model that draws its weights, got a wrapped net; initialize its own modules"
+        )
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B Z"]:
         like: Tensor = next(self.core.parameters())
@@ -251,7 +255,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
 
 
 def chain_of(head: nn.Module) -> list[nn.Module]:
-    """Return the modules of a head in their order, also inside nested chains."""
+    """Return the modules of a head in their order, including modules inside nested chains."""
     if type(head) is not nn.Sequential or not _is_as_in_torch(head):  # a subclass may compute something else
         return [head]
     return [part for inner in head for part in chain_of(inner)]
@@ -286,8 +290,8 @@ def _check_core(core: nn.Module) -> None:
         )
     if isinstance(core, nn.RNNBase) and core.bidirectional:
         raise ValueError(
-            f"core: expected one that reads forwards, got a bidirectional nn.{type(core).__name__}, whose answer to a "
-            "prefix depends on what follows; train one with bidirectional=False"
+            f"core: expected a core that reads forwards, got a bidirectional nn.{type(core).__name__}, whose answer to "
+            "a prefix depends on what follows; train one with bidirectional=False"
         )
 
 

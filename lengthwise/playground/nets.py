@@ -33,8 +33,8 @@ def net_json(model: SequenceModel) -> dict[str, Any]:
     export = EXPORTS.get(type(model))
     if export is None:
         raise ValueError(
-            f"model: expected one that the playground can run ({', '.join(SUPPORTED)}), got {model.name}; evaluate it "
-            "with `lengthwise predict`"
+            f"model: expected a model that the playground can run ({', '.join(SUPPORTED)}), got {model.name}; evaluate "
+            "it with `lengthwise predict`"
         )
     content, tensors = export(model)
     count = sum(tensor.numel() for tensor in tensors.values())

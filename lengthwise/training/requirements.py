@@ -100,7 +100,7 @@ def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
             ) from None
         if _shapes(changed) != _shapes(task):
             raise ValueError(
-                f"train.task_rise.field: expected one that leaves inputs and answers as they are, got "
+                f"train.task_rise.field: expected a field that leaves inputs and answers as they are, got "
                 f"{quoted(rise.field)}, which changes them; choose another, as active_dims of decision-tree"
             )
 

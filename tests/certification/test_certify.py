@@ -404,9 +404,9 @@ def test_other_models_and_tasks_are_refused_in_a_sentence() -> None:
             certify(last_symbol_net().to(dtype), task)
     with pytest.raises(ValueError, match=r"expected weights on the CPU, got some on meta; certify model\.cpu\(\)"):
         certify(last_symbol_net().to("meta"), task)
-    with pytest.raises(ValueError, match="expected one that reads the 3 symbols of the task, got an error "):
+    with pytest.raises(ValueError, match="expected a model that reads the 3 symbols of the task, got an error "):
         certify(last_symbol_net(), make_task("cycle-navigation"))
-    with pytest.raises(ValueError, match="expected one for the 2 answers of the task, got one for 5"):
+    with pytest.raises(ValueError, match="expected a model for the 2 answers of the task, got one for 5"):
         certify(make_model("regular-gpt", make_task("cycle-navigation"), d_model=16, num_heads=2), make_task("parity"))
 
 

@@ -88,8 +88,8 @@ def test_a_net_that_is_no_finite_machine_is_named() -> None:
 @pytest.mark.parametrize(
     ("model", "symbols", "message"),
     [
-        ("regular-gpt", "01", "expected one that reads symbol by symbol, got a RegularGPT"),
-        ("gru", "012", "expected one that reads the 3 symbols of the task"),
+        ("regular-gpt", "01", "expected a model that reads symbol by symbol, got a RegularGPT"),
+        ("gru", "012", "expected a model that reads the 3 symbols of the task"),
         ("gru", "00", "alphabet: expected names that differ"),
     ],
 )

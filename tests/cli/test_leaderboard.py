@@ -120,7 +120,7 @@ def test_what_cannot_join_is_one_sentence(tmp_path: Path, monkeypatch, capsys) -
     monkeypatch.setenv(EXTENSIONS, "")
     (tmp_path / "empty.py").touch()
     for given, sentence in (
-        ("rnn", "--model: expected one that is not on the leaderboard, got rnn, the column 'RNN'"),
+        ("rnn", "--model: expected a model that is not on the leaderboard, got rnn, the column 'RNN'"),
         ("rn", "unknown model 'rn'; did you mean 'rnn'?"),
         (str(tmp_path / "empty.py"), "--model: expected a file that registers a model, got"),
         (str(tmp_path / "none.py"), "--model: expected a model's name or a file that registers one, got "),

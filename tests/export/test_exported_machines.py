@@ -104,7 +104,9 @@ def test_formats_without_comments_have_no_notes(name: str) -> None:
         assert {answer for _, answer in answers} == {"yes", None}
         assert content["about"] == ["one"]
         return
-    with pytest.raises(ValueError, match=rf"^format: expected one that has comments, got {name}; convert the machine"):
+    with pytest.raises(
+        ValueError, match=rf"^format: expected a format that has comments, got {name}; convert the machine"
+    ):
         FORMATS[name].write_annotated(MACHINES[0], notes)
 
 

@@ -34,7 +34,7 @@ def test_an_encoder_that_looks_ahead_is_refused() -> None:
     torch.manual_seed(0)
     settings = {"num_attention_heads": 2, "intermediate_size": 16}
     backbone = transformers.BertModel(transformers.BertConfig(**SMALL, **settings))
-    with pytest.raises(ValueError, match="expected one that reads forwards, got a BertModel"):
+    with pytest.raises(ValueError, match="expected a model that reads forwards, got a BertModel"):
         wrap_hugging_face(backbone, nn.Linear(16, 2))
     assert backbone.training
 
@@ -62,7 +62,7 @@ def test_a_model_that_looks_ahead_since_it_was_wrapped_is_refused() -> None:
     model.backbone = encoder(0)
     recipe = make_spec("parity", "gru", {"train": {"steps": 1, "batch_size": 2}}).recipe
     for act in (certify, lambda net, task: train(net, task, recipe)):
-        with pytest.raises(ValueError, match="expected one that reads forwards, got a BertModel"):
+        with pytest.raises(ValueError, match="expected a model that reads forwards, got a BertModel"):
             act(model, make_task("parity"))
 
 

@@ -117,7 +117,7 @@ def test_a_net_for_another_number_of_answers_is_neither_measured_nor_trained(out
     net = wrap(nn.Embedding(2, 3), nn.GRU(3, 4, batch_first=True), nn.Linear(4, outputs))
     for act in (lambda: length_curve(net, PARITY, [3]), lambda: train(net, PARITY, RECIPE)):
         with pytest.raises(
-            ValueError, match=f"^model: expected one for the 2 answers of the task, got one for {outputs}"
+            ValueError, match=f"^model: expected a model for the 2 answers of the task, got one for {outputs}"
         ):
             act()
 
@@ -127,7 +127,7 @@ def test_a_net_of_fewer_symbols_is_neither_measured_nor_trained() -> None:
     net = wrap(nn.Embedding(2, 3), nn.GRU(3, 4, batch_first=True), nn.Linear(4, 5))
     for act in (lambda: length_curve(net, task, [3]), lambda: train(net, task, RECIPE)):
         with pytest.raises(
-            ValueError, match=r"^model: expected one that reads the 3 symbols of the task, got an error"
+            ValueError, match=r"^model: expected a model that reads the 3 symbols of the task, got an error"
         ):
             act()
 

@@ -147,7 +147,7 @@ EMBEDDING, CORE, HEAD = nn.Embedding(2, 4), nn.LSTM(4, 6), nn.Linear(6, 2)
         ((EMBEDDING, CORE, nn.Linear(7, 2)), "head: expected a module that takes hidden states, got an error"),
         ((EMBEDDING, CORE, nn.Sequential(HEAD, nn.Flatten(0))), r"head: expected logits \[B, Y\] of states \[B, H\]"),
         ((EMBEDDING, CORE, nn.LSTM(6, 2)), "head: expected a module that returns a tensor, got tuple"),
-        ((nn.Embedding(2, 4, max_norm=1.0), CORE, HEAD), "embedding: expected one without max_norm"),
+        ((nn.Embedding(2, 4, max_norm=1.0), CORE, HEAD), "embedding: expected an embedding without max_norm"),
         ((Neighbors(), nn.LSTM(1, 6), HEAD, 2), "each made from its own symbol"),
     ],
 )
@@ -159,9 +159,9 @@ def test_parts_that_do_not_fit_are_named(parts, sentence: str) -> None:
 
 
 def test_a_head_of_other_classes_is_named() -> None:
-    with pytest.raises(ValueError, match="expected one for the 2 answers of the task, got one for 3"):
+    with pytest.raises(ValueError, match="expected a model for the 2 answers of the task, got one for 3"):
         certify(wrap(EMBEDDING, CORE, nn.Linear(6, 3)), make_task("parity"))
-    with pytest.raises(ValueError, match="model: expected one that draws its weights, got a wrapped net"):
+    with pytest.raises(ValueError, match="model: expected a model that draws its weights, got a wrapped net"):
         wrap(EMBEDDING, CORE, HEAD).reset_parameters(torch.Generator())
 
 
@@ -245,9 +245,7 @@ def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
     """Its first row is that of a pad, which would be read as the first symbol."""
     net = wrap(nn.Embedding(3, 4, padding_idx=0), nn.GRU(4, 6), nn.Linear(6, 2))
     for measure in (certify, lambda net, task: length_curve(net, task, [5])):
-        with pytest.raises(
-            ValueError, match=r"expected one for the 2 symbols of the task, got one for 3, .* leave out"
-        ):
+        with pytest.raises(ValueError, match=r"expected as many symbols as the task's 2, got 3, .* leave out"):
             measure(net, make_task("parity"))
 
 

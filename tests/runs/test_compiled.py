@@ -67,7 +67,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
         ({"classes": 3}, r"compiled\.json\.classes: expected a valid tuple, got 3"),
         ({"model": {}}, r"unknown model 'None'"),
         ({"task": {"name": 3}}, r"unknown task '3'"),
-        ({"task": {"name": "subset-sum"}}, r"task: expected one that a finite machine solves, got subset-sum"),
+        ({"task": {"name": "subset-sum"}}, r"task: expected a task that a finite machine solves, got subset-sum"),
     ],
 )
 def test_a_description_that_was_edited_is_refused(change: dict, problem: str, tmp_path: Path) -> None:

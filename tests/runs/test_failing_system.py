@@ -89,7 +89,7 @@ def test_a_deleted_working_folder_is_named(tmp_path: Path, monkeypatch, capsys) 
     (tmp_path / "gone").rmdir()
     for arguments in (["describe", "ab"], ["learn", "x.csv", "--out", "y"], ["train", "parity", "gru"]):
         assert exit_code(*arguments) == 2
-        expected = "lengthwise: working folder: expected one that exists, got one that was deleted; change to another"
+        expected = "lengthwise: working folder: expected an existing folder, got a deleted one; change to another"
         assert capsys.readouterr().err.startswith(expected)
 
 

@@ -116,7 +116,7 @@ def test_a_net_that_knows_its_set_by_heart_is_right_on_it_and_not_elsewhere() ->
     (own,) = examples_answered(ByHeart(), task, recipe, seed=0)
     (other,) = examples_answered(ByHeart(), task, recipe, seed=1)
     assert own.accuracy == 1.0 > other.accuracy
-    with pytest.raises(ValueError, match="recipe: expected one with num_examples, got one that draws new strings"):
+    with pytest.raises(ValueError, match="recipe: expected a recipe with num_examples, got one that draws new strings"):
         examples_answered(ByHeart(), task, Recipe(), seed=0)
 
 
@@ -151,7 +151,7 @@ def test_training_sees_the_curriculum() -> None:
     ("task", "rise", "sentence"),
     [
         ("decision-tree", RISE | {"field": "active_dim"}, r"train\.task_rise\.field: .*did you mean 'active_dims'"),
-        ("decision-tree", RISE | {"field": "dims"}, r"train\.task_rise\.field: expected one that leaves inputs"),
+        ("decision-tree", RISE | {"field": "dims"}, r"train\.task_rise\.field: expected a field that leaves inputs"),
         (
             "decision-tree",
             RISE | {"stop": 99},

@@ -77,7 +77,7 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
         if _stays(generator, len(text), symbols.index(end)):
             return generator
     raise ValueError(
-        f"text: expected one that float64 can read from sums of exponentials, got {len(text)} symbols with too many "
+        f"text: expected a text that float64 can read from sums of exponentials, got {len(text)} symbols with too many "
         "changes; give a shorter one"
     )
 

@@ -257,7 +257,9 @@ def test_strings_that_cannot_end_are_refused(text: str, sentence: str) -> None:
 
 
 def test_a_text_that_changes_too_often_is_refused_in_a_sentence() -> None:
-    with pytest.raises(ValueError, match=r"^text: expected one that float64 can read .*, got 10 symbols with too many"):
+    with pytest.raises(
+        ValueError, match=r"^text: expected a text that float64 can read .*, got 10 symbols with too many"
+    ):
         end_indefinitely("ab" * 5)
 
 
