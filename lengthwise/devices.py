@@ -123,7 +123,7 @@ def lowers_precision() -> bool:
 
 
 def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Make a function of tensors compute in float32, also inside of `computing_in("bfloat16", ...)`.
+    """Make a function of tensors compute in float32, even inside `computing_in("bfloat16", ...)`.
 
     Recurrences need this, as all later steps continue from the rounding error of each step.
     """

@@ -57,7 +57,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 EXTENSIONS = "LENGTHWISE_EXTENSIONS"
-"""The environment variable that lists users' Python files, whose members count as the package's, also in workers."""
+"""The environment variable that lists users' Python files, whose members count as the package's, even in workers."""
 
 _loaded: set[Path] = set()
 

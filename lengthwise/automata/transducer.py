@@ -72,7 +72,7 @@ class Transducer:
         return answers
 
     def minimize(self) -> "Transducer":
-        """Return the smallest transducer that answers every string, also the empty one, as this one does.
+        """Return the smallest transducer that answers every string, including the empty one, as this one does.
 
         Its start is state 0 and its states are numbered breadth first. So transducers that answer alike have equal
         minimized tables and outputs.

@@ -41,7 +41,7 @@ MAX_CHUNK_SIZE = isqrt(MAX_WEIGHTS // 5)
 """The largest chunk size C: even if states have one number, attention has 5 C^2 + 4 C weights."""
 
 SHUT = -1000.0
-"""A bias r with which a part of the window gets attention weight 0: exp(-1000) is 0, also in float64."""
+"""A bias r with which a part of the window gets attention weight 0: exp(-1000) is 0, even in float64."""
 
 
 @CONSTRUCTIONS.register("regular-gpt")

@@ -117,7 +117,7 @@ def _cleaned(content: Any, traced: Graph) -> Any:
     graph = content.graph
     graph.name = f"lengthwise_{traced.form}"
     content.producer_name = "lengthwise"
-    # Equal weights have to give equal bytes, also with another version of the exporter.
+    # Equal weights have to give equal bytes, even with another version of the exporter.
     content.producer_version = ""
     content.doc_string = None
     content.metadata_props.clear()

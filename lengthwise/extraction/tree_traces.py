@@ -144,7 +144,7 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMer
     for _ in range(num_levels(strings.shape[1], tree.chunk_size)):
         windows, codes = _distinct_windows(codes, len(states), tree.chunk_size)
         counts = codes.flatten().bincount(minlength=len(windows))
-        counts[0].clamp_(min=1)  # the node over pads is checked once, also if no chunk of this level contains it
+        counts[0].clamp_(min=1)  # the node over pads is checked once, even if no chunk of this level contains it
         states, rows = known.merge(states, windows)
         levels.append(TreeLevel(windows, rows, states, counts))
         codes = rows[codes]

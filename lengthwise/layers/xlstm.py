@@ -108,7 +108,8 @@ class MLSTMLayer(TabledLayer):
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Set weights of gates to 0; draw biases of i from N(0, 0.01) and W_out from N(0, 4 / D blocks^2).
 
-        Biases of f rise from 3 to 6 along the heads. All other matrices, also the maps of 4 numbers, are N(0, 2 / 5 D).
+        Biases of f rise from 3 to 6 along the heads. All other matrices, including the maps of 4 numbers, are N(0, 2 /
+        5 D).
         """
         d_model = self.input_map.in_features
         for weight in (self.input_map.weight, self.maps):

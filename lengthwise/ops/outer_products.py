@@ -2,8 +2,8 @@ r"""Decaying sums of outer products: the recurrence of a matrix state with one d
 
     S_t = a_t S_{t-1} + k_t v_t^T,     y_t = S_t^T q_t,
 
-for every head. The a_t are real numbers, also 0 and negative, whose products over a chunk are finite. Keys and queries
-have N numbers, values P. Decays are [B, T, H], values [B, T, H, P], states [B, H, N, P]. Keys and queries are
+for every head. The a_t are real numbers, possibly 0 or negative, whose products over a chunk are finite. Keys and
+queries have N numbers, values P. Decays are [B, T, H], values [B, T, H, P], states [B, H, N, P]. Keys and queries are
 [B, T, H, N], or [B, T, 1, N] if all heads share them.
 
 The definition is a loop over positions. `outer_products` cuts the string into chunks of up to 32 positions. Within a

@@ -10,7 +10,7 @@ The gradient is the same recurrence backwards (see `lengthwise.ops.block_recurre
 summed over positions sorted by symbol, an [S, R] times [R, S] product for each symbol and block. Only the states are
 kept.
 
-Source: ours. Differs from Fan et al. (2024): their code computes A_t for every position, also in the first layer, where
+Source: ours. Differs from Fan et al. (2024): their code computes A_t for every position, even in the first layer, where
 it depends on the symbol alone.
 """
 

@@ -15,7 +15,7 @@ all forms follow.
 
 `masked_states` is the definition: a [T, T] mask per level, as in eq. (1). `prefix_states` computes the same without a
 mask. `last_state` computes only the answer for the whole string, from the positions congruent to T - 1 modulo C^l at
-level l. As long as windows repeat, these two merge each distinct window once and gather. This is exact, also in
+level l. As long as windows repeat, these two merge each distinct window once and gather. This is exact, even in
 training.
 
 Both begin with what nodes share: `rows` contains the distinct states of a level, `codes` the row of each node. From the

@@ -60,7 +60,7 @@ class RunFolder(NamedTuple):
         return Journal(self.path / "probes.jsonl", Probe)
 
     def create(self, spec: RunSpec, device: str | None = None, plan: EvaluationPlan | None = None) -> None:
-        """Make the folder and save the specification, also if the file is damaged or belongs to another run.
+        """Make the folder and save the specification, even if the file is damaged or belongs to another run.
 
         Another budget, or another plan of what to measure, replaces the old one.
 

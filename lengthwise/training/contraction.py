@@ -19,7 +19,7 @@ def growth(model: RecurrentModel, inputs: Int64[Tensor, "B T"], radius: float) -
     assert isinstance(model, BoundsSteps)
     after = torch.cat(list(model.states(inputs)), 1)
     before = torch.cat([model.initial_state(len(inputs))[:, None], after[:, :-1]], 1)
-    # Interval arithmetic encloses the step for all states in the radius, also for those that no string reaches.
+    # Interval arithmetic encloses the step for all states in the radius, including states that no string reaches.
     return model.bounds_after(Intervals.around(before, radius), inputs).radius / radius
 
 

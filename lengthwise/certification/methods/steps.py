@@ -57,7 +57,7 @@ class Steps(ABC):
 def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"]) -> float:
     """Return the smallest lead of an expected logit over another logit; infinite if there is only one answer.
 
-    If float32 may overflow, the result is minus infinity or NaN, also for one answer. Neither is above 0, so callers
+    If float32 may overflow, the result is minus infinity or NaN, even for one answer. Neither is above 0, so callers
     test `margin > 0`.
 
     Example:

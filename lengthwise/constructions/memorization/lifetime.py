@@ -42,7 +42,7 @@ def rounded(array: Array, precision: Precision) -> Array:
 
 
 def with_rounded_hidden(generator: LinearGenerator, precision: Precision) -> LinearGenerator:
-    """Return the same generator with the entries of W_h rounded; everything else, also states, stays in float64."""
+    """Return the same generator with the entries of W_h rounded; all else, including states, stays in float64."""
     return generator._replace(hidden=rounded(generator.hidden, precision))
 
 

@@ -27,7 +27,7 @@ from lengthwise.runs.result import RunResult
 
 _SCORED = {
     "balanced": ["Accuracies are for final answers, at lengths at which every class can occur."],
-    "legal": ["Accuracies are for final answers, at all lengths, also if only one answer can occur."],
+    "legal": ["Accuracies are for final answers, at all lengths, even if only one answer can occur."],
     "error": [],
     "attempts": [],
     "perplexity": [

@@ -54,7 +54,7 @@ class Drift(NamedTuple):
         The first term is the sum of n steps in real numbers, each off by e. The second term is rounding. Suppose that
         every product of m < n factors has an error of at most g^m ((1 + r)^(m-1) - 1). Then a product of n factors that
         is computed from two such products also has this bound, with m = n. So the bound holds in any order of
-        multiplication, also if chunks of matrices are multiplied first.
+        multiplication, even if chunks of matrices are multiplied first.
         """
         stretched = length * math.log(self.growth)
         if stretched + length * math.log1p(self.rounding) > 700:  # float64 overflows at e^709

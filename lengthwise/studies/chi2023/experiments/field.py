@@ -42,7 +42,7 @@ class NetField(NamedTuple):
 
 @EXPERIMENTS.register("regular-gpt/receptive-field")
 def receptive_field(scale: Scale = "small") -> Experiment:
-    """Figure 4b: measure by gradients how far back language models look, also beyond the training length."""
+    """Figure 4b: measure by gradients how far back language models look, even beyond the training length."""
     experiment = table_3(scale)
     cells = [cell for cell in experiment.cells if cell.column in COLUMNS]
     if scale == "smoke":

@@ -87,7 +87,7 @@ _HEADLINE_1 = (
     "RegularGPT reaches the paper's mean, to the printed digits, on {reached[*][C=2]} languages with C=2 and on "
     "{reached[*][C=3]} with C=3.\n"
     "It does so at a quarter of the paper's width and a twentieth of its steps.\n"
-    "The ledger of [claims](../claims.md#chi2023) lists the entries that this decides, also for other models."
+    "The ledger of [claims](../claims.md#chi2023) lists the entries that this decides, including those of other models."
 )
 _HEADLINE_2 = (
     "RegularGPT and the RNN reach the paper's means, to the printed digits, in {reached[*][RegularGPT* | RNN*]} cases, "

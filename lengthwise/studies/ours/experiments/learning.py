@@ -112,7 +112,7 @@ def examples_of_language(task: RecognitionTask, size: Size, seed: int) -> Pairs:
 
 
 def recoveries(size: Size) -> Iterator[Recovery]:
-    """Yield a recovery of each language: Tomita's with right labels, random machines also with some wrong labels."""
+    """Yield a recovery of each language: Tomita's with right labels, random machines with right and wrong labels."""
     for index in size.tomita:
         task = make_task("tomita", index=index)
         assert isinstance(task, RecognitionTask)

@@ -79,8 +79,8 @@ def tasks(scale: Scale = "small") -> Experiment:
             "A certificate below *proved* ends the attempt, and another begins. A certificate knows the task at every "
             "length, so such a restart uses more than training strings; the column *restarts* counts them. It uses no "
             "accuracy and no string of the measurement.",
-            "Selection: lengths, thresholds and sizes were chosen by trials on some of these tasks, also on these "
-            "seeds. No setting differs between tasks.",
+            "Selection: lengths, thresholds and sizes were chosen by trials on some of these tasks, with these "
+            "seeds among others. No setting differs between tasks.",
             "The budget decides only whether another attempt begins; attempts depend on their steps alone.",
         ),
         cells=[
