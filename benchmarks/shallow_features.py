@@ -32,7 +32,7 @@ NUM_COUNTED = RecognitionTask.num_counted // 2
 
 
 class Score(NamedTuple):
-    """What the likeliest answer scores by a feature, the mean over lengths."""
+    """What the likeliest answer scores by a feature, averaged over lengths."""
 
     row: str
     sampling: str
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def feature_scores(language: Language, sampling: str, lengths: Iterable[int]) -> list[Score]:
-    """The score of each feature on strings of a language, the mean over lengths."""
+    """The score of each feature on strings of a language, averaged over lengths."""
     task = make_task(language.task, **merge(language.fields, {"sampling": sampling}))
     assert isinstance(task, RecognitionTask)
     rates = [task.base_rates(n) for n in lengths if sampling == "chi2023" or task.is_balanced_length(n)]

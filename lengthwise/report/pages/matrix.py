@@ -28,7 +28,7 @@ _DOTS = (
     "a seed that is refuted, or that is only tested."
 )
 _OVERFLOW = (
-    "the share of strings of these lengths on which states become infinite or NaN, the mean over cells; their answers "
+    "the share of strings of these lengths on which states become infinite or NaN, averaged over cells; their answers "
     "count as wrong"
 )
 _OURS = (
@@ -50,11 +50,11 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
     lengths = span(experiment.plan.dense)
     return [
         ("cells", "cells with a finished run; compare models only if these are all"),
-        ("mean", f"accuracy at {lengths}, the mean over cells"),
-        (at_longest(experiment), "accuracy at that length, the mean over cells"),
+        ("mean", f"accuracy at {lengths}, averaged over cells"),
+        (at_longest(experiment), "accuracy at that length, averaged over cells"),
         (
             "structured",
-            "accuracy on the family of structured strings with the lowest one, the mean over runs and cells; random "
+            "accuracy on the family of structured strings with the lowest one, averaged over runs and cells; random "
             "strings are never structured",
         ),
         ("fits", f"runs whose final loss, at the lengths of training, is below {LOW_LOSS}"),

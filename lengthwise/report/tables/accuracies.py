@@ -15,7 +15,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 COLUMNS = {
-    "mean": "accuracy of the final answer, the mean over runs and lengths",
+    "mean": "accuracy of the final answer, averaged over runs and lengths",
     "interval": (
         "a 95 % interval for the mean over all tasks of the kind that the cell's were drawn from. If all scores are "
         "equal there is no interval, because they do not show how much others would differ"
@@ -24,20 +24,20 @@ COLUMNS = {
     "lowest": "the lowest accuracy of any run at any length",
     "best run": "the highest mean over lengths of any run",
     "solved": "runs without a single error at the lengths scored",
-    "chance": "accuracy of the best constant answer, the mean over lengths",
+    "chance": "accuracy of the best constant answer, averaged over lengths",
     "structured": "the lowest accuracy of any run on structured strings (in brackets: the best constant answer's)",
     "at step": (
-        f"the step from which on solved runs made no error on a fixed probe, taken every {PROBE_EVERY} steps. A probe "
-        "has other strings of 48 to 500 symbols (or of the task's longest below). -: the last probe had an error, or "
-        "the run had no probes"
+        f"the first step at and after which solved runs made no error on a fixed probe, taken every {PROBE_EVERY} "
+        "steps. A probe has other strings of 48 to 500 symbols (or of the task's longest length below 48). -: the last "
+        "probe had an error, or the run had no probes"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": "CPU seconds of training; if a run makes several attempts, of all attempts and their certificates",
     "attempts": "the number of nets that a run trained; the last one was measured",
     "best test": (
-        f"the best test of a run, the mean over runs. Tests come every {TEST_EVERY:,} steps, on {TEST_STRINGS} fresh "
-        f"strings of {PROBE_LENGTHS[-1]} symbols (or of the longest that the task has below). This is the rule of Fan "
-        "et al. (2024), which selects on test data"
+        f"the highest test accuracy of a run, averaged over runs. Tests come every {TEST_EVERY:,} steps, on "
+        f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (or of the longest length below that the task "
+        "has). This is the rule of Fan et al. (2024), which selects on test data"
     ),
     "fits": (
         "whether every run is right on nearly all strings of the training length (see the notes). If not, the lowest "

@@ -17,7 +17,7 @@ MAIN_COLUMNS = ("row", "column", "error", "95 % interval", "mean predicted", "pa
 
 COLUMNS = {
     "error": (
-        "squared error of the last answer, after all other examples, the mean over runs. It is divided by the "
+        "squared error of the last answer, after all other examples, averaged over runs. It is divided by the "
         "dimension of the inputs, as in the paper's code"
     ),
     "95 % interval": "Student's, over the seeds of the cell",

@@ -20,10 +20,10 @@ COLUMNS = {
     "losses": "the final losses of all recipes, in the order of the search; - without a result",
     "fits": "whether the chosen run is right on nearly all strings of the training length, or else its accuracy there",
     "mean": (
-        "the chosen run's accuracy of the final answer, the mean over lengths. It does not measure generalization if "
+        "the chosen run's accuracy of the final answer, averaged over lengths. It does not measure generalization if "
         "the run does not fit"
     ),
-    "chance": "accuracy of the best constant answer, the mean over lengths",
+    "chance": "accuracy of the best constant answer, averaged over lengths",
     "CPU s": "CPU seconds of training of all recipes that have a result",
 }
 """The meaning of the columns."""

@@ -7,7 +7,7 @@ from lengthwise.report.tables.differences import LEVEL
 from lengthwise.studies.claims.claim import Verdict
 
 FITS = 0.99
-"""The accuracy from which on a net is said to have learned its training length."""
+"""The smallest accuracy at which a net counts as having learned its training length."""
 
 MIN_RUNS = 4
 """On each side, where ranges of runs are compared."""

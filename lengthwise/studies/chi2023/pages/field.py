@@ -31,7 +31,7 @@ def text_field_page(nets: Sequence[NetField], stem: str) -> StudyPage:
         f"## How far gradients reach\n\n![Share of the gradient by distance]({stem}.svg)",
         markdown_table(header, lines),
         (
-            "*With 50 %*: how many of the newest tokens hold more than half of the gradient, the mean over chunks. "
+            "*With 50 %*: how many of the newest tokens hold more than half of the gradient, averaged over chunks. "
             "Its 95 % interval is Student's, for other chunks. If every token mattered alike, 50, 90 and 99 % of the "
             f"tokens would hold as much of the gradient. *In the last {TRAINED_AT - 1}*: the share of the gradient in "
             "as many tokens as a net read in training, the dashed line of the chart."

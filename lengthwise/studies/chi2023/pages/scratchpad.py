@@ -22,7 +22,7 @@ def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
         f"![Accuracy against length]({file})",
         _accuracies(study, own=True),
         (
-            f"Entries: accuracy, the mean over nets and (after the stroke) the lowest, on {study.size.num_strings} "
+            f"Entries: accuracy, averaged over nets and (after the stroke) the lowest, on {study.size.num_strings} "
             "strings of each length, the same for all nets. Lengths count the symbols of the task. Intermediate "
             "answers are the net's own. Some lengths are left out (-), because nets that read everything again for "
             "each answer take too long."
@@ -103,7 +103,7 @@ def _cost(cost: Cost) -> list[str]:
 
 
 def _chart(study: Remedies, lengths: Sequence[int]) -> alt.HConcatChart:
-    """Draw a panel for each task: accuracy with own answers, the mean over nets, and chance."""
+    """Draw a panel for each task: accuracy with own answers, averaged over nets, and chance."""
     columns = list(dict.fromkeys(net.column for net in study.nets))
     panels = []
     for row, chance in study.chance.items():

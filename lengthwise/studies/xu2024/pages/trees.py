@@ -30,7 +30,7 @@ def trees_page(study: TreeErrors, stem: str) -> StudyPage:
         f"## Error against examples\n\n![Error against examples]({stem}.svg)",
         markdown_table(["answers by", *(f"after {count}" for count in counts)], lines),
         (
-            "Entries are squared errors, the mean over prompts and runs. Unlike in the table above, they are not "
+            "Entries are squared errors, averaged over prompts and runs. Unlike in the table above, they are not "
             "divided by the number of dimensions. The best constant answer has an error of 1. *Nearest neighbor* "
             "answers the value of the nearest point so far, and *mean so far* the mean of the values before."
         ),
