@@ -330,7 +330,11 @@ EDITS = [
     ("extracted", set_to(42, "trace_agreement", 0, "length"), "requires 1,000 strings of 40 symbols"),
     ("extracted", set_to(42, "tested", 0, "length"), "requires answers to strings of 40 symbols, got none"),
     ("extracted", set_to(1_000_000, "trace_agreement", 2, "num_nodes"), "requires 1,000 strings of 10,000 symbols"),
-    ("extracted", set_to([4], "model", "lower_chunk_sizes"), "machine at every level, got [4] at the lowest"),
+    (
+        "extracted",
+        set_to([4], "model", "lower_chunk_sizes"),
+        "machine's chunk size at every level, got chunk sizes [4] at the lowest",
+    ),
     ("extracted", set_to(3, "model", "chunk_size"), "expected a machine with chunks of 3, as its model has, got 2"),
     ("extracted", one_entry_twice, "table: expected one entry for a window, got several"),
     ("proved", set_to(-1.0, "evidence", "radius"), "evidence.radius: Input should be greater than or equal to 0"),

@@ -44,6 +44,6 @@ def test_without_address_space_a_command_goes_on_without_its_picture(tmp_path) -
     assert done.returncode == 0, done.stderr
     assert "dimension: 2" in done.stdout
     assert "wrote" not in done.stdout
-    assert done.stderr.startswith("lengthwise: picture: the chart library ended with SIG")
+    assert done.stderr.startswith("lengthwise: picture: the chart library crashed with SIG")
     assert len(done.stderr.splitlines()) == 1
     assert not list(tmp_path.iterdir())

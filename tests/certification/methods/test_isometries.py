@@ -281,7 +281,10 @@ def test_other_nets_are_refused() -> None:
     short = parity_net()
     short.readout = nn.Sequential(*list(short.readout)[:3])
     for model, sentence in (
-        (deep, "one layer of columns 'reflected' without hidden units, got 2 of 'reflected' with 512"),
+        (
+            deep,
+            "one layer with columns 'reflected' and no hidden units, got num_layers=2, columns='reflected', hidden=512",
+        ),
         (other, "expected a layer with columns 'reflected', as configured, got 'clamped'"),
         (tiny, "norms between 1e-6 and 1e15, got others"),
         (normed, "no norm in front of its layer, as configured, got a Linear"),
