@@ -18,7 +18,7 @@ from torch import nn
 
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.certification import checker
-from lengthwise.certification.builder import Candidate, CertificateBuilder, supervised_only
+from lengthwise.certification.builder import Candidate, CertificateBuilder, mask_unsupervised
 from lengthwise.certification.methods.base import provers_of
 from lengthwise.certification.parts import Level
 from lengthwise.certification.proof_file import proof_content
@@ -191,13 +191,13 @@ def prove(model: SequenceModel, task: MachineTask) -> Proof:
         for candidate in prover.candidates(reader, reader.extract(radius), radius)
     ]
     for prover, extraction, size in attempts:
-        supervised = supervised_only(extraction, task.reference)
+        supervised = mask_unsupervised(extraction, task.reference)
         try:
             evidence = prover.prove(model, supervised)
         except ValueError as problem:  # another method may be for this kind of net
             reasons.append(problem)
             continue
-        level: Level = "proved" if evidence.proved_up_to is None else "bounded"
+        level: Level = "proved" if evidence.proved_length is None else "bounded"
         candidate = Candidate(extraction, size)
         certificate = CertificateBuilder(model, task).certificate(level, "", candidate=candidate, evidence=evidence)
         content = proof_content(model, prover, supervised)

@@ -8,7 +8,7 @@ import torch
 from proved_nets import NETS
 from wrong_machines import net_answers, short_strings
 
-from lengthwise.certification.builder import Candidate, CertificateBuilder, supervised_only
+from lengthwise.certification.builder import Candidate, CertificateBuilder, mask_unsupervised
 from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.methods.base import PROVERS, Prover
 from lengthwise.constructions import CONSTRUCTIONS, construct
@@ -87,7 +87,7 @@ class Proof(NamedTuple):
     evidence: Evidence
 
     def certificate(self) -> Certificate:
-        level = "proved" if self.evidence.proved_up_to is None else "bounded"
+        level = "proved" if self.evidence.proved_length is None else "bounded"
         builder = CertificateBuilder(self.net.model, self.net.task)
         candidate = Candidate(self.extraction, self.radius)
         return builder.certificate(level, "", candidate=candidate, evidence=self.evidence)
@@ -105,7 +105,7 @@ def first_proof(name: str) -> Proof:
             continue
         prover = kind()
         for candidate, size in prover.candidates(reader, extraction, radius):
-            supervised = supervised_only(candidate, net.task.reference)
+            supervised = mask_unsupervised(candidate, net.task.reference)
             try:
                 evidence = prover.prove(net.model, supervised)
             except ValueError as problem:

@@ -43,7 +43,7 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
     """
     for attempt in range(MAX_ATTEMPTS):
         drawn = _draw(num_states, num_symbols, seed, attempt)
-        if is_worth_learning(drawn):
+        if is_nontrivial(drawn):
             return drawn.minimize()
     raise ValueError(
         f"num_states: expected a size with languages worth learning, got {num_states} states that read {num_symbols} "
@@ -51,7 +51,7 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
     )
 
 
-def is_worth_learning(language: DFA) -> bool:
+def is_nontrivial(language: DFA) -> bool:
     """Return whether an automaton is minimal, mixed at every length from Q on, and remembers (`random_language`)."""
     num_states, num_symbols = language.semiautomaton.table.shape
     pairs = num_states * (num_states - 1)

@@ -70,7 +70,7 @@ class CertificateBuilder(NamedTuple):
         machine = None if candidate is None else candidate.extraction.machine
         return Certificate(
             level=level,
-            max_length=None if evidence is None else evidence.proved_up_to,
+            max_length=None if evidence is None else evidence.proved_length,
             reason=reason,
             task=dump_named(self.task.name, self.task),
             model=dump_named(self.model.name, self.model.config),

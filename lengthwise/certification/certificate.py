@@ -112,7 +112,7 @@ class Evidence(Part):
     method: str
 
     @property
-    def proved_up_to(self) -> int | None:
+    def proved_length(self) -> int | None:
         """The largest length that the proof covers; None for all lengths."""
         return None
 

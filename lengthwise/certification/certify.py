@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lengthwise.certification import traces
-from lengthwise.certification.builder import Candidate, CertificateBuilder, supervised_only
+from lengthwise.certification.builder import Candidate, CertificateBuilder, mask_unsupervised
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_error, shrunk_error
 from lengthwise.certification.kernels import kernel_report
@@ -153,12 +153,12 @@ def _prove(
                 # Finer classes give another machine, so it is compared with the task and with the traces again.
                 if is_new and (refuted := builder.refuted_by(candidate)):
                     return refuted
-                supervised = supervised_only(extraction, builder.task.reference)
+                supervised = mask_unsupervised(extraction, builder.task.reference)
                 evidence = prover.prove(builder.model, supervised)
                 if is_new:
                     candidate = candidate._replace(trace_agreement=traces.compare(strings, extraction))
-                level: Level = "proved" if evidence.proved_up_to is None else "bounded"
-                length = evidence.proved_up_to
+                level: Level = "proved" if evidence.proved_length is None else "bounded"
+                length = evidence.proved_length
                 reason = "" if length is None else f"nothing is proved about strings of more than {length:,} symbols"
                 proved = builder.certificate(level, reason, candidate=candidate, evidence=evidence)
                 return with_verdict(proved, builder.model, prover, supervised)

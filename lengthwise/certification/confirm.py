@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lengthwise.certification.builder import supervised_only
+from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.counterexample import grade, shortest_error
 from lengthwise.certification.machines import first_error
@@ -38,7 +38,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
         extraction = _read_again(certificate.closure.requested_radius, model, task)
         sentences.append("a machine extracted from the model again answers every string as the transducer does")
         if certificate.evidence is not None:
-            _prove_again(certificate.evidence, model, task, supervised_only(extraction, task.reference))
+            _prove_again(certificate.evidence, model, task, mask_unsupervised(extraction, task.reference))
             sentences.append(f"method {certificate.evidence.method!r} proves the model again")
     return sentences
 
@@ -74,7 +74,7 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) 
         if certificate.closure is None or certificate.evidence is None:
             raise ValueError(f"certificate: expected level proved or bounded, got {certificate.level}")
         extraction = _read_again(certificate.closure.requested_radius, model, task)
-        supervised = supervised_only(extraction, task.reference)
+        supervised = mask_unsupervised(extraction, task.reference)
         return _prove_again(certificate.evidence, model, task, supervised), supervised
 
 
@@ -101,8 +101,8 @@ def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: 
     except ValueError as problem:
         raise ValueError(f"certificate: its model was not proved again: {problem}; certify again") from None
     # The file may claim a shorter length than the proof reaches now, but never a longer one.
-    length = new_evidence.proved_up_to
-    if length is not None and (evidence.proved_up_to is None or evidence.proved_up_to > length):
+    length = new_evidence.proved_length
+    if length is not None and (evidence.proved_length is None or evidence.proved_length > length):
         raise ValueError(
             f"certificate: its model was proved again for strings of up to {length:,} symbols only; certify again"
         )

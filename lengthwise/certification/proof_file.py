@@ -8,12 +8,12 @@ machine has the intervals from ``low[k]`` to ``high[k]``.
 
     >>> from safetensors.torch import load
     >>> from lengthwise import construct, make_task
-    >>> from lengthwise.certification.builder import supervised_only
+    >>> from lengthwise.certification.builder import mask_unsupervised
     >>> from lengthwise.certification.methods.intervals.prover import IntervalProver
     >>> from lengthwise.extraction.base import reader_of
     >>> task = make_task("parity")
     >>> model = construct("rnn", task).model
-    >>> extraction = supervised_only(reader_of(model, task.symbols).extract(0.5), task.reference)
+    >>> extraction = mask_unsupervised(reader_of(model, task.symbols).extract(0.5), task.reference)
     >>> prover = IntervalProver()
     >>> evidence = prover.prove(model, extraction)
     >>> tensors = load(proof_content(model, prover, extraction))

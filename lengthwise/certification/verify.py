@@ -143,7 +143,7 @@ def _check_level(certificate: Certificate) -> None:
             raise ValueError(f"certificate: level {level} requires {part}, got none; certify again")
         if not is_needed and content is not None:
             raise ValueError(f"certificate: expected no {part} at level {level}, got one; certify again")
-    if certificate.evidence is not None and certificate.evidence.proved_up_to != certificate.max_length:
+    if certificate.evidence is not None and certificate.evidence.proved_length != certificate.max_length:
         raise ValueError("certificate: expected the largest length of its evidence, got another; certify again")
     if certificate.kernels is not None:
         _check_kernels(certificate.kernels)

@@ -132,10 +132,10 @@ def _evaluate_labeled(
     console = Output()
     print_curve(console, curve, trained_to=stored.trained_to)
     right, count = (sum(getattr(p, field) for p in curve.points) for field in ("num_correct", "num_strings"))
-    not_used = examples.counts.not_used()
+    unused = examples.counts.describe_unused_columns()
     console.print_line(
         f"{name}: {right:,} of {count:,} labels of {file} ({percent(right / count)}); {examples.counts.num_rows:,} "
-        f"rows, of which left out: {examples.counts.left_out()}{f'; {not_used}' if not_used else ''}"
+        f"rows, of which left out: {examples.counts.describe_omitted_rows()}{f'; {unused}' if unused else ''}"
     )
     if csv is not None:
         write_by_rename(csv, curves_as_csv([(name, stored.settings, curve)]).encode())

@@ -18,7 +18,7 @@ from lengthwise.runs.certified import write_certificate
 from lengthwise.runs.clock import Clock
 from lengthwise.runs.earlier import earlier_status, finished_result, set_unreadable_result_aside
 from lengthwise.runs.folder import RunFolder
-from lengthwise.runs.goal import Attempt, Attempts, Goal, length_grown_to, loss_at_end
+from lengthwise.runs.goal import Attempt, Attempts, Goal, loss_at_end, reached_length
 from lengthwise.runs.journal import JournalWriter, Probe
 from lengthwise.runs.measurements import measurements
 from lengthwise.runs.placement import Placement, check_ranks_of
@@ -127,13 +127,13 @@ class _Work(NamedTuple):
         return f"`lengthwise resume {self.folder.path}` continues it"
 
     @property
-    def was_over(self) -> bool:
-        """Whether all training was done and saved before this process began."""
+    def is_trained(self) -> bool:
+        """Whether the folder records that all training is done and saved; at the start, an earlier process did it."""
         return earlier_status(self.folder).status in ("trained", *ENDINGS)
 
     @property
-    def was_decided(self) -> bool:
-        """Whether the last attempt was also certified, if a certificate is the goal."""
+    def has_outcome(self) -> bool:
+        """Whether the folder records that the last attempt was also certified, if a certificate is the goal."""
         return earlier_status(self.folder).status in ENDINGS
 
 
@@ -158,7 +158,7 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
     certificate is made. An attempt and its success depend on its steps alone, so that a continued run makes the same
     attempts. The CPU seconds decide only whether another attempt begins.
     """
-    attempts, was_decided = _earlier_attempts(work), work.was_decided
+    attempts, is_repeated = _earlier_attempts(work), work.has_outcome
     while True:
         number = len(attempts.finished)
         attempt, changes = work.spec.attempt(number), goal.models[number % len(goal.models)]
@@ -185,12 +185,12 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
             loss=None if problem else loss,
             is_solved=is_solved,
             level=certificate and certificate.level,
-            longest=length_grown_to(state, work.spec.task, attempt.recipe),
+            longest=reached_length(state, work.spec.task, attempt.recipe),
         )
         # This process only repeated the certificate of an attempt whose time was counted before the interruption.
-        if was_decided:
+        if is_repeated:
             work.clock.rewind()
-            was_decided = False
+            is_repeated = False
         attempts = Attempts((*attempts.finished, finished))
         is_reached = goal.is_reached_by(finished)
         # CPU seconds of earlier processes count, so an interrupted run gets no second budget.
@@ -233,7 +233,7 @@ def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
     spec, folder = work.spec.attempt(len(attempts.finished)), work.folder
     _restore(state, work, attempts)
     # `saved` is the step that a failure message promises, so it advances only with a checkpoint.
-    saved, was_over = state.step, work.was_over
+    saved, is_repeated = state.step, work.is_trained
     try:
         with folder.metrics.appending() as metrics, folder.probes.appending() as probes:
             record = _Record(state, work, attempts, metrics, probes)
@@ -254,7 +254,7 @@ def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
                         f"{stop or 'stopped'} at step {step.step} of {spec.recipe.steps}; {work.resume_hint}"
                     )
             # Nothing was trained: the seconds since the start only repeated what the status counts already.
-            if was_over and state.step == saved:
+            if is_repeated and state.step == saved:
                 work.clock.rewind()
             return record.save("trained")
     except Diverged as error:

@@ -127,8 +127,8 @@ def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) 
     return loss, loss < (pace.final_loss or pace.solved_loss)
 
 
-def length_grown_to(state: TrainingState, task: Task, recipe: Recipe) -> int | None:
-    """Return the longest strings reached, if lengths grow and training did not reach all of them, else None."""
+def reached_length(state: TrainingState, task: Task, recipe: Recipe) -> int | None:
+    """Return the largest length that a growing curriculum reached, or None if it reached all lengths or none grow."""
     lengths, _ = training_lengths(task, recipe)
     is_held = recipe.length_sampling == "growing" and state.growth.num_reached < len(lengths)
     return lengths[state.growth.num_reached - 1] if is_held else None

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.automata import DFA, Semiautomaton, library
-from lengthwise.automata.random_languages import is_always_mixed, is_worth_learning, num_apart, random_language
+from lengthwise.automata.random_languages import is_always_mixed, is_nontrivial, num_apart, random_language
 
 SIZES = st.sampled_from([(2, 2), (3, 2), (4, 2), (5, 2), (6, 2), (3, 3)])
 
@@ -71,10 +71,10 @@ def test_what_forgets_or_is_not_minimal_is_rejected() -> None:
     counts = library.tomita(6).minimize()
     table = counts.semiautomaton.table
     doubled = DFA(Semiautomaton(np.concatenate([table, table]), counts.symbols), 0, np.tile(counts.accepting, 2))
-    assert is_worth_learning(counts)
-    assert not is_worth_learning(doubled)
-    assert not is_worth_learning(library.tomita(4).minimize()), "what was read is forgotten at every 1"
-    assert not is_worth_learning(library.tomita(2).minimize()), "no string of odd length is inside"
+    assert is_nontrivial(counts)
+    assert not is_nontrivial(doubled)
+    assert not is_nontrivial(library.tomita(4).minimize()), "what was read is forgotten at every 1"
+    assert not is_nontrivial(library.tomita(2).minimize()), "no string of odd length is inside"
 
 
 def test_a_seed_is_a_language_everywhere() -> None:
@@ -89,7 +89,7 @@ def test_a_seed_is_a_language_everywhere() -> None:
             words = [int.from_bytes(digest[8 * i : 8 * i + 8], "little") for i in range(9)]
             rows = np.array([[words[2 * q] % 3, words[2 * q + 1] % 3] for q in range(3)])
             drawn = DFA(Semiautomaton(rows, ("a", "b")), 0, np.array([word % 2 == 1 for word in words[6:]]))
-            if is_worth_learning(drawn):
+            if is_nontrivial(drawn):
                 break
         assert language.to_json() == drawn.minimize().to_json()
     assert random_language(3, 2, 0).to_json() != random_language(3, 2, 1).to_json()

@@ -7,7 +7,7 @@ from automaton_strategies import all_strings, checked_strategies, transducers
 from hypothesis import given
 
 from lengthwise.automata import Transducer
-from lengthwise.certification.builder import supervised_only
+from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 
@@ -29,6 +29,6 @@ def test_outputs_are_needed_where_some_string_is_supervised(drawn: Transducer, p
         strings = all_strings(2, length)
         states = fine.semiautomaton.final_states(strings, fine.start)
         needed |= set(states[task.run(strings)[:, -1] != IGNORE].tolist())
-    reduced = supervised_only(extraction_of(fine), task).fine
+    reduced = mask_unsupervised(extraction_of(fine), task).fine
     assert set(np.flatnonzero(reduced.outputs != IGNORE).tolist()) == needed
     assert all(reduced.outputs[state] == fine.outputs[state] for state in needed)

@@ -12,7 +12,7 @@ from last_symbol import LastSymbol
 from slow_nets import slow_net
 from torch import Tensor
 
-from lengthwise.certification.builder import supervised_only
+from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.methods.intervals.prover import IntervalProver
 from lengthwise.extraction.recurrent import extract_recurrent
 from lengthwise.models.base import RecurrentModel
@@ -79,7 +79,7 @@ ENVIRONMENTS: dict[str, Environment] = {
 @torch.no_grad()
 def test_states_stay_in_the_sets_of_a_proof_in_every_environment(kind: str) -> None:
     model = slow_net(kind, None, pace=0.3)
-    extraction = supervised_only(extract_recurrent(model, TASK.symbols, radius=0.3), TASK.transducer)
+    extraction = mask_unsupervised(extract_recurrent(model, TASK.symbols, radius=0.3), TASK.transducer)
     prover = IntervalProver()
     prover.prove(model, extraction)
     low, high = prover.sets["low"], prover.sets["high"]

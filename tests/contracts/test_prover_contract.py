@@ -68,7 +68,7 @@ def test_its_evidence_is_of_a_registered_method(proof: Proof) -> None:
 def test_it_says_beforehand_which_level_it_reaches(proof: Proof) -> None:
     level = proof.prover.reaches(proof.net.model)
     assert level in get_args(Level)
-    proved = "proved" if proof.evidence.proved_up_to is None else "bounded"
+    proved = "proved" if proof.evidence.proved_length is None else "bounded"
     assert reaches(level, proved)
 
 

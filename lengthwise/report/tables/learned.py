@@ -49,8 +49,8 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
 def left_out(learned: Learned) -> str:
     """Return a sentence about the rows on which no net was trained."""
     answered = " (no net reads it; the machine answers it as it is labeled)" if learned.answers_empty else ""
-    not_used = learned.counts.not_used()
-    return f"left out: {learned.counts.left_out()}{answered}{f'; {not_used}' if not_used else ''}"
+    unused = learned.counts.describe_unused_columns()
+    return f"left out: {learned.counts.describe_omitted_rows()}{answered}{f'; {unused}' if unused else ''}"
 
 
 def expressions(learned: Learned) -> Iterator[tuple[str, str]]:

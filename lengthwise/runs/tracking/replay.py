@@ -73,7 +73,7 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
             f"{run}: expected a run with metrics, got one that has trained no step here; train it, or track another"
         )
     try:
-        opened = kind(about(spec, project, folder))
+        opened = kind(describe_run(spec, project, folder))
         replay = Replay(run_folder, opened)
         replay.finish()
     except (ValueError, OSError):
@@ -84,7 +84,7 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
     return replay.num_steps, opened.location
 
 
-def about(spec: RunSpec, project: str, folder: Path) -> About:
+def describe_run(spec: RunSpec, project: str, folder: Path) -> About:
     """Return the facts about a run that a tracker gets before its numbers."""
     return About(spec.id, _plain(spec.to_json()), project, folder)
 
@@ -140,7 +140,7 @@ class LiveTracking:
 
     def _open(self, run_id: str) -> Replay:
         folder = RunFolder(self._root / run_id)
-        tracker = self._kind(about(folder.read_spec(), self._project, self._out))
+        tracker = self._kind(describe_run(folder.read_spec(), self._project, self._out))
         self.location = tracker.location
         return Replay(folder, tracker)
 

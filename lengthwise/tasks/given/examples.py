@@ -46,14 +46,14 @@ class Counts(NamedTuple):
     num_contradictory: int = 0
     unused_columns: tuple[str, ...] = ()
 
-    def left_out(self) -> str:
+    def describe_omitted_rows(self) -> str:
         """Return a clause with the numbers of rows that were left out."""
         return (
             f"{self.num_duplicates:,} duplicates, {self.num_contradictory:,} that contradict others, "
             f"{self.num_empty:,} of the empty string"
         )
 
-    def not_used(self) -> str:
+    def describe_unused_columns(self) -> str:
         """Return a clause with the names of unused columns, or an empty string."""
         if not self.unused_columns:
             return ""

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lengthwise.certification.builder import supervised_only
+from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.methods.base import Unproved
@@ -28,7 +28,7 @@ def compiled(chunk_size: int = 2) -> RegularGPT:
 
 
 def extracted(model: RegularGPT) -> Extraction:
-    return supervised_only(extract_tree(model, TASK.symbols, radius=0.1), TASK.transducer)
+    return mask_unsupervised(extract_tree(model, TASK.symbols, radius=0.1), TASK.transducer)
 
 
 @pytest.mark.parametrize("chunk_size", [2, 3])

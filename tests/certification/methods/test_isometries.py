@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from lengthwise import certify
-from lengthwise.certification.builder import supervised_only
+from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.isometries.prover import (
@@ -62,7 +62,7 @@ def parity_net(angle: float = 0.0, *, gates: tuple[float, float] = (-1.0, 1.0), 
 
 
 def extraction_of(model: BlockLinearRNN, radius: float = 0.5) -> Extraction:
-    return supervised_only(extract_recurrent(model, PARITY.symbols, radius=radius), PARITY.transducer)
+    return mask_unsupervised(extract_recurrent(model, PARITY.symbols, radius=radius), PARITY.transducer)
 
 
 def first_error(model: BlockLinearRNN, length: int) -> int | None:

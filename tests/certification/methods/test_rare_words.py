@@ -5,7 +5,7 @@ import torch
 from last_symbol import LastSymbol
 from rare_words import ONE, random_word, rare_word_net
 
-from lengthwise.certification.builder import supervised_only
+from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.certify import certify
 from lengthwise.certification.machines import first_error
 from lengthwise.certification.methods.base import Unproved
@@ -31,7 +31,7 @@ def check_never_proved(model: RecurrentModel) -> None:
         extraction = extract_recurrent(model, TASK.symbols, radius=radius)
         assert first_error(extraction.machine, TASK.transducer) is None, "the word is not seen"
         with pytest.raises(Unproved, match="hold states of different answers"):
-            IntervalProver().prove(model, supervised_only(extraction, TASK.transducer))
+            IntervalProver().prove(model, mask_unsupervised(extraction, TASK.transducer))
 
 
 @pytest.mark.sampled

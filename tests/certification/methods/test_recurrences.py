@@ -10,7 +10,7 @@ from slow_nets import slow_net
 from torch import nn
 
 from lengthwise.automata import Transducer
-from lengthwise.certification.builder import supervised_only
+from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.checker import Rejected, between, demand_lead
@@ -134,7 +134,7 @@ def candidates(model: RecurrentModel) -> list[Extraction]:
 
 def is_proved(model: RecurrentModel, extraction: Extraction) -> bool:
     try:
-        IntervalProver().prove(model, supervised_only(extraction, TASK.transducer))
+        IntervalProver().prove(model, mask_unsupervised(extraction, TASK.transducer))
     except Unproved:
         return False
     return True
@@ -256,7 +256,7 @@ def test_compiled_elman_nets_are_proved_as_points(name: str) -> None:
     task = make_task(name)
     model = construct("rnn", task).model
     extraction = extract_recurrent(model, task.symbols, radius=0.5)
-    evidence = IntervalProver().prove(model, supervised_only(extraction, task.transducer))
+    evidence = IntervalProver().prove(model, mask_unsupervised(extraction, task.transducer))
     assert evidence.radius == 0
 
 

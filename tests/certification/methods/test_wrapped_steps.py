@@ -10,7 +10,7 @@ from torch import nn
 
 from lengthwise import certify, wrap
 from lengthwise.automata import Transducer
-from lengthwise.certification.builder import supervised_only
+from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.intervals.prover import IntervalProver
 from lengthwise.certification.methods.steps import steps_of
@@ -90,7 +90,7 @@ def is_proved(model: WrappedRNN) -> bool:
         assert isinstance(machine, Transducer)
         if machine.difference_string(TASK.transducer) is None:
             try:
-                IntervalProver().prove(model, supervised_only(extraction, TASK.transducer))
+                IntervalProver().prove(model, mask_unsupervised(extraction, TASK.transducer))
             except Unproved:
                 continue
             return True

@@ -25,8 +25,8 @@ def file_of(folder: Path, kind: str, column: str) -> Path:
 def test_columns_that_are_not_used_are_named(kind: str, tmp_path: Path) -> None:
     counts = read_examples(file_of(tmp_path, kind, "device")).counts
     assert counts.unused_columns == ("device",)
-    assert counts.not_used() == "columns that are not used: 'device'"
-    assert read_examples(PAIRS).counts.not_used() == ""
+    assert counts.describe_unused_columns() == "columns that are not used: 'device'"
+    assert read_examples(PAIRS).counts.describe_unused_columns() == ""
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
@@ -56,7 +56,7 @@ def test_many_columns_are_not_all_named(tmp_path: Path) -> None:
     path = tmp_path / "file.csv"
     names = ["string", "label", *(f"c{index}" for index in range(12))]
     path.write_text(",".join(names) + "\n" + ",".join(["ab", "x"] + ["0"] * 12) + "\nb,y" + ",0" * 12 + "\n")
-    assert read_examples(path).counts.not_used().endswith("'c8', 'c9' and 2 more")
+    assert read_examples(path).counts.describe_unused_columns().endswith("'c8', 'c9' and 2 more")
     path.write_text(",".join(names + [f"d{index}" for index in range(99)]) + "\n")
     with pytest.raises(ValueError, match=r"^label: expected one of the columns .*, \.\.\., got 'lable'"):
         read_examples(path, label="lable")

@@ -30,7 +30,7 @@ class IsometryEvidence(AroundPrototypes):
     max_length: PositiveCount
 
     @property
-    def proved_up_to(self) -> int:
+    def proved_length(self) -> int:
         return self.max_length
 
     def describe(self) -> str:
