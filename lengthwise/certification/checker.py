@@ -81,6 +81,9 @@ LOG_OF_ZERO = {"float32": -112.0, "float64": -770.0}
 MIN_PROBABILITY = 1e-30
 """The floor of a mixture's probabilities, which the net raises smaller ones to before the logarithm."""
 
+MIN_EXPONENTIAL = 1e-290
+"""The floor of an upper bound on an exponential. Float64 has all its digits there, and `TINY` is far larger."""
+
 MIN_NORM = 1e-6
 """The norms of reflections' directions are above this bound, so that neither a norm nor its square underflows."""
 
@@ -1580,7 +1583,9 @@ def softmax_shares(logits: Form) -> Form:
     logits = logits.rounded(2 * logits.size.max(-1, keepdims=True), 2)
     low, high = logits.ends
     count, shift = low.shape[-1], high.max(-1, keepdims=True)
-    low, high = np.exp(low - shift), np.exp(high - shift)
+    # The shift cancels in a share and keeps every exponential at most 1. An upper end must not underflow: among others
+    # that are as small, its share can be large. A lower end may, since the others' upper ends are at least 1e-9.
+    low, high = np.exp(low - shift), np.maximum(np.exp(high - shift), MIN_EXPONENTIAL)
     # A float64 sum minus one of its terms is off by n units of 2^-53 of the sum, which is below 1e-11 of the sum.
     (sum_low, sum_high), slack = (end.sum(-1, keepdims=True) for end in (low, high)), 1e-9
     others_low, others_high = sum_low * (1 - slack) - low, sum_high * (1 + slack) - high

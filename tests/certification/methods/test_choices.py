@@ -1,9 +1,12 @@
 """States of a PD-SSM that is a finite machine, for every string of every length, whatever float32 rounds."""
 
+import itertools
+
 import pytest
 import torch
 from choosing_net import draw_machine, machine_net
 
+from lengthwise.certification import checker
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.choices import prover as choices
 from lengthwise.certification.methods.choices.evidence import ChoiceEvidence
@@ -11,9 +14,17 @@ from lengthwise.certification.methods.choices.prover import ChoiceProver
 from lengthwise.extraction.readers.recurrent import RecurrentReader
 from lengthwise.models import make_model
 from lengthwise.models.pd_ssm import PDSSM
+from lengthwise.ops.intervals import Intervals
 from lengthwise.tasks import make_task
 
 SYMBOLS = ("a", "b", "c")
+
+
+WIDE_LOGITS = {
+    "an exponential that underflows": ([-800.0, -740.0, -745.0], [-746.0, 0.0, -744.0]),
+    "others that a sum loses": ([-70.0, -40.0], [0.0, -39.0]),
+}
+"""The lower and the upper ends of logits, far apart as after sums of huge numbers."""
 
 
 def net() -> PDSSM:
@@ -79,6 +90,17 @@ def test_steps_without_bounds_are_enumerated() -> None:
     assert model.last(torch.zeros(1, 2, dtype=torch.long)).argmax() == 1, "planted"
     with pytest.raises(Unproved, match="rounding may decide the answer"):
         ChoiceProver().prove(model, extraction)
+
+
+@pytest.mark.parametrize("ends", WIDE_LOGITS.values(), ids=WIDE_LOGITS.keys())
+def test_shares_of_wide_logits_are_bounded_by_prover_and_checker(ends: tuple[list[float], list[float]]) -> None:
+    low, high = (torch.tensor([end]).double() for end in ends)
+    bounds = choices._softmax(Intervals(low, high))
+    form = checker.softmax_shares(checker.between(low.numpy(), high.numpy()))
+    for logits in itertools.product(*zip(*ends, strict=True)):
+        shares = torch.tensor([logits]).double().softmax(-1)
+        assert ((bounds.low <= shares) & (shares <= bounds.high)).all()
+        assert ((form.ends[0] <= shares.numpy()) & (shares.numpy() <= form.ends[1])).all()
 
 
 @torch.no_grad()

@@ -19,6 +19,12 @@ from lengthwise.ops.intervals import ULPS, Intervals
 MAX_PAIRS = 200_000
 """The largest number of enumerated pairs of a state of the model and a state of the machine."""
 
+MIN_EXPONENTIAL = 1e-290
+"""The floor of an upper bound on an exponential. Float64 has all its digits there, and rounding adds far more."""
+
+SUM_SLACK = 1e-9
+"""The relative slack of a float64 sum of exponentials, from which one term is subtracted."""
+
 MAX_NUMBERS = 1 << 24
 """The largest number of numbers in the one-hot states after all steps: about 2 GB with their bounds."""
 
@@ -97,10 +103,14 @@ def _softmax(logits: Intervals) -> Intervals:
     logits = logits.rounded(2 * logits.size.amax(-1, keepdim=True))
     shift = logits.high.amax(-1, keepdim=True)  # so that no exponential overflows; the shift itself cancels
     low, high = ((end - shift).exp() for end in (logits.low, logits.high))
-    others_high, others_low = (end.sum(-1, keepdim=True) - end for end in (high, low))
+    # Two logits that are both far below the shift may still be the only large ones, so an upper end must not underflow.
+    high = high.clamp(min=MIN_EXPONENTIAL)
     count = low.shape[-1]
-    # A sum less one of its terms may come out negative; the clamp keeps the denominator at least `high`. Rounding: an
-    # exponential in the numerator and in the sum, which has `count` terms.
+    # A sum less its largest term has lost the digits of the others. The slack is far above `count` units of 2^-53.
+    others_high = high.sum(-1, keepdim=True) * (1 + SUM_SLACK) - high
+    others_low = low.sum(-1, keepdim=True) * (1 - SUM_SLACK) - low
+    # That may come out negative; the clamp keeps the denominator at least `high`. Rounding: an exponential in the
+    # numerator and in the sum, which has `count` terms.
     shares = Intervals(low / (low + others_high), high / (high + others_low.clamp(min=0)))
     return shares.rounded(shares.size, 2 * ULPS + count)
 
