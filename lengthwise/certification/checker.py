@@ -636,6 +636,8 @@ class Form(NamedTuple):
 
     @property
     def radius(self) -> Array:
+        # A float64 sum of P sides is off by P units of 2^-53, relative to itself. Forms that are compared were
+        # `rounded` at float32's units, whose one percent covers this, or have the slack of `slack_of`.
         return np.asarray(np.abs(self.slope).sum(0) + self.rest)
 
     @property
@@ -687,6 +689,7 @@ class Form(NamedTuple):
         and (s + e)(s' + e'). Their size is at most |c| rest' + |c'| rest + radius radius'.
         """
         if not len(self.slope) + len(other.slope):  # intervals: the extremes of a product are at corners
+            # A product is linear in each factor, so over a box it has its extremes at corners, whatever the signs.
             corners = np.stack([x * y for x in self.ends for y in other.ends])
             return between(corners.min(0), corners.max(0)).rounded(self.size * other.size, 1)
         slope = other.center * self.padded(len(other.slope)) + self.center * other.padded(len(self.slope))
@@ -809,6 +812,8 @@ MAX_DIGITS = 24
 
 def binary_digits(numbers: Array) -> float:
     """Return how many binary digits the numbers have after the point; infinity above `MAX_DIGITS`."""
+    # A product with a power of two and a remainder by 1 are exact in float64, so no tolerance is needed. A product that
+    # overflows gives NaN, which counts as a remainder.
     if (numbers * 2.0**MAX_DIGITS % 1).any():
         return math.inf
     return float(next(digits for digits in range(MAX_DIGITS + 1) if not (numbers * 2.0**digits % 1).any()))
@@ -1498,6 +1503,9 @@ def one_hot_positions(net: Net, logits: Form) -> Array:
     behind = high - np.take_along_axis(low, largest, -1)
     is_other = np.arange(size) != largest
     # Softmax subtracts the largest logit. A logit this far behind becomes exp(x) = 0, and the largest exp(0) / 1 = 1.
+    # Rounding that difference changes it by at most u of itself. The limit is 8 below the number that float32 needs
+    # (float64: 24), so the computed difference still has an exp of 0. At temperature 0 the net compares, and a strict
+    # lead is enough.
     is_sure = behind < (LOG_OF_ZERO[net.dtype] if temperature else 0)
     demand((is_sure | ~is_other).all() and np.isfinite(high).all(), "rounding may decide which vector one is")
     return np.asarray(largest[..., 0])
@@ -1591,6 +1599,7 @@ def softmax_shares(logits: Form) -> Form:
     others_low, others_high = sum_low * (1 - slack) - low, sum_high * (1 + slack) - high
     # A share x / (x + rest) rises in x and falls in the rest. The ends of x and of the rest may belong to different
     # points of the set, which only widens the bounds.
+    # A sum of exponentials is not negative, also if the slack exceeds it.
     shares = between(low / (low + others_high), high / (high + np.maximum(others_low, 0)))
     return shares.rounded(shares.size, 3 * FUNCTION + 2 * count)
 
@@ -1613,6 +1622,8 @@ def drift_and_growth(numbers: Array, norms: Array, points: Array, table: Array) 
         growth = max(growth, float(wrong.max()))
         # A p = p - 2 k (k.p): an isometry, so that |A| = 1 and |A'| <= 1 + |A' - A|.
         images = points - np.einsum("nij,knj->kni", removed, points)
+        # |A' p - p'| <= |A p - p'| + |(A' - A) p|. Matrices have blocks, so the last norm is the root of a sum of
+        # squares over blocks, in each of which |(A' - A) p| <= |A' - A| |p|.
         missed = np.linalg.norm((images - points[table[:, symbol]]).reshape(len(points), -1), axis=1)
         moved = np.linalg.norm(wrong * np.linalg.norm(points, axis=2), axis=1)
         drift = max(drift, float((missed + moved).max()))
@@ -1655,12 +1666,16 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     drift, growth = drift * (1 + 1e-9) + 1e-12 * scale * UNIT, growth * (1 + 1e-9)
     # An entry of A B is a sum of S products, so |fl(A B) - A B| <= (S + 1) u |A|_F |B|_F. Also, |A|_F <= sqrt(S) |A|.
     rounding = size * (size + 1) * UNIT
+    # `log1p` and `expm1` keep all digits of growths near 1e-6, which 1 + growth and a difference of powers would lose.
+    # Below 700, the products are off by less than 1e-12, and so are the exponentials, relative to themselves.
     stretched = max_length * math.log1p(growth)
     rolled = max_length * math.log1p(rounding)
     # exp(709) is the limit of float64. Beyond it, `reach` would be infinite.
     demand(stretched + rolled < 700, "states leave their balls before the largest length")
+    # (g^n - 1) / (g - 1) is 1 + g + ... + g^(n-1), which is n if no step stretches.
     num_steps = math.expm1(stretched) / growth if growth else max_length
     reach = drift * num_steps + scale * math.exp(stretched) * math.expm1(rolled)
+    # Relative to `reach`, 1e-9 is far above its float64 error.
     demand(reach * (1 + 1e-9) <= radius, "states leave their balls before the largest length")
     flat = sets["points"]
     for part in in_parts(len(supervised), readout_numbers(net)):
@@ -1746,6 +1761,8 @@ def rule_of(net: Net) -> GridTask:
         demand(is_sure[reached].all(), "two classes of a cell have one logit")
         down |= {*cells[reached][..., 0].ravel().tolist()}
         right |= {*cells[reached][..., 1].ravel().tolist()}
+    # torch.round and np.rint both take halves to the even neighbor, so these are the net's integers. It adds them as
+    # int64, of which no string on a computer has enough.
     numbers, per_row = np.rint(weights["cell.per_class"]), np.rint(weights["cell.per_row"])
     is_exact = max(np.abs(numbers).max(), np.abs(per_row)) < 2**24
     demand(is_exact, "expected numbers of classes that float32 can tell apart")

@@ -41,6 +41,7 @@ class RuleProver(Prover):
         if not _is_same(grid_machine(cell, machine.symbols), machine):
             raise Unproved("the machine is not the rule of the net's cell")
         # Only cells that some grid contains must be certain: classes that can meet, and relations of two letters.
+        # The table was closed from the borders under all cells, so by induction over the grid no other class occurs.
         down, right = kept_classes(cell, machine)
         slacks = (
             _lead(cell.relations),
@@ -67,6 +68,7 @@ def _checked_cell(model: Any) -> CategoricalCell:
 
 def _is_same(first: GridMachine, second: GridMachine) -> bool:
     return (
+        # Bit for bit: the tables contain integers, so a tolerance could only hide another rule.
         np.array_equal(first.table, second.table)
         and np.array_equal(first.numbers, second.numbers)
         and (first.top, first.left, first.per_row) == (second.top, second.left, second.per_row)
