@@ -93,6 +93,7 @@ class _AnswerLikelihood(torch.autograd.Function):
         initial: Distribution,
     ) -> Float[Tensor, "B T"]:
         step = SymbolStep(transitions[:, None], None, len(tokens))
+        # `IGNORE` is negative and no row. What is read instead does not count, since `is_possible` is False there.
         weights = emissions[targets.T.clamp(min=0)]
         moved, states = torch.empty_like(weights), torch.empty_like(weights)
         is_given = targets.T != IGNORE
@@ -104,6 +105,7 @@ class _AnswerLikelihood(torch.autograd.Function):
             torch.mul(moved[t], weights[t], out=states[t])
             torch.sum(states[t], 1, out=divisors[t])
             is_possible[t] = is_given[t] & (divisors[t] >= MIN_PROBABILITY)
+            # 1 instead of a number that may be 0, so that the quotients and logarithms that are not used stay finite.
             divisors[t].masked_fill_(~is_possible[t], 1)
             states[t] /= divisors[t, :, None]
             torch.where(is_possible[t, :, None], states[t], moved[t], out=states[t])
@@ -123,8 +125,10 @@ class _AnswerLikelihood(torch.autograd.Function):
         by_moved, by_joint = torch.empty_like(states), torch.empty_like(states)
         by_state = torch.zeros_like(initial)
         for t in reversed(range(len(states))):
+            # f_t is a quotient, and l_t . f_t is the gradient through its divisor p_t.
             weight = gradient[:, t] - (by_state * states[t]).sum(1)
             by_joint[t] = _masked(is_possible[t], (by_state + weight[:, None]) / divisors[t, :, None])
+            # An impossible answer left the distribution as it was, so the gradient by f_t passes to m_t unchanged.
             by_moved[t] = torch.where(is_possible[t, :, None], by_joint[t] * weights[t], by_state)
             by_state = step(by_moved[t, :, None], tokens[:, t])[:, 0]
         before = torch.cat([initial[None], states[:-1]])

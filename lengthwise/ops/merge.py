@@ -62,8 +62,10 @@ class _Merge(torch.autograd.Function):
         queries, keys_values = _projected(parts, windows, query, key_value)
         shares, mixed = _attended(queries, keys_values, bias)
         state = mixed.t() @ output.t()
+        # Kept, not computed again in the gradient: starting operations takes the time here, and a level is small.
         kept = [parts, queries, keys_values, shares, mixed]
         for scale, shift, widen, widen_bias, narrow, narrow_bias in _sixes(blocks):
+            # `F.layer_norm` would hide the mean and the rate, and the gradient would compute them again.
             normed, mean, rate = torch.native_layer_norm(state, scale.shape, scale, shift, EPSILON)
             sums = torch.addmm(widen_bias, normed, widen.t())
             hidden = F.gelu(sums)
@@ -147,6 +149,7 @@ def _attended(
     heads, chunk = bias.shape
     keys, values = keys_values.view(2, heads, -1, chunk, queries.shape[1])
     scores = (queries.view(heads, -1, 1, queries.shape[1]) * keys).sum(1)
+    # Biases are newest first, and windows oldest first.
     shares = torch.add(bias.flip(1)[..., None], scores, alpha=keys.shape[1] ** -0.5).softmax(1)
     return shares, (shares[:, None] * values).sum(2).flatten(0, 1)
 
@@ -161,11 +164,13 @@ def _attended_backward(
     heads, chunk, count = shares.shape
     by_keys_values = torch.empty_like(keys_values)
     keys, values = keys_values.view(2, heads, -1, chunk, count)
+    # Both gradients are written into one buffer, since one product with W_kv follows for both.
     by_keys, by_values = by_keys_values.view(2, heads, -1, chunk, count)
     by_mixed = by_mixed.view(heads, -1, 1, count)
     torch.mul(shares[:, None], by_mixed, out=by_values)
     by_shares = (values * by_mixed).sum(1)
     by_scores = torch._softmax_backward_data(by_shares, shares, 1, shares.dtype)
+    # Before the next line scales the scores' gradient in place: biases are added unscaled.
     by_bias = by_scores.sum(2).flip(1)
     by_products = by_scores.mul_(keys.shape[1] ** -0.5)[:, None]
     torch.mul(by_products, queries.view(heads, -1, 1, count), out=by_keys)
@@ -182,6 +187,7 @@ def _block_backward(
     by_sums = torch.ops.aten.gelu_backward.default(by_state @ narrow, sums)
     by_widen = [by_sums.t() @ normed, by_sums.sum(0)]
     before, *by_norm = _norm_backward(by_sums @ widen, state, mean, rate, scale, shift)
+    # The residual passes the gradient around the block.
     return before.add_(by_state), [*by_norm, *by_widen, *by_narrow]
 
 

@@ -181,6 +181,7 @@ class _SelectiveScan(torch.autograd.Function):
                 if needs_gradient:
                     starts[index, rows] = latest
                 part.run(latest, span, *by_time[:3])
+                # Not strict: the last part may be shorter than the buffers.
                 for t, state in zip(range(span.start, span.stop), part.states[1:], strict=False):
                     torch.bmm(by_time[3][t], state, out=computed[t])
                 latest = part.states[span.stop - span.start]
@@ -222,6 +223,7 @@ def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]
         decays = part.decays[t]
         before = part.states[t]
         after = part.states[t + 1]
+        # All gradients at t read l_t, so they come before the product with the decays moves it to t - 1 in place.
         adjoint.addcmul_(c.mT, by_outputs)
         torch.bmm(by_outputs, after.mT, out=by_c)
         torch.bmm(values, adjoint.mT, out=by_b)

@@ -127,6 +127,8 @@ class Steps(NamedTuple):
 
     def after(self, earlier: "Steps", form: Form) -> "Steps":
         """Return the product of two steps, which applies the earlier one first."""
+        # A column's 1 goes where the later step sends the earlier step's target. A row's source is found the other way
+        # around: the later step's source is looked up in the earlier step.
         first, second = (earlier, self) if form == "scatter" else (self, earlier)
         factors = None
         if first.factors is not None and second.factors is not None:
@@ -170,6 +172,7 @@ class _SparseRecurrence(torch.autograd.Function):
         steps = Steps(indices, None if factors is None else _numbers(factors))
         in_time, backwards = rows.T, steps.adjoint()
         gradient = _numbers(gradient.transpose(0, 1).contiguous())
+        # No step follows the last position, so its l is its gradient, and the recurrence backwards begins there.
         adjoints = gradient
         if len(gradient) > 1:
             later = _states(backwards, in_time[1:].flip(0), gradient[:-1].flip(0), gradient[-1], OPPOSITE_FORM[form])
@@ -230,6 +233,7 @@ def _gradients_by_choice(
     for first, some_mixtures in _chunks(mixtures, dictionary):
         soft = _mixed(some_mixtures, dictionary).softmax(dim)
         weighted = soft * by_row.products(left, right, first, len(some_mixtures))
+        # The gradient of a softmax: s (g - sum of s g).
         by_logits = torch.addcmul(weighted, soft, weighted.sum(dim, keepdim=True), value=-1).flatten(1)
         by_mixtures[first : first + len(some_mixtures)] = by_logits @ dictionary.flatten(1).T
         by_dictionary.addmm_(some_mixtures.T, by_logits)
@@ -245,6 +249,7 @@ def _states(steps: Steps, rows: Int64[Tensor, "T B"], inputs: Tensor | None, ini
     for t, row in enumerate(rows.unbind()):
         state = steps.at(row).applied(form, state)
         if inputs is not None:
+            # In place, as `applied` has returned a new tensor.
             state += inputs[t]
         states[t] = state
     return states
@@ -263,8 +268,10 @@ def _scanned(steps: Steps, inputs: Tensor | None, initial: Tensor, form: Form) -
         return (indices, offsets) if factors is None else (indices, offsets, factors)
 
     shape = steps.indices.shape
+    # Cloned, because the first state is added in place below.
     offsets = initial.new_zeros(shape) if inputs is None else inputs.transpose(0, 1).clone()
     first = Steps(steps.indices[:, 0], None if steps.factors is None else steps.factors[:, 0])
+    # As a part of the first offset, the first state needs no element of its own, which would shift all positions.
     offsets[:, 0] += first.applied(form, initial)
     elements = (steps.indices, offsets) if steps.factors is None else (steps.indices, offsets, steps.factors)
     return scan(joined, elements)[1].transpose(0, 1)

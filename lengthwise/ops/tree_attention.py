@@ -84,6 +84,8 @@ def attend_masked(
     distance = positions[:, None] - positions[None, :]
     offset, remainder = distance // stride, distance % stride
     allowed = (remainder == 0) & (offset >= 0) & (offset < bias.shape[1])
+    # Clamped offsets only keep the index legal: their scores are masked. Distance 0 is always allowed, so no row is
+    # masked as a whole, whose softmax would be NaN.
     mask = bias[:, offset.clamp(0, bias.shape[1] - 1)].masked_fill(~allowed, -math.inf)
     scores = torch.einsum("bmhe,bnhe->bhmn", query, key) / math.sqrt(query.shape[-1]) + mask
     return torch.einsum("bhmn,bnhe->bmhe", scores.softmax(-1), value).flatten(-2)
@@ -177,12 +179,15 @@ def prefix_states(
     # With noise, the number of tabled levels must not depend on the batch: nodes that share a state share its noise.
     while level < levels and (level < num_tabled if perturb else _repeats(rows, [codes], tree, table_rows)):
         rows, (codes,) = _merge_distinct(rows, [_shifted(codes, level, tree)], tree, merge)
+        # Prefixes that end among the leading pads consist of pads, so their state is the pad's.
         before, read = _read_after(level, tree, skipped)
         answers += [rows[0].expand(len(ids), before, -1), _gathered(rows, codes[:, read])]
         level += 1
     states, pad = None if _repeats(rows, [codes], tree, table_rows) else _gathered(rows, codes), rows[0]
     for upper in range(level, levels):
         if states is None:
+            # Only with noise: windows repeat above the tabled levels. Each is merged once, then each node gets its own
+            # noise.
             rows, (codes,) = _merge_distinct(rows, [_shifted(codes, upper, tree)], tree, merge)
             states, pad = _gathered(rows, codes), rows[0]
         else:
@@ -240,6 +245,7 @@ def last_states(
     if not _repeats(rows, growing.values(), tree, table_rows):
         growing = {k: _gathered(rows, codes) for k, codes in growing.items()}
     while growing:
+        # Codes have two axes, and states three. Codes are left here only with noise, as in `prefix_states`.
         if all(nodes.ndim == 2 for nodes in growing.values()):
             rows, codes = _merge_codes(rows, growing, level, tree, merge)
             growing, pad = {k: _gathered(rows, nodes) for k, nodes in codes.items()}, rows[0]
@@ -314,6 +320,7 @@ def _slide(
 ) -> Float[Tensor, "B T D"]:
     """Return the layer's value at every position over C states at multiples of `stride` back, pads before the start."""
     batch, length, _ = states.shape
+    # An offset beyond the string finds pads at every position, so T pads in front are enough for all such offsets.
     reach = min((chunk_size - 1) * stride, length)
     starts = [reach - min(j * stride, length) for j in range(chunk_size)]
     padded = torch.cat([pad.expand(batch, reach, -1), states], 1)
@@ -369,6 +376,7 @@ def _num_leading_pads(ids: Int64[Tensor, "B T"], tree: Tree) -> int:
     """Return the number of first columns that are pads in every string and need no computing under the merged rule."""
     if tree.pad_rule == "raw" or bool(ids[:, 0].any()):
         return 0
+    # If every column is a pad, argmax is 0 and nothing is skipped: slower, with the same result.
     return int((ids != 0).any(0).int().argmax())
 
 
