@@ -47,6 +47,7 @@ class Description:
         self.answers_empty = answers_empty
         machine = labeled.machine
         self.smallest = machine.minimize() if answers_empty else machine.minimize_nonempty()
+        # The monoid of Q states has up to Q^Q elements, so it is enumerated only up to a bound.
         self.max_elements = max_elements(self.smallest.semiautomaton)
         self.monoid = bounded_monoid(self.smallest.semiautomaton, self.max_elements)
 
@@ -98,6 +99,7 @@ class Description:
 
     @property
     def _num_accepted(self) -> int:
+        # Counted by state, in T Q V additions: there are V^T strings.
         return self.labeled.dfa().count(COUNTED_LENGTH)
 
     def _shortest(self) -> dict[str, list[str]]:

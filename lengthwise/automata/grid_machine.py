@@ -59,6 +59,7 @@ class GridMachine:
             raise ValueError(
                 f"numbers: expected one for each of {len(table)} classes that go down, got shape {list(numbers.shape)}"
             )
+        # A border is an input of cells as well, so it must be a class of the same axis.
         for index, (what, border) in enumerate((("top", self.top), ("left", self.left))):
             classes = np.append(table[..., index], border)
             if classes.min() < 0 or classes.max() >= table.shape[index]:
@@ -102,6 +103,8 @@ class GridMachine:
             for j in range(shape[1]):
                 above = down[i - 1, j] if i else self.top
                 before = right[i, j - 1] if j else self.left
+                # One number with the digits p, q, a, b and one look-up: indexing with four arrays would take several
+                # passes.
                 cells = ((above * num_left + before) * num_letters + rows[i]) * num_letters + columns[j]
                 down[i, j], right[i, j] = to_below.take(cells), to_right.take(cells)
         return np.moveaxis(down, 2, 0), np.moveaxis(right, 2, 0)

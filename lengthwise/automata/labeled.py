@@ -122,6 +122,7 @@ class LabeledMachine:
         classes = tuple(order or dict.fromkeys(new))
         numbers = np.array([classes.index(name) for name in new])
         outputs = self.machine.outputs
+        # `where` computes both sides, so `IGNORE`, which is negative, must not be an index.
         renumbered = np.where(outputs == IGNORE, IGNORE, numbers[np.maximum(outputs, 0)])
         return LabeledMachine(Transducer(self.machine.semiautomaton, self.machine.start, renumbered), classes)
 
@@ -156,6 +157,7 @@ class LabeledMachine:
                 f"alphabet: expected symbols that the machine reads, got {new[0]!r}; only automata get others, which "
                 "they reject"
             )
+        # A sink: once a new symbol is read, no later symbol may lead back to an accepting state.
         table = self.machine.semiautomaton.table
         sink = len(table)
         known = np.vstack([table, np.full(table.shape[1], sink)])

@@ -130,6 +130,7 @@ def layers(num_states: int, start: int, pairs: Sequence[tuple[int, int]]) -> lis
             neighbors[one].append(other)
             neighbors[other].append(one)
     depth: dict[int, int] = {}
+    # Breadth first, since machines have cycles. Longest paths, as in the source, need a graph without cycles.
     for root in (start, *range(num_states)):
         order = [] if root in depth else [root]
         depth.setdefault(root, 0)
@@ -160,6 +161,8 @@ def _ordered(columns: list[list[int]], neighbors: Mapping[int, list[int]], last:
         row = rows(candidate)
         return float(sum((row[state] - row[other]) ** 2 for state in row for other in neighbors[state]))
 
+    # Barycenters are a heuristic: the fewest crossings are NP-hard to find, even for two layers of which one is fixed
+    # (Eades and Wormald, 1994).
     best = current = columns
     for sweep in range(SWEEPS):
         row = rows(current)
@@ -307,11 +310,13 @@ def _distances(points: Points, centers: Points) -> Float[np.ndarray, "_ _"]:
 
 def _crossings(one: Points, others: Curves) -> int:
     """Return the number of times that a polyline crosses others."""
+    # Curves whose bounding boxes are apart cannot cross. Most pairs end here, without the equations below.
     near = ((one.min(0) <= others.max(1)) & (others.min(1) <= one.max(0))).all(1)
     p, r = one[:-1, None], (one[1:] - one[:-1])[:, None]
     q, s = others[near, None, :-1], (others[near, 1:] - others[near, :-1])[:, None]
     determinant = r[..., 0] * s[..., 1] - r[..., 1] * s[..., 0]
     between = q - p
+    # Segment p + t r meets q + u s. Parallel segments have determinant 0, and infinity and NaN fail the comparisons.
     with np.errstate(divide="ignore", invalid="ignore"):
         t = (between[..., 0] * s[..., 1] - between[..., 1] * s[..., 0]) / determinant
         u = (between[..., 0] * r[..., 1] - between[..., 1] * r[..., 0]) / determinant

@@ -55,6 +55,7 @@ class TreeLookup:
         self.table = table.ravel()
         # windows[m] contains the class of every window of C^m leaves; the oldest leaf is the highest digit
         self.windows = [machine.leaves.astype(kind)]
+        # A single leaf has a single window at every level, so without `count > 1` the loop would never end.
         while (count := len(self.windows[-1])) ** self.chunk <= MAX_ENTRIES and count > 1:
             parts = np.indices((count,) * self.chunk).reshape(self.chunk, -1)
             self.windows.append(self._merged(self.windows[-1][parts]))
@@ -72,6 +73,7 @@ class TreeLookup:
         rows = max(1, MAX_SYMBOLS_PER_CHUNK // width)
         nodes = np.empty((batch, -(-length // width)), dtype=self.table.dtype)
         for index in range(nodes.shape[1]):
+            # Windows end where the string ends, because pads fill the first window, not the last.
             stop = length - (nodes.shape[1] - 1 - index) * width
             for row in range(0, batch, rows):
                 slab = strings[row : row + rows, max(0, stop - width) : stop]
@@ -153,6 +155,8 @@ class StateLookup:
         self.machine = machine
         self.start = start
         states, symbols = machine.num_states, machine.num_symbols
+        # A look-up needs the state before its window, so the look-ups of a string follow one another. Wider windows
+        # need fewer of them, and larger tables.
         self.width = max(k for k in (1, 2, 4, 8) if k == 1 or states * symbols**k <= MAX_ENTRIES)
         self._visited = {width: self._states_visited(width) for width in {1, self.width}}
 
@@ -224,6 +228,7 @@ class StateLookup:
             for width, columns in slabs:
                 slab = strings[rows, columns].astype(np.min_scalar_type(symbols - 1))
                 codes = _codes(slab.reshape(len(slab), -1, width).transpose(2, 1, 0), symbols)
+                # In int64, because the table's small type would overflow.
                 next_row = self._visited[width][:, -1] * np.int64(symbols**width)
                 entries = np.empty(codes.shape, dtype=np.int64)
                 position = state * symbols**width
@@ -238,6 +243,7 @@ def _codes(
     parts: Integer[np.ndarray, "C *N"] | Sequence[Integer[np.ndarray, "*N"]], base: int
 ) -> Integer[np.ndarray, "*N"]:
     """Return the numbers with these digits, the highest digit first."""
+    # The type holds the largest number with these digits, so the products in place cannot overflow.
     codes: np.ndarray = parts[0].astype(np.min_scalar_type(base ** len(parts) - 1))
     for part in parts[1:]:
         codes *= base

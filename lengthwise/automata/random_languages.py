@@ -56,6 +56,7 @@ def is_nontrivial(language: DFA) -> bool:
     num_states, num_symbols = language.semiautomaton.table.shape
     pairs = num_states * (num_states - 1)
     return (
+        # Twice the number instead of half the total: integers decide, so no rounding can differ between machines.
         2 * num_apart(language.semiautomaton, MEMORY_LENGTH) >= pairs * num_symbols**MEMORY_LENGTH
         and language.minimize().num_states == num_states
         and is_always_mixed(language)

@@ -113,6 +113,7 @@ class Parser:
 
     def _alternatives(self) -> Node:
         options = [self._sequence()]
+        # One empty option is enough: a|| and a| describe the same strings, and a tree of empty options could be huge.
         has_empty = options == [EMPTY]
         while self._take("|"):
             option = self._sequence()
@@ -177,6 +178,7 @@ class Parser:
         return SymbolSet(frozenset([self._symbol("a symbol or a group")]))
 
     def _group(self) -> Node:
+        # Parsing recurs once for each open group. Without this limit, Python's own would end in a RecursionError.
         self.depth += 1
         if self.depth > MAX_GROUP_DEPTH:
             raise ValueError(

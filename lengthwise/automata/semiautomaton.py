@@ -170,6 +170,7 @@ class Semiautomaton:
     def transition_matrix(self, probabilities: Float[np.ndarray, " V"]) -> Float[np.ndarray, "Q Q"]:
         """Return the Markov chain of the states for independent symbols: ``matrix[q, r] = P(q goes to r)``."""
         matrix = np.zeros((self.num_states, self.num_states))
+        # Not `+=`: if several symbols lead to one state, that would add only one of their probabilities.
         np.add.at(matrix, (np.arange(self.num_states)[:, None], self.table), probabilities)
         return matrix
 
@@ -196,6 +197,8 @@ class Semiautomaton:
         """
         self.check_state(start)
         self.check_labels(targets, "targets")
+        # Breadth-first search: the first visit of a state is by a shortest string, and symbols are tried in their
+        # order. It takes Q V steps.
         came_from = {start: (start, -1)}
         for state in self._breadth_first(start, came_from):
             if targets[state]:
@@ -297,6 +300,7 @@ def explore(
         >>> meaning, machine.table.tolist()
         ([0, 1, 2], [[0, 1], [1, 2], [2, 0]])
     """
+    # States are numbered when first seen, and the list grows while it is read: a breadth-first search.
     number = {start: 0}
     meaning = [start]
     table = []

@@ -41,6 +41,7 @@ def count_windows(num_mixed: int, num_full: int, chunk_size: int) -> int:
 
 def _grid(axes: list[Int64[np.ndarray, " _"]]) -> Int64[np.ndarray, "M C"]:
     """Return all combinations, the first axis slowest."""
+    # In float64, because the product of int64 numbers could wrap around to a small number.
     size = int(np.prod([len(axis) for axis in axes], dtype=np.float64))
     if size > MAX_MERGES:
         raise ValueError(f"table: a level has {size:,} merges, more than {MAX_MERGES:,}; reduce the machine first")
