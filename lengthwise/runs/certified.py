@@ -106,5 +106,6 @@ def write_certificate(model: SequenceModel, task: Task, path: Path | None, **abo
     certificate = certify(model, task).model_copy(update={"versions": versions() | about})
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # A killed process leaves the old certificate or the new one, never a part of one.
         write_by_rename(path, certificate.to_text().encode())
     return certificate

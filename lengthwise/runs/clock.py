@@ -22,6 +22,7 @@ class Clock:
 
     def rewind(self) -> None:
         """Continue from the earlier status again: this process has only repeated work that was already counted."""
+        # Neither clock is the date, which a machine may set back during a run.
         self._wall = time.perf_counter() - self._before.wall_seconds
         self._cpu = time.process_time() - self._before.cpu_seconds
 

@@ -153,6 +153,7 @@ class RunFolder(NamedTuple):
         return str(self._read_run().get("versions", {}).get("commit", "unknown"))
 
     def read_status(self) -> RunStatus:
+        # A process that was killed before its first checkpoint has left no status.
         if not (self.path / "state.json").exists():
             return RunStatus()
         return validated(RunStatus, self._read("state.json"), path=str(self.path / "state.json"))
@@ -205,6 +206,7 @@ class RunFolder(NamedTuple):
 
     def set_result_aside(self) -> None:
         """Keep a result that cannot be read under another name, because it may matter to another version."""
+        # A rename: after a crash the result has one of the two names, and no half of it is left.
         (self.path / "result.json").replace(self.path / "result.unreadable.json")
 
     def write_result(self, result: RunResult) -> None:
@@ -290,6 +292,8 @@ def load_run(path: str | Path) -> Run:
     if not folder.checkpoint.exists() and folder.read_result() is not None:
         raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {TRAIN_AGAIN}")
     notes = {} if spec.goal is None else read_notes(folder.checkpoint, spec.id)
+    # The checkpoint itself tells its attempt. `state.json` is written separately, so after a crash it may count another
+    # one, whose model can have another size.
     model = spec.attempt(len(Attempts.from_notes(notes).finished)).make_model()
     steps_done = load_final_weights(model, folder.checkpoint, spec.id)
     model.eval()

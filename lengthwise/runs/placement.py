@@ -47,6 +47,7 @@ class Placement(NamedTuple):
             yield begin
         finally:
             if not is_announced:
+                # Another process may have ended for the reason that led here, and this error must not hide it.
                 with suppress(RankEnded):
                     self.ranks.any(False)
 

@@ -50,6 +50,7 @@ def predict_text(model: SequenceModel, task: Task, text: str, *, is_learned: boo
         return Prediction("none: a logit is not finite", math.nan, "" if targets is None else "wrong")
     likely = logits.float().cpu().softmax(-1).gather(1, answers[:, None])
     verdict = "" if targets is None else _verdict(task, answers, targets[positions], is_learned)
+    # In float64, since a product of some hundred probabilities leaves float32's range.
     return Prediction(_text(task, answers), float(likely.double().prod()), verdict)
 
 

@@ -83,6 +83,7 @@ def check_reachable(address: str) -> None:
     if not (host and colon and port.isdecimal() and len(port) <= 5):
         raise ValueError(f"scheduler: expected an address such as tcp://node1:8786, got {address}")
     try:
+        # Only connected: without a message, a scheduler of any version takes no notice.
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise OSError(f"scheduler: no answer from {address} ({error}); start it, or leave it out") from None

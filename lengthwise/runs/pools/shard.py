@@ -19,6 +19,7 @@ class Shard(NamedTuple):
             >>> Shard(1, 3).select("abcdefg"), Shard(3, 3).select("abcdefg")
             (['a', 'd', 'g'], ['c', 'f'])
         """
+        # In turn, not in blocks: a last block of the largest runs would take most of the time.
         return list(everything[self.number - 1 :: self.total])
 
 

@@ -37,6 +37,7 @@ class Replay:
 
     def catch_up(self) -> None:
         """Send the entries written since the last call, in order of their steps."""
+        # Read from where the last call ended: a journal can have a million lines, and its last one may be incomplete.
         steps, self._offsets[0] = self._folder.metrics.read_after(self._offsets[0])
         probes, self._offsets[1] = self._folder.probes.read_after(self._offsets[1])
         self.num_steps = steps[-1].step if steps else self.num_steps
