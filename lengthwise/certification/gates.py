@@ -30,7 +30,7 @@ SMALL_SCALE = 2.0**-12
 """A number so small that its tanh has the same relative error as the number."""
 
 UNITS_PER_GATE = 13
-"""The numbers of a state for each gate. They do not fill a CPU's vectors, so that kernels have remainders."""
+"""The numbers of a state for each gate: not a multiple of a CPU's vector size, so kernels also process a rest."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def claims(
 
     if write is not None and paper is not None:
         raise ValueError(
-            f"--write: expected no --paper with it, because the page has all papers, got {paper}; leave it out"
+            f"--write: expected no --paper next to it, because the page covers all papers, got {paper}; leave it out"
         )
     console = Output()
     if docs is None:

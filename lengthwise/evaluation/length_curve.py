@@ -53,7 +53,7 @@ MIN_STRINGS_PER_CHUNK = 256
 
 
 class LengthPoint(BaseModel):
-    """Counts of final answers at one length and of right ones, and the accuracy of the best constant answer.
+    """The numbers of final answers and of right answers at one length, and the accuracy of the best constant answer.
 
     `num_overflowed` is the number of wrong answers to strings on which the model's states overflow.
     """

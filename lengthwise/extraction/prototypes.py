@@ -93,7 +93,7 @@ def nearest_prototypes_by_definition(
 def nearest_prototypes(
     model: SequenceModel, states: Float[Tensor, "N D"], prototypes: Float[Tensor, "P D"]
 ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
-    """Return the index and the distance of the nearest prototype that gives the same answer as each state.
+    """Return for each state the index and the distance of the nearest prototype with the same answer.
 
     The index is the number of prototypes, and the distance is not finite, in two cases: no prototype gives the state's
     answer, or the state or one of its logits is not finite. If two prototypes are about equally near, either may be

@@ -30,9 +30,9 @@ def check_tree(tree: Tree) -> None:
     """Reject trees with more than one layer per level, and trees whose pads or chunk sizes differ between levels."""
     if tree.lower_chunk_sizes:
         raise ValueError(
-            "model: expected a tree of one chunk size, whose merges are one table, got chunks of "
-            f"{', '.join(map(str, tree.lower_chunk_sizes))} below those of {tree.chunk_size}; leave lower_chunk_sizes "
-            "out"
+            "model: expected one chunk size at all levels, so that one table describes all merges, got "
+            f"{', '.join(map(str, tree.lower_chunk_sizes))} at the lowest levels and {tree.chunk_size} above; leave "
+            "lower_chunk_sizes out"
         )
     if not is_traceable(tree):
         raise ValueError(

@@ -86,9 +86,9 @@ class BlockLinearRNNConfig(ModelConfig):
             )
         if not self.hidden and (self.columns not in (*HARDENED, "unit") or self.num_layers > 1):
             raise ValueError(
-                "hidden: expected at least 1 unit unless one layer has columns 'stochastic', 'reflected' or 'unit', "
-                "which are made from a symbol's own numbers then, got 0 with "
-                f"{self.num_layers} of {self.columns!r}; give it some"
+                "hidden: expected at least 1 unit, got 0 with "
+                f"{self.num_layers} layers of columns {self.columns!r}; only a single layer of columns 'stochastic', "
+                "'reflected' or 'unit' can do without; set hidden"
             )
         if not self.hidden and self.columns == "unit" and self.input_map != "linear":
             raise ValueError(

@@ -100,9 +100,9 @@ def last_row(
     second: Int64[Tensor, "B m"],
     heights: Int64[Tensor, " B"],
 ) -> Shaped[Tensor, "B m *M"]:
-    """Return the messages downwards from row `heights` of each grid, counted from 1; row 0 is the border above.
+    """Return the downward messages that leave row `heights` of each grid; rows count from 1, and row 0 is the border.
 
-    Later letters have no influence, so that shorter strings may be filled up with any letters.
+    Letters after that row have no influence, so shorter strings may be padded with any letters.
     """
     count, (height, width) = len(first), (first.shape[1], second.shape[1])
     above = top.expand(count, width, *top.shape)

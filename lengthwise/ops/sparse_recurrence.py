@@ -136,7 +136,7 @@ class Steps(NamedTuple):
         return Steps(second.indices.gather(-1, first.indices), factors)
 
     def adjoint(self) -> "Steps":
-        """Return the conjugate transposes, which are steps of the other form."""
+        """Return the conjugate transposes: those of `"scatter"` steps are `"gather"` steps, and vice versa."""
         # The transpose of a matrix with one 1 in every column has one 1 in every row, with the same indices.
         return Steps(self.indices, None if self.factors is None else self.factors.conj().resolve_conj())
 

@@ -36,7 +36,9 @@ Source: Radford et al., "Language models are unsupervised multitask learners" (2
 
 
 class Tokenizer(NamedTuple):
-    """Names of all tokens but the end, whose id comes after them, and the merges in order (empty for single bytes).
+    """A byte-level tokenizer: the names of its tokens by id, and its merges in order (none for single bytes).
+
+    The end of a document is one more token, with the next id.
 
     Example:
         >>> plain = Tokenizer()
@@ -129,7 +131,7 @@ def pieces_of(text: str) -> list[str]:
 
 
 def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
-    """Return a tokenizer of at most `vocab_size` tokens with the end: bytes for 257, else BPE learned from the texts.
+    """Return a tokenizer of at most `vocab_size` tokens, the end included: bytes for 257, otherwise BPE from the texts.
 
     The same texts give the same tokenizer. If a text is too short for that many merges, there are fewer tokens.
 

@@ -95,11 +95,11 @@ class Affine:
     def __add__(self, other: "Affine") -> "Affine":
         own_slope, other_slope = _aligned(self.slope, other.slope)
         total = Affine(self.center + other.center, own_slope + other_slope, self.remainder + other.remainder)
-        # The net rounds one sum, of size |center| + radius. The slopes round one sum for each input, together `reach`.
+        # The net rounds one sum of size |center| + radius. Each slope is a rounded sum, and their sizes add to `reach`.
         return total.rounded(total.center.abs() + total.radius + total.reach)
 
     def __sub__(self, other: "Affine") -> "Affine":
-        # A change of sign rounds nothing, so that a difference rounds as a sum.
+        # A change of sign rounds nothing, so a difference rounds like a sum.
         return self + Affine(-other.center, -other.slope, other.remainder)
 
     def __mul__(self, other: "Affine") -> "Affine":
@@ -191,7 +191,7 @@ class Affine:
         off = 0.5 * max_curvature(low, high) * radius**2
         side = bend(low, high) * off / 2
         remainder = slope_here.abs() * self.remainder + off - side.abs()
-        # The slope keeps f'(c) times the inputs. The old remainder is outside of it, hence |f'(c)| times it.
+        # The slope keeps f'(c) times the inputs. The old remainder is not part of the slope, so |f'(c)| multiplies it.
         image = Affine(f(self.center) + side, slope_here.float().unsqueeze(-1) * self.slope, remainder)
         vars(image)["reach"] = slope_here.abs() * self.reach * (1 + 4 * ROUNDING)
         # `ULPS` units are twice as many roundings. The slope rounds twice: the derivative to float32, and the product.
@@ -222,7 +222,7 @@ class Affine:
             return torch.where(nearest < 2, (2 * density(nearest)).clamp(min=0.11), nearest**2 * density(nearest))
 
         def bend(low: Tensor, high: Tensor) -> Tensor:
-            # The sign changes at sqrt 2; between the two bounds of it, neither sign is claimed.
+            # The sign changes at sqrt 2. Between 1.4142 and 1.4143, neither sign is claimed.
             farthest = torch.maximum(low.abs(), high.abs())
             return (farthest <= 1.4142).double() - (_nearest_to_zero(low, high) >= 1.4143).double()
 
@@ -263,7 +263,7 @@ class Affine:
 
         def max_curvature(low: Tensor, _: Tensor) -> Tensor:
             # |f''| = |p (p - 1)| x^(p - 2) falls with x, so it is largest at the low end.
-            # `where` selects after both branches are computed, so that the power must be finite for all numbers.
+            # `where` selects after both branches are computed, so the power must be finite for all numbers.
             positive = low.clamp(min=1e-300)
             bound = abs(exponent * (exponent - 1)) * positive ** (exponent - 2)
             return torch.where(low > 0, bound, torch.inf)
@@ -280,7 +280,7 @@ class Affine:
         # A difference of forms, because x and its mean share their inputs: intervals would count their common part
         # twice.
         deviation = (self - self.sum(-1).scaled(size)).rounded(largest, 2 * ULPS)
-        # A variance whose lower bound is not positive even with epsilon has an infinite power, so the bound rejects.
+        # If the bounds allow a variance plus epsilon of 0 or less, the power is infinite, and no proof succeeds.
         variance = deviation.squared_norm().scaled(size)
         return deviation * variance.shifted(epsilon).power(-0.5)
 

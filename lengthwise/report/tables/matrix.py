@@ -110,7 +110,7 @@ def _ours(printed: Printed, results: Sequence[RunResult], cell: Cell, experiment
 
 
 def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Table]:
-    """Return by part a line for each column with results: its scores in the cells that have results."""
+    """Return a table for each part of an experiment, with a line of scores for each column that has results."""
     tables = {}
     for part in dict.fromkeys(cell.part for cell in experiment.cells):
         cells = Counter(cell.column for cell in experiment.cells if cell.part == part)

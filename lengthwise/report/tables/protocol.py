@@ -69,7 +69,7 @@ def _scores(
 def _dense(row: RunRow, plan: EvaluationPlan) -> str:
     (low, high), every = plan.dense, plan.dense_every
     strings = span([point.num_strings for point in row.dense.points])
-    apart = f", of lengths at least {every} apart," if every > 1 else ""
+    apart = f", with lengths at least {every} apart," if every > 1 else ""
     if row.dense.protocol == "one-pass":
         return (
             f"One pass: {strings} random strings are read once. Each of their prefixes of {low:,} to {high:,} "

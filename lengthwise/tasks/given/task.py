@@ -122,8 +122,8 @@ class GivenExamples(ExamplesTask):
     def _check_digest(self, digest: str) -> None:
         if self.digest not in ("", digest):
             raise ValueError(
-                f"file: expected the examples of digest {self.digest}, got others in {self.file} ({digest}); bring the "
-                "file back as it was, or leave digest out for a task of these"
+                f"file: expected the examples of digest {self.digest}, got others in {self.file} ({digest}); "
+                "restore the file, or leave digest out to use these examples"
             )
 
 

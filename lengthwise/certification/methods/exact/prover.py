@@ -65,7 +65,7 @@ class ExactMerges:
 
     If all keys are 0, the scores are the biases r[h, j] of positions. If one position leads by more than the
     exponential can represent, its weight is 1 and the other weights are 0. Then the head copies that part. The rest of
-    the layer are exact maps (`ExactMap`) and ReLU.
+    the layer consists of exact maps (`ExactMap`) and ReLU.
 
     Raises:
         Unproved: a key is not 0, no position leads so far, or a sum is rounded, possibly in a later call.
@@ -84,7 +84,7 @@ class ExactMerges:
         queries = Intervals.around(points).linear(layer.to_query.weight, layer.to_query.bias)
         is_finite = bool((queries.size < LARGEST).all())  # a key of 0 times an infinite query would be NaN
         if bool(keys.any()) or bool(key_bias.any()) or not (leads and is_finite):
-            raise Unproved("a head does not look at one position alone, so that its merges are rounded")
+            raise Unproved("a head attends to more than one position, so its merges are rounded")
         self.values = ExactMap(values, value_bias)(points.T).split(values.shape[0] // layer.num_heads)
         self.positions = (-1 - ahead.indices[:, 0]).tolist()  # scores are newest first
         (feed_forward,) = layer.feed_forwards
@@ -117,12 +117,12 @@ class ExactProver(Prover):
         # Exact types, because a subclass may compute another formula.
         if type(model) is not RegularGPT or type(layer) is not BareLayer or len(model.tree.layers) > 1:
             names = f"{type(model).__name__} with a {type(layer).__name__}"
-            raise ValueError(f"model: exact merges are those of a RegularGPT of variant bare, got a {names}")
+            raise ValueError(f"model: only a RegularGPT of variant bare has exact merges, got a {names}")
         assert isinstance(layer, BareLayer)
         kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
         check_usual(model, kinds)
         if not isinstance(readout, nn.Sequential) or [type(part) for part in readout] != [nn.Identity, nn.Linear]:
-            raise ValueError("model: exact merges are known with a linear read-out, got another one")
+            raise ValueError("model: expected a linear read-out after exact merges, got another one")
         machine = extraction.fine
         points = extraction.prototypes.double()
         leaves = model.tree.leaves

@@ -101,7 +101,7 @@ _ABOUT_RUNS = (
 
 
 def entrant_cell(entrant: Entrant, language: Language, part: str, scale: Scale) -> Cell:
-    """Return the cell of a model on a task, by one supervision."""
+    """Return the cell of a model on a task with one kind of supervision."""
     return Cell(
         language.row,
         entrant.column,

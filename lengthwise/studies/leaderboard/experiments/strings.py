@@ -28,8 +28,8 @@ ROWS = {
 FIT = (40, 0.99)
 
 _HEADLINE = (
-    "LSTMs come near the source's best run on bucket sort: their mean is {cells[Bucket Sort][LSTM][mean]}, the run "
-    "{cells[Bucket Sort][LSTM][paper]}.\n"
+    "LSTMs come near the source's best run on bucket sort: their mean is {cells[Bucket Sort][LSTM][mean]}, and that "
+    "run has {cells[Bucket Sort][LSTM][paper]}.\n"
     "On the other tasks, {share[not Bucket Sort][*][fits][yes]} cells fit the training length with this budget. Beyond "
     "40 letters the highest mean there is {highest[not Bucket Sort][*][mean]}."
 )
@@ -47,19 +47,19 @@ def strings(scale: Scale = "small") -> Experiment:
         about=(
             "No finite machine solves these five tasks of Delétang et al. (2023) at every length, so nets have no "
             "certificates.\n"
-            "Strings are reversed, written twice and sorted, two numbers are added, and a stack is shown after some "
-            "actions. Accuracies count symbols of the answer. Three seeds, final weights."
+            "The tasks reverse, duplicate or sort a string, add two numbers, and show a stack after some actions. "
+            "Accuracies count symbols of the answer. Three seeds, final weights."
         ),
         notes=(
             f"Budget: the steps, schedule and learning rates of `leaderboard`, {STEPS:,} steps of AdamW on "
             f"{BATCH_SIZE} strings of up to 40 letters, short ones more often at first. Queries for all symbols of the "
-            "answer follow each string, one by one, all of them supervised. This makes 2.5 (reverse, sort) to 3.7 "
-            "million symbols (duplicate).",
-            "One symbol of a string's answer is measured, any of them equally likely. So the score is the mean over "
-            "strings of the mean over the answer, and *solved* means that no such symbol was wrong. The source pools "
+            "answer follow each string, one by one, all of them supervised. A net reads 2.5 million symbols (reverse, "
+            "sort) to 3.7 million (duplicate).",
+            "One symbol of a string's answer is measured, drawn uniformly. So the score is the mean over strings of "
+            "the mean over the answer, and *solved* means that no such symbol was wrong. The source pools "
             "the symbols of all strings, so that long answers count more. This matters for stacks and sums, whose "
-            "lengths differ. A net that is right on the first 20 symbols alone scores 72.8 and 69.7 % here at 41 "
-            "letters, and 67.3 and 67.1 % there.",
+            "lengths differ. At 41 letters, a net that is right on the first 20 symbols alone scores 72.8 and "
+            "69.7 % here, and 67.3 and 67.1 % as the source counts.",
             "The source's entries are the best of all its runs at lengths of 42 to 500, trained up to 40. The runs "
             "are 10 seeds, three rates, five position encodings of bidirectional transformers, and a million steps of "
             "128 strings.",

@@ -59,7 +59,7 @@ def trees(scale: Scale = "small") -> Experiment:
     size = _SIZES[scale]
     points, count = size.trees["max_points"], size.depth
     row = f"depth {size.trees['depth']}, {size.trees['dims']} dimensions, {points} points"
-    # Recorded results at scale `small` have SiLU; the published code has GELU in context.
+    # Recorded results at scale `small` have SiLU; the published code has GELU for in-context tasks.
     timestep = _loop("timestep-in-context" if scale == "paper" else "timestep", count)
     columns = {
         f"transformer, L={count}": ("transformer", {"num_layers": count}, "both"),
@@ -81,8 +81,8 @@ def trees(scale: Scale = "small") -> Experiment:
         title="Xu and Sato (2024), C.3: decision trees of the paper's size, and its curricula",
         headline=_HEADLINE,
         about=(
-            "The trees of Table 2 have the paper's size, next to simple learners, with and without the paper's "
-            "curricula; one seed at scale `small`."
+            "The trees have the size of the paper's Table 2. Nets are trained with and without the paper's curricula "
+            "and compared with simple learners; one seed at scale `small`."
         ),
         notes=(
             f"Curricula: prompts have {START_POINTS} points at first, and five more at each rise. Nodes and points "

@@ -32,7 +32,7 @@ def trees_page(study: TreeErrors, stem: str) -> StudyPage:
         (
             "Entries are squared errors, averaged over prompts and runs. Unlike in the table above, they are not "
             "divided by the number of dimensions. The best constant answer has an error of 1. *Nearest neighbor* "
-            "answers the value of the nearest point so far, and *mean so far* the mean of the values before."
+            "answers with the value of the nearest point so far, and *mean so far* with the mean of the values before."
         ),
     ]
     return StudyPage(sections, {f"{stem}.svg": error_chart(study).to_dict()})
