@@ -89,7 +89,7 @@ class TransitionMonoid:
 
     @cached_property
     def _strings(self) -> Int64[np.ndarray, "M L"]:
-        """The shortest string of each element as symbol ids, filled up with -1."""
+        """The shortest string of each element as symbol ids, padded with -1."""
         lengths = np.zeros(self.size, dtype=np.int64)
         for element, (parent, _) in enumerate(self._parents, start=1):
             lengths[element] = lengths[parent] + 1

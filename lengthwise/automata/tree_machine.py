@@ -202,7 +202,7 @@ class TreeMachine:
         return TreeMachine(self.symbols, classes[self.leaves], merged, outputs[:count]), classes[:-1]
 
     def _pairs_across_levels(self, levels: list["_Level"]) -> Int64[np.ndarray, "N 2"]:
-        """Return pairs of classes that the same string, filled up with pads, has at one level and at the next."""
+        """Return pairs of classes that the same string, with pads in front, has at one level and at the next."""
         pairs = []
         for level in levels[:-1]:
             windows = np.full((len(level.classes) + 1, self.chunk_size), level.pad)

@@ -1216,7 +1216,7 @@ def exact_map(weights: Tensors, name: str, columns: Array) -> Array:
 def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     """Check RegularGPT of variant bare: float32 computes each merge without an error.
 
-    Keys are 0, so a head's score for a position is its bias alone. If one position leads so far that all other
+    Keys are 0, so a head's score for a position is its bias alone. If one position leads by so much that all other
     exponentials are 0, its weight is 1 and all other weights are 0. The head then returns the value of this part. The
     other operations are `exact_map` and ReLU.
     """

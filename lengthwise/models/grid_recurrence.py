@@ -132,7 +132,7 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
 
 
 def _compact(letters: Int64[Tensor, "B T"], taken: Tensor) -> Int64[Tensor, "B _"]:
-    """Return the taken letters of each row, moved to the left in their order and filled up with letter 0."""
+    """Return the taken letters of each row, moved to the left in their order and padded with letter 0."""
     width = int(taken.sum(1).max())
     # A stable sort keeps the letters in their order.
     order = (~taken).to(torch.int8).argsort(dim=1, stable=True)[:, :width]

@@ -192,7 +192,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
         return logits
 
     def forward_bounded(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
-        """Return `forward` by the masked definition of strings filled up to `max_length`; no answer looks ahead."""
+        """Return `forward` by the masked definition of strings padded to `max_length`; no answer looks ahead."""
         ids = self.rows(inputs)
         filled = F.pad(ids, (0, max_length))[:, :max_length]  # one size for all lengths, and so one exported graph
         # With a cut edge the definition makes a pass for each prefix; the fast form also has one graph for all lengths.

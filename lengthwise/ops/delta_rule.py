@@ -167,7 +167,7 @@ def _heads_last(*tensors: Tensor) -> list[Tensor]:
 
 
 def _in_chunks(tensor: Tensor, size: int) -> Tensor:
-    """Return [B, T, H, *X] as [B, H, N, C, *X], filled up with zeros, which change no state and are not read."""
+    """Return [B, T, H, *X] as [B, H, N, C, *X], padded with zeros, which change no state and are not read."""
     missing = -tensor.shape[1] % size
     if missing:
         tensor = torch.cat([tensor, tensor.new_zeros(len(tensor), missing, *tensor.shape[2:])], 1)

@@ -113,7 +113,7 @@ def sizes_while_edited(kinds: Int64[Tensor, "D N"], length: int) -> Int64[Tensor
 
 
 def edited(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Tensor, "N B"]:
-    """Return each string after its edits, cut or filled up with pads to `width`.
+    """Return each string after its edits, cut or padded to `width`.
 
     Every position of the result is traced back, edit by edit, to the letter that was written there, or to its position
     in the string. A letter is stored as a negative number once it is reached.
