@@ -62,7 +62,7 @@ class ModularArithmetic(RegularTask):
         return library.modular_arithmetic(self.modulus, self.leading_plus)
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether an expression can end in an operand: odd lengths, with `leading_plus` even ones."""
+        """Return whether an expression of this length can end in an operand: if odd, or if even with `leading_plus`."""
         return length >= 1 and length % 2 == (0 if self.leading_plus else 1)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
