@@ -117,7 +117,7 @@ class ExactProver(Prover):
         # Exact types, because a subclass may compute another formula.
         if type(model) is not RegularGPT or type(layer) is not BareLayer or len(model.tree.layers) > 1:
             names = f"{type(model).__name__} with a {type(layer).__name__}"
-            raise ValueError(f"model: only a RegularGPT of variant bare has exact merges, got a {names}")
+            raise ValueError(f"model: exact merges are proved for a RegularGPT of variant bare, got a {names}")
         assert isinstance(layer, BareLayer)
         kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
         check_usual(model, kinds)
