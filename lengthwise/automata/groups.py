@@ -143,7 +143,7 @@ def permutation_group(name: str) -> PermutationGroup:
 
     - ``"S2"`` to ``"S6"``, the symmetric group: a = (0 1), b = (0 1 ... n-1), or (1 2 ... n-1) where n is even.
     - ``"A3"`` to ``"A6"``, the alternating group: a = (0 1 2), b as in the symmetric group.
-    - ``"Z2"`` to ``"Z100"``, also ``"C2"`` to ``"C100"``, the cyclic group: a = (), b = (0 1 ... n-1).
+    - ``"Z2"`` to ``"Z100"``, or ``"C2"`` to ``"C100"``, the cyclic group: a = (), b = (0 1 ... n-1).
     - ``"D3"`` to ``"D100"``, the dihedral group of 2n elements: a = (), b = (0 1 ... n-1), c maps x to n-1-x.
     - ``"Q8"``, ``"Q12"`` to ``"Q100"``, the dicyclic group of that many elements, which acts on itself; Q8 is the group
       of quaternions. a = (), b is an element x of order n/2, and c an element y with y y = x^(n/4) and x y x = y.

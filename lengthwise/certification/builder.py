@@ -182,7 +182,7 @@ def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Sho
     return "of the machine"
 
 
-def supervised_only(extraction: Extraction, task: Transducer | GridMachine) -> Extraction:
+def mask_unsupervised(extraction: Extraction, task: Transducer | GridMachine) -> Extraction:
     """Return an extraction whose transducer has output `IGNORE` in states in which no supervised string ends.
 
     A proof does not need the answers in these states, so their logits may be tied. Other machines stay as they are.
