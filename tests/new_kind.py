@@ -76,9 +76,7 @@ class WindowTraces(Traces):
 class WindowReader(Reader[WindowModel]):
     """Enumerates the states: state 0 is the empty string, then all symbols, then all pairs of symbols."""
 
-    @staticmethod
-    def reads(model):
-        return isinstance(model, WindowModel)
+    kind = WindowModel
 
     def radii(self, strings):
         return [0.0]

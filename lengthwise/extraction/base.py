@@ -134,15 +134,17 @@ class Reader(ABC, Generic[Kind]):
     """
 
     name: ClassVar[str]
+    kind: ClassVar[type[SequenceModel]]
+    """The class of the models that the reader supports; `reads` may narrow it."""
 
     def __init__(self, model: Kind, symbols: tuple[str, ...]) -> None:
         self.model = model
         self.symbols = symbols
 
-    @staticmethod
-    @abstractmethod
-    def reads(model: SequenceModel) -> bool:
-        """Return whether the model is of this kind."""
+    @classmethod
+    def reads(cls, model: Any) -> bool:
+        """Return whether the reader supports this model of class `kind`; by default all of them."""
+        return True
 
     @abstractmethod
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
@@ -180,7 +182,7 @@ def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | N
     Raises:
         ValueError: several readers support the model, and none of them is derived from all others.
     """
-    fitting = [reader for reader in READERS.values() if reader.reads(model)]
+    fitting = [reader for reader in READERS.values() if isinstance(model, reader.kind) and reader.reads(model)]
     if not fitting:
         return None
     derived_from_all = [reader for reader in fitting if all(issubclass(reader, other) for other in fitting)]

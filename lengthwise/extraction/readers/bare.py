@@ -8,7 +8,7 @@ from lengthwise.extraction.base import READERS, Extraction
 from lengthwise.extraction.readers.tree import TreeReader
 from lengthwise.extraction.tree import extract_tree
 from lengthwise.layers.tree_layers import BareLayer
-from lengthwise.models.base import SequenceModel, TreeModel
+from lengthwise.models.base import TreeModel
 
 MAX_POINTS = 1_000
 """The largest number of classes if all weights are integers.
@@ -22,9 +22,9 @@ classes, and one extraction replaces several. With chunks of two, a table of the
 class BareReader(TreeReader):
     """A reader of trees whose merges are only attention and ReLU (`BareLayer`); integer weights allow more classes."""
 
-    @staticmethod
-    def reads(model: SequenceModel) -> bool:
-        return isinstance(model, TreeModel) and type(model.tree.layers[0]) is BareLayer
+    @classmethod
+    def reads(cls, model: TreeModel) -> bool:
+        return type(model.tree.layers[0]) is BareLayer
 
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
         radii = super().radii(strings)

@@ -6,16 +6,16 @@ from torch import Tensor
 from lengthwise.extraction.base import READERS
 from lengthwise.extraction.readers.tree import TreeReader
 from lengthwise.layers.codebook import QuantizingLayer
-from lengthwise.models.base import SequenceModel, TreeModel
+from lengthwise.models.base import TreeModel
 
 
 @READERS.register("codebook")
 class CodebookReader(TreeReader):
     """A reader of trees whose states are codes; a radius of at most half the codes' gap makes each code a class."""
 
-    @staticmethod
-    def reads(model: SequenceModel) -> bool:
-        return isinstance(model, TreeModel) and isinstance(model.tree.layers[0], QuantizingLayer)
+    @classmethod
+    def reads(cls, model: TreeModel) -> bool:
+        return isinstance(model.tree.layers[0], QuantizingLayer)
 
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
         layer = self.model.tree.layers[0]

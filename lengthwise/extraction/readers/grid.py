@@ -11,7 +11,6 @@ from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.conventions import BAR, NUM_SPECIAL
 from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces
 from lengthwise.layers.grid_cells import CategoricalCell
-from lengthwise.models.base import SequenceModel
 from lengthwise.models.grid_recurrence import GridRecurrence
 from lengthwise.ops.grid import antidiagonals
 
@@ -88,9 +87,11 @@ class GridTraces(Traces):
 class GridReader(Reader[GridRecurrence]):
     """A reader of grid recurrences with categorical messages, whose classes are the machine's."""
 
-    @staticmethod
-    def reads(model: SequenceModel) -> bool:
-        return isinstance(model, GridRecurrence) and isinstance(model.cell, CategoricalCell)
+    kind = GridRecurrence
+
+    @classmethod
+    def reads(cls, model: GridRecurrence) -> bool:
+        return isinstance(model.cell, CategoricalCell)
 
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
         return [0.0]

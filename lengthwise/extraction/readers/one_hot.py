@@ -15,7 +15,7 @@ from lengthwise.extraction.prototypes import largest_finite
 from lengthwise.extraction.readers.recurrent import RecurrentReader
 from lengthwise.extraction.recurrent import paired_states, states_of
 from lengthwise.layers.block_linear import BlockLinearLayer
-from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.ops.answers import answers_of
 from lengthwise.ops.symbol_recurrence import one_hot_positions
@@ -134,12 +134,11 @@ class OneHotTraces(Traces):
 class OneHotReader(RecurrentReader):
     """A reader of recurrences of one layer whose columns may be one-hot vectors; radius 0 enumerates their states."""
 
-    @staticmethod
-    def reads(model: SequenceModel) -> bool:
-        return isinstance(model, BlockLinearRNN) and (model.config.columns, model.config.num_layers) == (
-            "stochastic",
-            1,
-        )
+    kind = BlockLinearRNN
+
+    @classmethod
+    def reads(cls, model: BlockLinearRNN) -> bool:
+        return (model.config.columns, model.config.num_layers) == ("stochastic", 1)
 
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
         radii = super().radii(strings)

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces, radii_of
 from lengthwise.extraction.recurrent import all_states, compare_recurrent_traces, extract_recurrent
-from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.models.base import RecurrentModel
 
 MAX_KEPT_POSITIONS, MAX_KEPT_ELEMENTS = 1 << 14, 1 << 25
 """The largest numbers of positions and of elements (128 MB in float32) of states that are kept for the next extraction.
@@ -37,9 +37,7 @@ class RecurrentTraces(Traces):
 class RecurrentReader(Reader[RecurrentModel]):
     """A reader of models that keep one state (`extract_recurrent`)."""
 
-    @staticmethod
-    def reads(model: SequenceModel) -> bool:
-        return isinstance(model, RecurrentModel)
+    kind = RecurrentModel
 
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
         return radii_of(self.model.last_state(strings))

@@ -16,7 +16,7 @@ from lengthwise.extraction.tree_traces import (
     root_answers,
     tree_chunks,
 )
-from lengthwise.models.base import SequenceModel, TreeModel
+from lengthwise.models.base import TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 
@@ -67,9 +67,7 @@ class PowerTraces(Traces):
 class TreeReader(Reader[TreeModel]):
     """A reader of trees with one layer per level (`extract_tree`)."""
 
-    @staticmethod
-    def reads(model: SequenceModel) -> bool:
-        return isinstance(model, TreeModel)
+    kind = TreeModel
 
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
         return radii_of(self.model.last_state(strings))
