@@ -12,7 +12,7 @@ from lengthwise.experiment import EXPERIMENTS, Cell, Experiment
 from lengthwise.report.pages.results import file_stem
 from lengthwise.report.tables.headline import combined, headline
 from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
-from lengthwise.runs.records import read_records
+from lengthwise.runs.records import read_diverged, read_records
 from lengthwise.runs.spec import make_spec
 from lengthwise.studies import text
 
@@ -41,8 +41,10 @@ def test_a_page_begins_with_what_the_records_say(name: str, scale: str) -> None:
     assert title == f"# {experiment.title}"
     assert [first, *bullets][-len(about) :] == about
     if experiment.headline:
-        results = {result.run_id: result for result in read_records(RESULTS / "records" / f"{stem}.jsonl.gz")}
-        outcomes = [Outcome(spec, results.get(spec.id)) for spec in experiment.specs]
+        records = RESULTS / "records" / f"{stem}.jsonl.gz"
+        results = {result.run_id: result for result in read_records(records)}
+        lost = {run.run_id: f"Diverged: {run.diverged.message}" for run in read_diverged(records)}
+        outcomes = [Outcome(spec, results.get(spec.id), lost.get(spec.id, NOT_RUN)) for spec in experiment.specs]
         stated = experiment.introduction(scale, headline(experiment, outcomes))
         assert stated == "\n\n".join([first, *([second] if bullets else [])])
 
@@ -83,13 +85,14 @@ OUTCOMES = {
 }
 
 
-def stated(template: str, *, lost: bool = False) -> str:
+def stated(template: str, last: str = "") -> str:
+    """Return the headline; the last run has no result for the reason `last`, if there is one."""
     published = {("Parity", "C=2"): "100.0 / 99.5", ("Parity", "C=3"): "100.0 / 100.0", ("Even Pairs", "C=2"): "98.0"}
     cells = [Cell(*names, tuple(run.spec for run in runs), published[names]) for names, runs in OUTCOMES.items()]
     experiment = Experiment("Title", "About.", cells, PLAN, headline=template)
     outcomes = [run for runs in OUTCOMES.values() for run in runs]
-    if lost:
-        outcomes[-1] = Outcome(outcomes[-1].spec, None, NOT_RUN)
+    if last:
+        outcomes[-1] = Outcome(outcomes[-1].spec, None, last)
     return headline(experiment, outcomes)
 
 
@@ -116,8 +119,16 @@ def test_fields_are_numbers_of_the_results(template: str, sentence: str) -> None
 
 
 def test_cells_without_a_result_are_left_out() -> None:
-    assert stated("{cells[*][*][mean]}, {diverged}, {cells[Even Pairs][*][mean]}", lost=True) == "99.37 to 100 %, 1, -"
-    assert stated("{highest[Even Pairs][*][mean]}, {reached[Even Pairs][*]}", lost=True) == "-, 0 of 0"
+    template = "{cells[*][*][mean]}, {diverged}, {cells[Even Pairs][*][mean]}"
+    assert stated(template, last="Diverged: NaN") == "99.37 to 100 %, 1, -"
+    assert stated("{highest[Even Pairs][*][mean]}, {reached[Even Pairs][*]}", last="Diverged: NaN") == "-, 0 of 0"
+
+
+def test_a_headline_waits_for_the_runs_of_the_cells_that_it_names() -> None:
+    assert stated("{cells[Parity][*][solved]}", last=NOT_RUN) == "3 of 4"
+    for template in ("{cells[*][C=2][solved]}", "{cells[Parity][*][solved]} of {runs}", "{compared}", "All is right."):
+        assert stated(template, last=NOT_RUN) == ""
+        assert stated(template) != ""
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import with_shallow_baselines
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.pools.outcome import NOT_RUN, Outcome, diverged
+from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.result import RunResult
 
@@ -103,8 +103,7 @@ def markdown_page(
 ) -> str:
     """Return the page of a finished experiment: main table, sections of its study, certificates; the rest is folded."""
     study = study or StudyPage([], {})
-    is_finished = all(outcome.result is not None or diverged(outcome) for outcome in outcomes)
-    is_known = is_finished and scale == experiment.headline_scale != "smoke"
+    is_known = scale == experiment.headline_scale != "smoke"
     stated = (study.headline or headline(experiment, outcomes)) if is_known else ""
     head = [f"# {experiment.title}", experiment.introduction(scale, stated), *([_SMOKE] if scale == "smoke" else [])]
     listing = f"```console\n{command}\n```"

@@ -29,7 +29,7 @@ from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.printed import as_share, printed_range
 from lengthwise.report.tables.table import Table
-from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.pools.outcome import Outcome, diverged
 
 _COUNT = re.compile(r"(\d+) of (\d+)")
 _NUMBER = re.compile(r"(?P<low>[\d,.]+(?:e[+-]\d+)?)(?:-(?P<high>[\d,.]+))?(?P<unit>(?: %)?)")
@@ -38,10 +38,17 @@ _NUMBER = re.compile(r"(?P<low>[\d,.]+(?:e[+-]\d+)?)(?:-(?P<high>[\d,.]+))?(?P<u
 def headline(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
     """Return the headline of an experiment with the numbers of its results; `-` stands for those that are not there.
 
+    The headline is empty while a run of a cell that it names is neither finished nor diverged. Fields about the whole
+    experiment, and a headline without fields, name all cells.
+
     Raises:
         ValueError: the headline names a field, row, column or figure that does not exist.
     """
-    return experiment.headline.format_map(_Fields(experiment, outcomes)) if experiment.headline else ""
+    fields = _Fields(experiment, outcomes)
+    text = experiment.headline.format_map(fields)
+    pending = {outcome.spec.id for outcome in outcomes if outcome.result is None and not diverged(outcome)}
+    named = [cell for cell in experiment.cells if (cell.row, cell.column) in fields.named] or experiment.cells
+    return text if pending.isdisjoint(spec.id for cell in named for spec in cell.specs) else ""
 
 
 def figure_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
@@ -59,10 +66,14 @@ def figure_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 class _Fields:
-    """The fields of a headline; each is computed when the headline names it."""
+    """The fields of a headline; each is computed when the headline names it.
+
+    `named` contains the row and the column of each cell that the headline has named so far.
+    """
 
     def __init__(self, experiment: Experiment, outcomes: Sequence[Outcome]) -> None:
         self._experiment, self._outcomes = experiment, outcomes
+        self.named: set[tuple[str, str]] = set()
         self._fields: dict[str, Callable[[], object]] = {
             "cells": lambda: _Names(3, lambda *names: combined(self._figures(*names))),
             "highest": lambda: _Names(3, lambda *names: _extreme(self._figures(*names), max)),
@@ -79,6 +90,8 @@ class _Fields:
         if name not in self._fields:
             known = f"{nearest(name, self._fields)} (known: {', '.join(self._fields)})"
             raise ValueError(f"headline: no such field as {name!r}{known}")
+        if name in ("runs", "diverged", "compared", "decided"):
+            self.named |= {(cell.row, cell.column) for cell in self._experiment.cells}
         return self._fields[name]()
 
     @cached_property
@@ -95,6 +108,7 @@ class _Fields:
             if not selected:
                 raise ValueError(f"headline: no {axis} is {pattern!r}{nearest(pattern, names)} ({', '.join(names)})")
             lines = [line for line in lines if line[axis] in selected]
+        self.named |= {(line["row"], line["column"]) for line in lines}
         return lines
 
     def _figures(self, row: str, column: str, figure: str) -> list[str]:
