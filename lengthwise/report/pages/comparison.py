@@ -53,8 +53,8 @@ def write_comparison(comparison: Comparison, page: Path) -> list[Path]:
         ValueError: the page is named neither .html nor .md.
     """
     check_comparison_page(page)
-    chart = side_by_side({comparison.task: _chart(comparison, hover=False)})
-    drawn = pictures([(kind, chart.to_dict()) for kind in ("png", "svg")])
+    specification = side_by_side({comparison.task: _chart(comparison, hover=False)}).to_dict()
+    drawn = pictures([(kind, specification) for kind in ("png", "svg")])
     neighbors = dict(zip(("-accuracy.png", "-accuracy.svg"), drawn, strict=True)) if drawn else {}
     neighbors[".csv"] = as_csv(comparison.results).encode()
     names = [page.stem + ending for ending in neighbors]

@@ -78,6 +78,6 @@ def html_definitions(pairs: Iterable[tuple[str, str]], style: str = "prose") -> 
 
 def _specifications(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
     """Return charts by the id of their element, as JSON that no string in it can turn into HTML."""
-    content = {name: chart.properties(width="container").to_dict() for name, chart in charts.items()}
+    content = {name: chart.to_dict() | {"width": "container"} for name, chart in charts.items()}
     # A "<" in a task's symbol could otherwise end the script element.
     return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")

@@ -95,10 +95,11 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     check_page(page)
     results = _finished(runs)
     panels = _panels(results, [run.metrics for run in runs])
-    accuracy = side_by_side({panel.title: panel.accuracy(hover=False) for panel in panels})
-    loss = side_by_side({panel.title: panel.loss() for panel in panels})
+    # A specification takes long to make and to check, so the two files of one chart share it.
+    accuracy = side_by_side({panel.title: panel.accuracy(hover=False) for panel in panels}).to_dict()
+    loss = side_by_side({panel.title: panel.loss() for panel in panels}).to_dict()
     charts = {"-accuracy.png": accuracy, "-accuracy.svg": accuracy, "-loss.png": loss}
-    drawn = pictures([(ending[-3:], chart.to_dict()) for ending, chart in charts.items()])
+    drawn = pictures([(ending[-3:], chart) for ending, chart in charts.items()])
     neighbors = dict(zip(charts, drawn, strict=True)) if drawn else {}
     neighbors[".csv"] = as_csv(results).encode()
     contents = {page: _html(panels, [page.stem + ending for ending in neighbors]).encode()}
