@@ -16,7 +16,7 @@ from lengthwise.randomness import whole_seed
 from lengthwise.registry import is_of_package, names_of_files, nearest
 from lengthwise.runs.goal import BUDGET, Goal, GoalLevel, check_reachable, parse_goal_level
 from lengthwise.tasks.base import TASKS, SymbolTask, Task, VectorTask
-from lengthwise.training.batches import training_lengths
+from lengthwise.training.batches import check_lengths
 from lengthwise.training.recipe import Recipe
 from lengthwise.training.requirements import check_memory, check_model, check_task
 from lengthwise.validation import check_kind, dump_named, quoted, truncate, validated
@@ -193,7 +193,7 @@ def _other_task(kind: type[Task], fields: Settings) -> SymbolTask:
 def check(spec: RunSpec) -> None:
     """Raise a ValueError if the parts of a specification, each of which is valid, do not fit together."""
     check_task(spec.task, spec.recipe)
-    training_lengths(spec.task, spec.recipe)
+    check_lengths(spec.task, spec.recipe)
     if spec.goal is not None and spec.recipe.pace is None:
         raise ValueError(
             f"train.pace: expected a section with goal={spec.goal.level!r}, which sets when an attempt has learned, "

@@ -37,20 +37,28 @@ def task_at(task: Task, recipe: Recipe, step: int) -> Task:
     return validated(type(task), changed, path="task")
 
 
+def check_lengths(task: Task, recipe: Recipe) -> None:
+    """Raise a ValueError unless the recipe allows a length that its odds are about; the first one ends the search."""
+    kind, is_first = "balanced", task.is_balanced_length
+    if recipe.lengths == "legal":
+        kind, is_first = "legal", task.is_legal_length
+    if not any(task.is_legal_length(n) and is_first(n) for n in range(recipe.min_length, recipe.max_length + 1)):
+        raise ValueError(
+            f"train.max_length: {task.name} has no {kind} length between {recipe.min_length} and {recipe.max_length}; "
+            f"{_way_out(task, recipe)}"
+        )
+
+
 def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
     """Return the lengths that the recipe's odds are about, and the unbalanced lengths that are drawn now and then.
 
     Raises:
         ValueError: the recipe allows no length of the first kind.
     """
+    check_lengths(task, recipe)
     legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
     balanced = [n for n in legal if task.is_balanced_length(n)]
     first = legal if recipe.lengths == "legal" else balanced
-    if not first:
-        raise ValueError(
-            f"train.max_length: {task.name} has no {'legal' if recipe.lengths == 'legal' else 'balanced'} length "
-            f"between {recipe.min_length} and {recipe.max_length}; {_way_out(task, recipe)}"
-        )
     # Without strings at unbalanced lengths a net cannot learn that these are outside of the language.
     others = sorted(set(legal) - set(balanced)) if recipe.lengths == "mostly-balanced" else []
     return first, others
