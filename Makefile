@@ -28,7 +28,7 @@ test-cpus: $(VENV)/.ready-test
 	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) -m "not slow and not gpu" $(NUMERICS)
 
 # What trains, or needs an extra that the default tests do without: clusters of Ray, trackers, data sets. And 200
-# examples of each property instead of 25.
+# examples of each property instead of 15.
 test-slow: $(VENV)/.ready-slow
 	$(PYTEST) -m slow
 	$(PYTEST) -m "hypothesis and not slow and not gpu" --hypothesis-profile=thorough tests

@@ -28,7 +28,7 @@ collect_ignore = ["new_kind.py"]
 
 torch.set_num_threads(1)
 disable_debug_mode()  # a chart is checked when it becomes a specification, and not each of its parts before, too
-settings.register_profile("lengthwise", deadline=None, derandomize=True, max_examples=25)  # 50 take twice as long
+settings.register_profile("lengthwise", deadline=None, derandomize=True, max_examples=15)
 settings.register_profile("thorough", deadline=None, derandomize=True, max_examples=200)  # of `make test-slow`
 settings.load_profile("lengthwise")  # pytest loads the profile of `--hypothesis-profile` after this
 

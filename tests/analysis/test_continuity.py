@@ -4,7 +4,7 @@ from math import pi, sin
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.analysis.continuity import Domain, ModulusPoint, continuity_modulus, on_embeddings, unit_domain
@@ -85,7 +85,6 @@ def assert_estimates_are_those_of_a_modulus(points: list[ModulusPoint]) -> None:
 
 
 @given(st.sampled_from(KINDS), st.integers(0, 99), st.sampled_from([1.0, 2.0, 3.0]), st.booleans())
-@settings(max_examples=25)
 def test_pairs_and_estimates_keep_what_is_promised(kind: str, seed: int, p: float, jumps: bool) -> None:
     """w grows, w(k t) <= k w(t), and every value is that of a pair inside the domain; also after hardly any search."""
     domain = Domain(

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata import Semiautomaton, library
@@ -63,7 +63,6 @@ def all_subgroups(table: np.ndarray) -> set[frozenset[int]]:
 
 
 @given(st.lists(st.permutations(range(4)), min_size=1, max_size=2))
-@settings(max_examples=25)
 def test_no_subgroup_gives_fewer_points(permutations: list[list[int]]) -> None:
     """Of all subgroups, by brute force, none with a trivial core has a smaller index."""
     group = group_of(*map(tuple, permutations))

@@ -132,7 +132,6 @@ def test_a_state_without_exits_is_below_all_others() -> None:
 
 
 @given(st.integers(3, 4), st.integers(0, 99))
-@settings(max_examples=20)
 def test_curves_are_those_of_bernstein(count: int, seed: int) -> None:
     control, at = np.random.default_rng(seed).normal(size=(count, 2)), np.linspace(0, 1, 5)
     weights = [comb(count - 1, k) * at**k * (1 - at) ** (count - 1 - k) for k in range(count)]

@@ -45,7 +45,6 @@ def test_a_language_is_minimal_and_mixed_at_long_lengths(size: tuple[int, int], 
         assert 0 < language.count(length) < size[1] ** length
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 5), st.integers(1, 2), st.data())
 def test_mixed_is_what_enumeration_says(num_states: int, num_symbols: int, data: st.DataObject) -> None:
     entries = st.integers(0, num_states - 1)

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from automaton_strategies import all_strings, checked_strategies, transducers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata import Transducer, library
@@ -64,7 +64,6 @@ def smallest(machine: Transducer) -> Transducer:
 
 
 @given(transducers(max_states=5), chunks)
-@settings(max_examples=30)
 def test_matrices_of_states_give_the_answers(machine: Transducer, chunk: int) -> None:
     machine = smallest(machine)
     assert_answers(state_matrices(machine, 3, chunk), machine)
@@ -77,7 +76,6 @@ def test_the_answer_in_a_sink_is_read_from_a_row_without_a_1() -> None:
 
 
 @given(transducers(max_states=3), st.integers(2, 3))
-@settings(max_examples=30)
 def test_one_hot_elements_give_the_answers(machine: Transducer, chunk: int) -> None:
     machine = smallest(machine)
     monoid = transition_monoid(machine.semiautomaton)

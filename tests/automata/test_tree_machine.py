@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from automaton_strategies import all_strings, checked_strategies, transducers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata import Semiautomaton, Transducer, library, windows
@@ -128,7 +128,6 @@ def test_a_missing_window_of_pads_is_no_proof() -> None:
 
 
 @given(small, chunks)
-@settings(max_examples=30)
 def test_survives_json(transducer: Transducer, chunk: int) -> None:
     machine = tree_machine(transducer, chunk)
     again = TreeMachine.from_json(json.loads(json.dumps(machine.to_json())))
@@ -185,7 +184,6 @@ def same_tables(one: TreeMachine, other: TreeMachine) -> bool:
 
 
 @given(small, chunks, st.integers(1, 3), st.integers(0, 99))
-@settings(max_examples=30)
 def test_copies_of_classes_are_merged_again(transducer: Transducer, chunk: int, copies: int, seed: int) -> None:
     machine = tree_machine(transducer.minimize(), chunk)
     smallest, _ = machine.reduced()
@@ -315,7 +313,6 @@ def test_pads_at_any_position_change_no_answer(
 
 
 @given(small, chunks)
-@settings(max_examples=20)
 def test_classes_of_prefixes_are_those_of_the_transducer(transducer: Transducer, chunk: int) -> None:
     machine, strings = tree_machine(transducer, chunk), all_strings(2, 6)
     np.testing.assert_array_equal(machine.outputs[machine.prefix_classes(strings)], transducer.run(strings))

@@ -6,7 +6,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lengthwise.constructions.looped import (
@@ -139,7 +139,6 @@ tables = st.integers(1, 3).flatmap(lambda size: st.lists(st.tuples(*[numbers] * 
 
 
 @given(tables)
-@settings(max_examples=30)
 @example([(Fraction(2),)] * 5)
 @example([(0,), (1,), (Fraction(1, 2),), (Fraction(3, 2),)])
 def test_stepwise_memory_is_as_near_as_its_largest_step(targets: list[tuple[Fraction, ...]]) -> None:
@@ -172,7 +171,6 @@ def test_timed_memory_is_exact_for_a_thousand_random_targets() -> None:
 
 
 @given(tables)
-@settings(max_examples=30)
 def test_timed_memory_is_exact_for_fractions(targets: list[tuple[Fraction, ...]]) -> None:
     assert evaluate_exactly(timed_memory(targets), indices(len(targets)))[0].tolist() == [list(y) for y in targets]
 

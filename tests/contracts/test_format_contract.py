@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from automaton_strategies import all_strings, checked_strategies, dfas, labeled_machines
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata.answers import accepting_index
@@ -72,7 +72,6 @@ def test_it_describes_itself_and_its_suffixes_are_its_own(name: str) -> None:
 
 @pytest.mark.parametrize("name", READABLE)
 @given(data=st.data(), symbols=st.sampled_from(ALPHABETS))
-@settings(max_examples=30)
 def test_an_automaton_comes_back(name: str, data: st.DataObject, symbols: tuple[str, ...]) -> None:
     machine = labeled_dfa(data.draw(dfas(symbols)))
     text = READABLE[name].write(machine)
@@ -85,7 +84,6 @@ def test_an_automaton_comes_back(name: str, data: st.DataObject, symbols: tuple[
 
 @pytest.mark.parametrize("name", READABLE)
 @given(data=st.data(), symbols=st.sampled_from(ALPHABETS + WORDS))
-@settings(max_examples=30)
 def test_any_machine_it_holds_comes_back(name: str, data: st.DataObject, symbols: tuple[str, ...]) -> None:
     machine = data.draw(labeled_machines(symbols))
     if sentence := refusal(lambda: READABLE[name].write(machine)):

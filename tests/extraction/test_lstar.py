@@ -3,7 +3,7 @@
 import pytest
 import torch
 from automaton_strategies import checked_strategies, transducers
-from hypothesis import given, settings
+from hypothesis import given
 
 from lengthwise.automata import Transducer
 from lengthwise.certification.machines import first_error
@@ -20,7 +20,6 @@ def names(transducer: Transducer) -> tuple[str, ...]:
 
 
 @given(transducers(symbols=("a", "b"), max_states=4))
-@settings(max_examples=25)
 def test_learns_the_machine_that_answers(transducer: Transducer) -> None:
     outputs = transducer.outputs - transducer.outputs.min()
     there = Transducer(transducer.semiautomaton, transducer.start, outputs)

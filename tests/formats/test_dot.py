@@ -50,7 +50,6 @@ def as_aalpy(machine: Transducer, kind: type[Dfa | MooreMachine | MealyMachine])
 
 @pytest.mark.parametrize("kind", [Dfa, MooreMachine, MealyMachine])
 @given(machine=transducers(symbols=("a", "b")))
-@settings(max_examples=30)
 def test_files_of_aalpy_are_read(kind: type[Dfa | MooreMachine | MealyMachine], machine: Transducer) -> None:
     theirs = as_aalpy(machine, kind)
     ours = DOT.read(aalpy.utils.save_automaton_to_file(theirs, file_type="string"))
@@ -60,7 +59,6 @@ def test_files_of_aalpy_are_read(kind: type[Dfa | MooreMachine | MealyMachine], 
 
 
 @given(labeled_machines(symbols=("0", "b")))
-@settings(max_examples=30)
 def test_aalpy_reads_our_files(tmp_path_factory, machine: LabeledMachine) -> None:
     if not machine.is_automaton and ("" in machine.answer_names() or "{a" in "".join(machine.classes)):
         return  # it knows no state without an answer, and no escapes
@@ -118,7 +116,6 @@ def test_defaults_end_with_their_group() -> None:
 
 
 @given(transducers(symbols=("0", "b")))
-@settings(max_examples=30)
 def test_mealy_machines_are_written_as_the_smallest(tmp_path_factory, machine: Transducer) -> None:
     """They are read back, and AALpy, which reads them, too, makes no smaller ones of them."""
     outputs = machine.outputs - machine.outputs.min()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.constructions.memorization.closed_form import complex_rotation, permutation, rotation
@@ -27,7 +27,6 @@ def generated(model: LinearRNNGenerator, symbols: tuple[str, ...], count: int) -
 
 
 @given(words)
-@settings(max_examples=20)
 def test_says_what_the_arrays_say(text: str) -> None:
     generator = memorize(text).generator
     for dtype in (torch.float64, torch.float32):

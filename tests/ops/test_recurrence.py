@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.conventions import Diverged
@@ -87,7 +87,6 @@ def test_the_final_state_is_the_last_one_with_and_without_gradients(kind: str) -
 
 
 @given(st.integers(1, 70), st.integers(1, 3), st.sampled_from(["sequential", "scan", "chunked"]))
-@settings(max_examples=30, deadline=None)
 def test_a_string_read_in_two_parts_ends_in_the_same_states(length: int, cut: int, form: str) -> None:
     transitions, inputs, initial = (tensor.detach() for tensor in draw("blocks", length + cut, torch.float64))
     whole = recurrence(transitions, inputs, initial, form=form)

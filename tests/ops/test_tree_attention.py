@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
@@ -192,7 +192,6 @@ def test_windows_that_repeat_are_merged_once(length: int, variant: str, monkeypa
     assert sum(counts) <= sum(nodes) + len(nodes)
 
 
-@settings(max_examples=25)
 @given(
     st.integers(1, 40),
     st.integers(0, 90),

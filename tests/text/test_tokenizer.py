@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lengthwise.text.tokenizer import END, Tokenizer, pieces_of, train_tokenizer
@@ -36,7 +36,6 @@ def test_the_same_text_gives_the_same_tokenizer_and_another_one_another() -> Non
     assert len(digests | {BPE.digest}) == 4
 
 
-@settings(max_examples=30)
 @given(st.text(alphabet="ab\n", min_size=1), st.integers(1, 70_000))
 def test_pieces_of_a_text_are_the_text(text: str, times: int) -> None:
     long = (text * (1 + times // len(text)))[:200_000]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.constructions.memorization.lifetime import fastest_formula, predicted_lifetime
@@ -36,7 +36,6 @@ from lengthwise.training.memorization import (
 SHORT = Descent(steps=150, learning_rate=0.05)
 
 
-@settings(max_examples=30)
 @given(st.integers(1, 4), st.integers(1, 5), st.sampled_from([1, 2, 3, 7, 16, 63]), st.integers(0, 99))
 def test_states_in_rounds_are_those_one_after_another(count: int, d: int, length: int, seed: int) -> None:
     """Values and gradients."""

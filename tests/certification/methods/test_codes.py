@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from last_symbol import LastSymbol, last_symbol_net
 
@@ -65,7 +65,6 @@ def slack_by_definition(model: CodebookGPT, extraction: Extraction) -> float:
 
 
 @given(st.integers(0, 10**6), st.sampled_from([(2, 2), (2, 8), (3, 3)]))
-@settings(max_examples=20)
 def test_slack_is_that_of_the_definition_less_rounding(seed: int, sizes: tuple[int, int]) -> None:
     chunk_size, count = sizes
     model = with_random_codes(seed, count, chunk_size=chunk_size)
@@ -79,7 +78,6 @@ def test_slack_is_that_of_the_definition_less_rounding(seed: int, sizes: tuple[i
 
 
 @given(st.integers(0, 10**6), st.integers(2, 8), st.integers(1, 300))
-@settings(max_examples=20)
 def test_the_net_is_its_table_to_the_last_bit(seed: int, count: int, length: int) -> None:
     model = with_random_codes(seed, count)
     extraction = extracted(model)
@@ -92,7 +90,6 @@ def test_the_net_is_its_table_to_the_last_bit(seed: int, count: int, length: int
 
 
 @given(st.integers(0, 10**6), st.integers(2, 6), st.integers(0, 3))
-@settings(max_examples=20)
 def test_a_state_between_two_codes_is_never_certain(seed: int, count: int, index: int) -> None:
     """A code is planted as far from a merged state as the code that this becomes."""
     model = with_random_codes(seed, count)

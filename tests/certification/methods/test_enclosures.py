@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from last_symbol import last_symbol_net
 
@@ -85,7 +85,6 @@ def test_holds_what_float32_computes(name: str, seed: int, enclosure_radius: flo
 
 
 @given(seed=seeds, count=st.integers(1, 64), enclosure_radius=widths)
-@settings(max_examples=30)
 def test_the_slack_of_a_sum_holds_its_rounding_error(seed: int, count: int, enclosure_radius: float) -> None:
     """n u sum |w_i x_i|, u = 2^-24, holds the error of n products and their sum in any order (Higham, 2002, 3.1)."""
     generator = torch.Generator().manual_seed(seed)
@@ -153,7 +152,6 @@ def enclosures_of_a_window(center: torch.Tensor, enclosure_radius: float) -> lis
 
 
 @given(seeds, st.integers(2, 3), st.sampled_from([0.0, 1e-3, 0.03]))
-@settings(max_examples=25)
 def test_a_merge_stays_within_its_bounds(seed: int, chunk: int, enclosure_radius: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     layer = drawn_layer(chunk, generator)
@@ -225,7 +223,6 @@ def test_enclosures_hold_what_their_corners_merge_to(seed: int, monkeypatch) -> 
 
 
 @given(seeds)
-@settings(max_examples=30)
 def test_a_bound_is_inside_where_its_corners_are(seed: int) -> None:
     """Against all corners of three inputs and three remainders, of which the furthest along each axis is the extent."""
     generator = torch.Generator().manual_seed(seed)

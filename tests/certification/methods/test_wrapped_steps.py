@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from last_symbol import LastSymbol
 from slow_nets import LAST, NEVER, SLOW, slow_net
@@ -39,7 +39,6 @@ HEADS = {
     bias=st.booleans(),
     head=st.sampled_from(sorted(HEADS)),
 )
-@settings(max_examples=20)
 def test_steps_stay_within_their_bounds(
     kind: str, seed: int, factor: float, radius: float, layers: int, bias: bool, head: str
 ) -> None:

@@ -5,7 +5,7 @@ from math import gcd, pi
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from word_classes import word_classes
@@ -212,7 +212,6 @@ def test_a_plane_is_for_periods_from_three_on() -> None:
 
 
 @given(st.text("ab", min_size=1, max_size=9))
-@settings(max_examples=25)
 def test_strings_end_by_period_and_indefinitely(text: str) -> None:
     memorization = end_by_period(text)
     assert memorization.generator.generate(len(text) + 1) == text + "$"
@@ -236,7 +235,6 @@ def test_binary_strings_need_no_more_exponentials_than_changes(length: int) -> N
 
 
 @given(st.permutations("abcdef"), st.lists(st.integers(1, 4), min_size=6, max_size=6))
-@settings(max_examples=25)
 def test_symbols_of_one_run_each_end_with_one_exponential(symbols: list[str], runs: list[int]) -> None:
     text = "".join(symbol * run for symbol, run in zip(symbols, runs, strict=True))
     assert end_indefinitely(text).dimension == 1

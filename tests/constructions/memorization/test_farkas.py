@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from word_classes import word_classes
 
@@ -64,7 +64,6 @@ def test_every_smaller_dimension_of_longer_words_is_refuted(period: int) -> None
 
 
 @given(st.text("abc", min_size=4, max_size=10).filter(lambda text: len(set(text)) > 1), st.data())
-@settings(max_examples=25)
 def test_certificates_exist_where_there_is_no_read_out_and_nowhere_else(text: str, data) -> None:
     word = parse_word(text)
     frequencies = data.draw(st.sets(st.integers(1, max(1, word.period // 2)), min_size=1).map(sorted).map(tuple))

@@ -5,7 +5,7 @@ from math import gcd, lcm, prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Poly, cyclotomic_poly, divisors, symbols, totient
 
@@ -128,7 +128,6 @@ def test_longer_arcs_of_the_sheet() -> None:
 
 
 @given(st.text("abc", min_size=1, max_size=12))
-@settings(max_examples=20)
 def test_integers_generate_the_word(text: str) -> None:
     memorization = memorize_rationally(text)
     p = memorization.word.period

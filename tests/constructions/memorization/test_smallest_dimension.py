@@ -67,7 +67,6 @@ def smallest_by_definition(text: str) -> int:
 
 
 @given(st.text("abcd", min_size=2, max_size=10).filter(lambda text: len(set(text)) > 1))
-@settings(max_examples=20)
 def test_pruning_loses_nothing(text: str) -> None:
     memorization = memorize(text)
     assert memorization.upper == smallest_by_definition(text)
@@ -76,7 +75,6 @@ def test_pruning_loses_nothing(text: str) -> None:
 
 
 @given(st.text("abc", min_size=3, max_size=14).filter(lambda text: len(set(text)) > 1))
-@settings(max_examples=20)
 def test_upper_bounds_can_be_read_out(text: str) -> None:
     word = parse_word(text)
     known = bounds(word)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.tasks.given.reading import read_examples
@@ -93,7 +93,6 @@ def change(kind: str, text: str, data: st.DataObject) -> str:
 
 @pytest.mark.parametrize("kind", WRITERS)
 @given(pairs=PAIRS, data=st.data())
-@settings(max_examples=30)
 def test_what_is_written_is_read_and_changes_are_refused_or_change_nothing(
     kind: str, pairs: dict[str, str], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
