@@ -143,12 +143,15 @@ def with_earlier(
 def restore(results: Iterable[RunResult], root: Path) -> int:
     """Make a run folder with the result, but without weights, for each run without one below `root`; count them.
 
+    Experiments may share a run and measure it by different plans. A folder without weights also gets the result if it
+    contains one of a smaller plan. A folder with weights stays as it is, since more can be measured there.
+
     Results whose settings are invalid today, or would get another id, are skipped: such a run would not be run now.
     Results whose model or task is unknown here, or has changed in a user's file, are skipped for the same reason.
     """
     count = 0
     for result in results:
-        if (spec := _spec_of_new(result, root)) is None:
+        if (spec := _spec_of_today(result)) is None or not _takes(RunFolder(root / spec.id), spec, result):
             continue
         if not files_of_others(file_digests(result.versions), type(spec.task), MODELS[spec.model_name]):
             folder = RunFolder(root / spec.id)
@@ -158,14 +161,28 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
     return count
 
 
-def _spec_of_new(record: RunResult | DivergedRun, root: Path) -> RunSpec | None:
-    """Return the settings of a run without a folder; None if it has one or its settings are invalid today."""
+def _takes(folder: RunFolder, spec: RunSpec, result: RunResult) -> bool:
+    """Return whether a recorded result may be written into a folder: it is new, or has less and no weights."""
+    if not folder.path.exists():
+        return True
+    try:
+        earlier = folder.read_result()
+    except ValueError:  # executing the run sets the file aside
+        return False
+    if earlier is None or folder.checkpoint.exists():
+        return False
+    plan, earlier_plan = result.plan.reset_unused(spec.task), earlier.plan.reset_unused(spec.task)
+    return plan != earlier_plan and plan.covers(earlier_plan)
+
+
+def _spec_of_today(record: RunResult | DivergedRun) -> RunSpec | None:
+    """Return the settings of a run; None if they are invalid today."""
     try:
         spec = spec_from_json(record.spec)
     except ValueError:
         return None
     # Another id means that settings or defaults have changed since: today's run would be another one.
-    return spec if spec.id == record.run_id and not RunFolder(root / spec.id).path.exists() else None
+    return spec if spec.id == record.run_id else None
 
 
 def diverged_now(
@@ -192,7 +209,7 @@ def diverged_now(
 def restore_diverged(diverged: Iterable[DivergedRun], root: Path) -> None:
     """Make a run folder for each diverged run without one below `root`; see `restore`."""
     for run in diverged:
-        if (spec := _spec_of_new(run, root)) is not None:
-            folder = RunFolder(root / spec.id)
+        spec = _spec_of_today(run)
+        if spec is not None and not (folder := RunFolder(root / spec.id)).path.exists():
             folder.create(spec)
             folder.write_status(run.diverged)

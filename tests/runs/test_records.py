@@ -106,6 +106,21 @@ def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(
     assert RunFolder(folder).read_spec() == spec_from_json(first.spec)
 
 
+def test_of_results_of_one_run_the_one_of_the_larger_plan_is_restored(pages: Path) -> None:
+    larger, *_ = read_records(pages / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz")
+    low, high = larger.plan.dense
+    smaller = larger.model_copy(update={"plan": larger.plan.model_copy(update={"dense": (low, high - 1)})})
+    folder = RunFolder(pages / "shared" / larger.run_id)
+    for result, count, kept in ((smaller, 1, smaller), (larger, 1, larger), (smaller, 0, larger), (larger, 0, larger)):
+        assert restore([result], pages / "shared") == count
+        assert folder.read_result() == kept
+        assert folder.read_plan() == kept.plan
+    own = RunFolder(pages / "runs" / larger.run_id)
+    own.write_result(smaller)
+    assert restore([larger], pages / "runs") == 0, "its weights are there"
+    assert own.read_result() == smaller
+
+
 @pytest.mark.parametrize(
     ("change", "output"),
     [
