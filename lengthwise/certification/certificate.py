@@ -388,7 +388,7 @@ def accuracy_text(tested: Tested) -> str:
 
 def _drawing(certificate: Certificate) -> str:
     """Return a drawing of the machine if it is small and reads symbol by symbol, otherwise an empty text."""
-    if certificate.machine is None or certificate.machine_kind != "transducer":
+    if certificate.machine is None:
         return ""
     machine = machine_from_json(certificate.machine)
     if not isinstance(machine, Transducer) or machine.num_states > MAX_STATES:
