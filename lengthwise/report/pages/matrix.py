@@ -11,11 +11,12 @@ from lengthwise.report.tables.matrix import (
     CSV_COLUMNS,
     LOW_LOSS,
     Entry,
-    at_longest,
+    at_length,
     column_tables,
     cost_table,
     entries_of,
     levels_of,
+    long_lengths,
     matrix_csv,
     missing,
     printed_tables,
@@ -51,7 +52,10 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
     return [
         ("cells", "cells with a finished run; compare models only if these are all"),
         ("mean", f"accuracy at {lengths}, averaged over cells"),
-        (at_longest(experiment), "accuracy at that length, averaged over cells"),
+        (
+            ", ".join(map(at_length, long_lengths(experiment))),
+            "accuracy at that length, averaged over cells",
+        ),
         (
             "structured",
             "accuracy on the family of structured strings with the lowest one, averaged over runs and cells; random "

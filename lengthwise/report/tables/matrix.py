@@ -23,6 +23,7 @@ LOW_LOSS = 0.01
 class Entry(NamedTuple):
     """A cell with results: over its runs the mean and lowest accuracy, the same at the longest length, and more.
 
+    `at_long`: the mean accuracy at each of the plan's long lengths, shortest first; NaN without strings of the length.
     `structured`: the mean over runs of the accuracy on the family of structured strings with the lowest accuracy.
     `chance`: the mean score of the best constant answer. `levels`: the counts of certificates. `errors`: the lengths of
     the counterexamples in certificates, by seed. `fits`: the number of runs whose loss at the lengths of training is
@@ -34,7 +35,7 @@ class Entry(NamedTuple):
     num_runs: int
     mean: float
     lowest: float
-    at_longest: float
+    at_long: tuple[float, ...]
     lowest_at_longest: float
     structured: float
     fits: int
@@ -49,6 +50,11 @@ class Entry(NamedTuple):
     cpu_seconds: float
 
     @property
+    def at_longest(self) -> float:
+        """The mean accuracy at the plan's longest length; NaN if there is none."""
+        return self.at_long[-1] if self.at_long else math.nan
+
+    @property
     def level(self) -> str:
         """The lowest level of the runs with a result, if all of these have certificates."""
         names = list(LEVELS)
@@ -57,14 +63,13 @@ class Entry(NamedTuple):
 
 def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entry]:
     """Return the cells with results, in the experiment's order."""
-    longest = max((length for length, _ in experiment.plan.long), default=0)
-    entries = []
+    lengths, entries = long_lengths(experiment), []
     for cell in experiment.cells:
         if not (results := results_of(cell, outcomes)):
             continue
         certificates = [result.certificate for result in results if result.certificate]
         curves = [accuracies_scored(result, cell, experiment) for result in results]
-        at_longest = long_accuracies(results, longest) or [math.nan]
+        at_long = [long_accuracies(results, length) or [math.nan] for length in lengths]
         structured = [result.structured.min() for result in results if result.structured.points] or [math.nan]
         points = [point for curve in curves for point in curve.points]
         entries.append(
@@ -73,8 +78,8 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
                 num_runs=len(results),
                 mean=sum(curve.mean() for curve in curves) / len(curves),
                 lowest=min(curve.min() for curve in curves),
-                at_longest=fmean(at_longest),
-                lowest_at_longest=min(at_longest),
+                at_long=tuple(fmean(accuracies) for accuracies in at_long),
+                lowest_at_longest=min(at_long[-1]) if at_long else math.nan,
                 structured=fmean(structured),
                 fits=sum(result.final_loss is not None and result.final_loss < LOW_LOSS for result in results),
                 solved=sum(curve.min() == 1.0 for curve in curves),
@@ -149,7 +154,10 @@ def _scores(experiment: Experiment, own: Sequence[Entry], total: int) -> dict[st
         "cells": f"{len(own)} of {total}",
         "runs": str(sum(entry.num_runs for entry in own)),
         "mean": percent(fmean(entry.mean for entry in own)),
-        at_longest(experiment): _mean([entry.at_longest for entry in own]),
+        **{
+            at_length(length): _mean([entry.at_long[index] for entry in own])
+            for index, length in enumerate(long_lengths(experiment))
+        },
         "structured": _mean([entry.structured for entry in own]),
         "fits": str(sum(entry.fits for entry in own)),
         "solved": str(sum(entry.solved for entry in own)),
@@ -164,9 +172,14 @@ def levels_of(entries: Sequence[Entry]) -> list[str]:
     return [level for level in LEVELS if any(entry.levels[level] for entry in entries)]
 
 
-def at_longest(experiment: Experiment) -> str:
-    """Return the name of the column with the accuracy at the longest length."""
-    return f"at {max((length for length, _ in experiment.plan.long), default=0):,}"
+def long_lengths(experiment: Experiment) -> list[int]:
+    """Return the plan's long lengths, shortest first."""
+    return sorted(length for length, _ in experiment.plan.long)
+
+
+def at_length(length: int) -> str:
+    """Return the name of the column with the accuracy at a long length."""
+    return f"at {length:,}"
 
 
 def _mean(values: Iterable[float]) -> str:

@@ -21,8 +21,8 @@ from lengthwise.studies.leaderboard.experiments.leaderboard import (
 from lengthwise.tasks.base import make_task
 from lengthwise.tasks.regular.word_problem import WordProblem
 
-BY_GENERATORS, BY_ELEMENTS = "generators", "every element"
-ALPHABETS: Mapping[str, str] = {BY_GENERATORS: "generators", BY_ELEMENTS: "elements"}
+ALPHABETS: Mapping[str, str] = {"generators": "over generators", "elements": "over every element"}
+"""How parts of the page name the alphabets of a word problem."""
 
 MAX_ALPHABET = 120
 """The largest order of a group whose elements are all symbols here; the finite machine then has 1.7 million numbers."""
@@ -130,30 +130,35 @@ def state_tracking(scale: Scale = "small") -> Experiment:
             "Qn has n (dicyclic groups; Q8 is the quaternion group).",
         ),
         cells=[
-            cell for part in ALPHABETS for row, fields in groups.items() for cell in _cells(part, row, fields, scale)
+            cell
+            for compared in (True, False)
+            for alphabet in ALPHABETS
+            for row, fields in groups.items()
+            if (row in COMPARED) == compared
+            for cell in _cells(alphabet, row, fields, scale)
         ],
         plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
         is_matrix=True,
     )
 
 
-def _cells(part: str, row: str, fields: Settings, scale: Scale) -> list[Cell]:
-    """Return the cells of a group over one of its alphabets; none if the alphabet is too large."""
+def _cells(alphabet: str, row: str, fields: Settings, scale: Scale) -> list[Cell]:
+    """Return the cells of a group over one of its alphabets; an empty list if the alphabet is too large."""
     task = make_task("word-problem", **fields)
     assert isinstance(task, WordProblem)
-    if part == BY_ELEMENTS:
+    if alphabet == "elements":
         if task.action.order > MAX_ALPHABET:
             return []
-        fields = {**fields, "alphabet": ALPHABETS[part]}
+        fields = {**fields, "alphabet": alphabet}
     language = Language(row, "word-problem", fields)
-    by_column = {entrant.column: entrant for entrant in ENTRANTS}
+    part = f"{'all models' if row in COMPARED else 'more groups'}, {ALPHABETS[alphabet]}"
     cells = [Cell(row, MACHINE, _machine_specs(row, fields, task.action.order, scale), part=part)]
     for column in BASELINES if row in COMPARED else ():
-        printed = PUBLISHED.get((row, column), "") if part == BY_GENERATORS else ""
-        specs = specs_of(by_column[column], language, SUPERVISIONS["all prefixes"], scale, SEEDS[:1], "legal")
-        cells.append(
-            Cell(row, column, specs, part=part, printed=(Printed(printed, _PROTOCOL, (41, 256)),) * bool(printed))
-        )
+        entrant = next(entrant for entrant in ENTRANTS if entrant.column == column)
+        specs = specs_of(entrant, language, SUPERVISIONS["all prefixes"], scale, SEEDS[:1], "legal")
+        published = PUBLISHED.get((row, column)) if alphabet == "generators" else None
+        printed = (Printed(published, _PROTOCOL, (41, 256)),) if published else ()
+        cells.append(Cell(row, column, specs, part=part, printed=printed))
     return cells
 
 
