@@ -14,7 +14,6 @@ from lengthwise.automata.state_elimination import regex_from_dfa
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
-from lengthwise.constructions import construct
 from lengthwise.constructions.base import Construction, Target
 from lengthwise.conventions import IGNORE
 from lengthwise.display import counted, csv_text, percent
@@ -30,13 +29,14 @@ from lengthwise.learning.baselines import (
     majority_answer,
     merged_states,
 )
+from lengthwise.learning.description_length import constant_description_length, description_length
 from lengthwise.learning.held_out import Part, split_parts
 from lengthwise.learning.search import (
     Attempt,
+    RPNI,
     SearchResult,
-    constant_message_length,
+    compiled_model,
     count_errors,
-    message_length,
     rank,
     search,
 )
@@ -299,18 +299,16 @@ def _better_of_rpni(examples: Examples, result: SearchResult, exact: bool) -> Se
         return result
     machine = merged.minimize_nonempty()
     num_errors = count_errors(machine, examples)
-    bits = message_length(machine, examples, num_errors)
-    best = Attempt(0, 0, machine.num_states, num_errors, bits, 0.0)
+    best = Attempt(0, 0, machine.num_states, num_errors, description_length(machine, examples), 0.0, RPNI)
     if rank(best, exact) >= rank(result.best, exact):
         return result
     try:
-        model = construct("block-linear-rnn", machine_task(LabeledMachine(machine, examples.classes))).model
+        model = compiled_model(machine, examples)
     except ValueError:  # the machine has too many states and symbols for a net
         return result
-    assert isinstance(model, BlockLinearRNN)
     best = best._replace(size=model.config.d_model)
     # No net learned this machine; the notes recognize RPNI's machine by the 0.
-    return result._replace(model=model, machine=machine, best=best, num_alike=0)
+    return result._replace(model=model, machine=machine, best=best, num_alike=0, runner_up=result.best)
 
 
 def _check_names(examples: Examples) -> None:
@@ -366,7 +364,7 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
         notes.append(f"no string contains the separator {separator!r}, so each is one symbol: leave it out")
     if trained_on.empty_label and trained_on.empty_label not in trained_on.classes:
         notes.append(f"only the empty string has the label {trained_on.empty_label}, which the machine leaves out")
-    if result.best.num_bits >= constant_message_length(trained_on):
+    if result.best.num_bits >= constant_description_length(trained_on):
         notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
     if result.num_alike == 0:
         lack = "without errors" if exact and min(attempt.num_errors for attempt in result.attempts) else "as short"

@@ -1,21 +1,25 @@
-"""Small machine models of growing size, trained on examples until the best machine was learned several times."""
+"""Merged states first, then small machine models of growing size, until the best machine was found several times."""
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
-from lengthwise.conventions import IGNORE, Diverged
+from lengthwise.constructions import construct
+from lengthwise.conventions import Diverged
 from lengthwise.extraction.readers.one_hot import enumerate_states, one_hot_columns
+from lengthwise.learning.description_length import constant_description_length, description_length
+from lengthwise.learning.merging_search import merged_machines
+from lengthwise.learning.prefix_tree import prefix_tree
 from lengthwise.models.base import build_model, eval_mode
 from lengthwise.models.block_linear_rnn import BlockLinearRNN, BlockLinearRNNConfig
 from lengthwise.presets.base import PRESETS
 from lengthwise.tasks.given.examples import Examples
 from lengthwise.tasks.given.task import ExamplesTask
-from lengthwise.tasks.regular.machine import MAX_TABLE
+from lengthwise.tasks.regular.machine import MAX_TABLE, machine_task
 from lengthwise.training.loop import train
 from lengthwise.training.recipe import MAX_LENGTH, Recipe
 
@@ -25,15 +29,24 @@ SIZES = (8, 16, 32, 64)
 MIN_ALIKE = {True: 2, False: 4}
 """How many models have to learn the best machine, from different starts, if it makes no error and if it makes some."""
 
+MIN_MERGED_ALIKE = {True: 1, False: 2}
+"""How many settings of state merging have to end in the best machine, so that it is sure and no net is trained."""
+
+MAX_SURE_SHARE = 0.9
+"""The largest description length of a sure machine, as a share of the most frequent answer's description length."""
+
 MAX_ROUNDS = 8
 """The number of times that all sizes are tried, each time with other seeds."""
 
+NET, RPNI = "net", "RPNI"
+"""The methods of attempts besides state merging, whose method names its setting."""
+
 
 class Attempt(NamedTuple):
-    """A trained model: its size, its seed, the number of states of its machine, and the number of wrong labels.
+    """A machine that was found: the number of its states, and the number of wrong labels.
 
-    `num_bits` is the length of a message that names the machine and its wrong labels. The machine with the shorter
-    message is preferred.
+    If a net was trained, `size` is the number of its states and `seed` its seed. `num_bits` is the description length
+    of the machine and its wrong labels (`lengthwise.learning.description_length`). The shorter one is preferred.
 
     Source: Rissanen, "Modeling by shortest data description" (Automatica, 1978).
     """
@@ -44,16 +57,22 @@ class Attempt(NamedTuple):
     num_errors: int
     num_bits: float
     seconds: float
+    method: str = NET
 
 
 class SearchResult(NamedTuple):
-    """The best model of a search, its machine and attempt, all attempts, and how many of them learned this machine."""
+    """The best model of a search, its machine and attempt, all attempts, and how many of them found this machine.
+
+    `runner_up` is the best attempt with another machine; without one, the machine that always gives the most frequent
+    answer.
+    """
 
     model: BlockLinearRNN
     machine: Transducer
     best: Attempt
     attempts: tuple[Attempt, ...]
     num_alike: int
+    runner_up: Attempt | None = None
 
 
 class Sample(ExamplesTask):
@@ -70,6 +89,14 @@ class Sample(ExamplesTask):
         return held
 
 
+class _Candidate(NamedTuple):
+    """An attempt and its machine; the model is None if the machine was not read off a net."""
+
+    attempt: Attempt
+    machine: Transducer
+    model: BlockLinearRNN | None
+
+
 def search(
     examples: Examples,
     *,
@@ -79,50 +106,112 @@ def search(
     report: Callable[[Attempt], None] = lambda attempt: None,
     keep: Callable[[BlockLinearRNN, Transducer], None] = lambda model, machine: None,
 ) -> SearchResult:
-    """Train models of 8, 16, ... states until several with different starts have learned the best machine.
+    """Merge states under several settings; unless one machine is sure, also train models of 8, 16, ... states.
 
-    The best machine has the shortest message, which includes its errors. A small machine with few errors may therefore
-    be preferred to a larger one without errors, unless labels are `exact`. Only these examples are read. The first
-    model is trained whatever the `budget`, which is in CPU seconds. `keep` is called with each model and machine that
-    is better than all before, so that a search can be interrupted.
+    The best machine has the shortest description, which includes its errors. A small machine with few errors may
+    therefore be preferred to a larger one without errors, unless labels are `exact`. Only these examples are read. The
+    first setting is tried whatever the `budget`, which is in CPU seconds.
+
+    A merged machine is sure if it makes no error, or came out of two settings, and its description is clearly shorter
+    than that of the most frequent answer. Otherwise models are trained until several with different starts have
+    learned the best machine. `keep` is called with each model and machine that is better than all before, so that a
+    search can be interrupted.
 
     Raises:
         ValueError: no model became a machine; a string is longer than training allows.
     """
-    task = Sample(held=examples)
     started = time.process_time()
-    began = 0.0
     if (longest := int(examples.lengths.max())) > MAX_LENGTH:
         raise ValueError(f"examples: expected strings of at most {MAX_LENGTH:,} symbols, got one of {longest:,}")
-    candidates: list[tuple[Attempt, BlockLinearRNN, Transducer]] = []
-    for size, own_seed in _cells(seed):
-        if began and time.process_time() - started > budget:
-            break
-        if any(not attempt.num_errors and attempt.size > size for attempt, _, _ in candidates):
-            continue  # a larger model learned a machine without errors, and this size has failed before
-        began = time.process_time()
-        model = _train_model(task, size, own_seed, longest)
-        machine = None if model is None else _machine_of(model, examples.symbols)
-        if model is None or machine is None or (machine.num_states + 1) * len(examples.symbols) > MAX_TABLE:
-            continue
-        num_errors = count_errors(machine, examples)
-        bits, seconds = message_length(machine, examples, num_errors), time.process_time() - began
-        candidates.append((Attempt(size, own_seed, machine.num_states, num_errors, bits, seconds), model, machine))
-        report(candidates[-1][0])
+    candidates: list[_Candidate] = []
+    for candidate in _found(examples, candidates, budget=budget, seed=seed, started=started):
+        candidates.append(candidate)
+        report(candidate.attempt)
         best = _best(candidates, exact)
-        if best is candidates[-1]:
-            keep(model, machine)
-        if _num_alike(candidates, best) >= MIN_ALIKE[not best[0].num_errors] and not (exact and best[0].num_errors):
+        if best is candidate:
+            keep(candidate.model or compiled_model(candidate.machine, examples), candidate.machine)
+        if _is_sure(candidates, best, examples, exact):
             break
     if not candidates:
         raise ValueError(
             f"examples: no model became a machine of at most {MAX_TABLE:,} transitions; raise the budget, or check the "
             "labels"
         )
-    best = _best(candidates, exact)
-    attempt, model, machine = best
-    attempts = tuple(attempt for attempt, _, _ in candidates)
-    return SearchResult(model, machine, attempt, attempts, _num_alike(candidates, best))
+    return _result(candidates, examples, exact)
+
+
+def _result(candidates: list[_Candidate], examples: Examples, exact: bool) -> SearchResult:
+    """Return the best candidate with its model, and the best attempt with another machine."""
+    best, alike = _best(candidates, exact), _alike(candidates, _best(candidates, exact))
+    others = [one.attempt for one in candidates if not any(one is other for other in alike)]
+    model = best.model or compiled_model(best.machine, examples)
+    attempts = tuple(one.attempt for one in candidates)
+    runner_up = min([*others, _constant(examples)], key=lambda attempt: rank(attempt, exact))
+    attempt = best.attempt if best.model else best.attempt._replace(size=model.config.d_model)
+    return SearchResult(model, best.machine, attempt, attempts, len(alike), runner_up)
+
+
+def _constant(examples: Examples) -> Attempt:
+    """Return the machine of one state that always gives the most frequent answer, as an attempt."""
+    labels = prefix_tree(examples).labels
+    num_errors = len(labels) - int(np.bincount(labels).max())
+    return Attempt(1, 0, 1, num_errors, constant_description_length(examples), 0.0, "the most frequent answer")
+
+
+def _found(
+    examples: Examples, candidates: list[_Candidate], *, budget: float, seed: int, started: float
+) -> Iterator[_Candidate]:
+    """Yield merged machines, then machines of trained models, until the budget is used up; at least one is tried."""
+    task = Sample(held=examples)
+    for merged in merged_machines(examples, budget=budget):
+        machine = merged.machine.minimize_nonempty()
+        if _fits(machine):
+            errors, bits = count_errors(machine, examples), description_length(machine, examples)
+            attempt = Attempt(0, 0, machine.num_states, errors, bits, merged.seconds, str(merged.setting))
+            yield _Candidate(attempt, machine, None)
+    is_first = not candidates
+    for size, own_seed in _cells(seed):
+        began = time.process_time()
+        if not is_first and began - started > budget:
+            return
+        is_first = False
+        if any(one.model and not one.attempt.num_errors and one.attempt.size > size for one in candidates):
+            continue  # a larger model learned a machine without errors, and this size has failed before
+        model = _train_model(task, size, own_seed, int(examples.lengths.max()))
+        machine = None if model is None else _machine_of(model, examples.symbols)
+        if machine is None or not _fits(machine):
+            continue
+        errors, bits = count_errors(machine, examples), description_length(machine, examples)
+        seconds = time.process_time() - began
+        yield _Candidate(Attempt(size, own_seed, machine.num_states, errors, bits, seconds), machine, model)
+
+
+def _fits(machine: Transducer) -> bool:
+    return (machine.num_states + 1) * len(machine.symbols) <= MAX_TABLE
+
+
+def compiled_model(machine: Transducer, examples: Examples) -> BlockLinearRNN:
+    """Return a net that is this machine.
+
+    Raises:
+        ValueError: the machine has too many states and symbols for a net.
+    """
+    model = construct("block-linear-rnn", machine_task(LabeledMachine(machine, examples.classes))).model
+    assert isinstance(model, BlockLinearRNN)
+    return model
+
+
+def _is_sure(candidates: list[_Candidate], best: _Candidate, examples: Examples, exact: bool) -> bool:
+    """Return whether no further machine has to be looked for."""
+    errors, bits = best.attempt.num_errors, best.attempt.num_bits
+    if exact and errors:
+        return False
+    alike = _alike(candidates, best)
+    if len(alike) >= MIN_ALIKE[not errors]:
+        return True
+    merged = sum(one.model is None for one in alike)
+    is_short = bits < MAX_SURE_SHARE * constant_description_length(examples)
+    return is_short and merged >= MIN_MERGED_ALIKE[not errors]
 
 
 def _cells(seed: int) -> Iterator[tuple[int, int]]:
@@ -137,17 +226,14 @@ def rank(attempt: Attempt, exact: bool) -> tuple[bool, float]:
     return exact and attempt.num_errors > 0, attempt.num_bits
 
 
-_Candidate = tuple[Attempt, BlockLinearRNN, Transducer]
-
-
 def _best(candidates: list[_Candidate], exact: bool) -> _Candidate:
-    return min(candidates, key=lambda one: rank(one[0], exact))
+    return min(candidates, key=lambda one: rank(one.attempt, exact))
 
 
-def _num_alike(candidates: list[_Candidate], best: _Candidate) -> int:
-    """Count the models that learned the best machine."""
-    expected = best[2].to_json()
-    return sum(machine.to_json() == expected for _, _, machine in candidates)
+def _alike(candidates: list[_Candidate], best: _Candidate) -> list[_Candidate]:
+    """Return the candidates with the best machine."""
+    expected = best.machine.to_json()
+    return [one for one in candidates if one.machine.to_json() == expected]
 
 
 def _train_model(task: Sample, size: int, seed: int, longest: int) -> BlockLinearRNN | None:
@@ -179,34 +265,7 @@ def _machine_of(model: BlockLinearRNN, symbols: tuple[str, ...]) -> Transducer |
 
 
 def count_errors(machine: Transducer, examples: Examples) -> int:
-    """Count the labels that the machine gets wrong."""
-    count = 0
-    for length in np.unique(examples.lengths).tolist():
-        ids, targets = examples.of_length(length)
-        count += int(((machine.run(ids) != targets) & (targets != IGNORE)).sum())
-    return count
-
-
-def message_length(machine: Transducer, examples: Examples, num_errors: int) -> float:
-    """Return the bits that name the machine, its wrong labels, and the correct answers for these.
-
-    A machine that is wrong on most labels tells nothing about them: each label then costs its bits without a machine.
-    """
-    return _bits_of(machine.num_states, examples, num_errors)
-
-
-def constant_message_length(examples: Examples) -> float:
-    """Return the message length of the machine of one state that always gives the most frequent answer."""
-    labels = examples.targets[examples.targets != IGNORE]
-    return _bits_of(1, examples, len(labels) - int(np.bincount(labels).max()))
-
-
-def _bits_of(states: int, examples: Examples, num_errors: int) -> float:
-    symbols, classes = len(examples.symbols), len(examples.classes)
-    num_labels = int((examples.targets != IGNORE).sum())
-    share = num_errors / num_labels
-    of_machine = states * (symbols * math.log2(states) + math.log2(classes))
-    if share > 1 - 1 / classes:
-        return of_machine + num_labels * math.log2(classes)
-    which = 0.0 if share == 0 else -share * math.log2(share) - (1 - share) * math.log2(1 - share)
-    return of_machine + num_labels * which + num_errors * math.log2(max(1, classes - 1))
+    """Count the labels that the machine gets wrong; a prefix that occurs in several strings counts once."""
+    tree = prefix_tree(examples)
+    states = tree.states(machine.semiautomaton.table, machine.start)
+    return int((machine.outputs[states[tree.labeled]] != tree.labels).sum())

@@ -1,0 +1,83 @@
+r"""The total description length of a machine and of the labels that it gets wrong, in bits.
+
+A receiver knows the strings, the symbols and the classes. A message names the machine and then the labels:
+
+    total = machine + labels
+    machine = 2 log2(n + 1) + n log2 Y + targets - log2((n - 1)!)
+    labels  = log2(N + 1) + log2(N choose e) + e log2(Y - 1)
+
+for n states, Y classes, N labels and e labels that the machine gets wrong.
+
+- The targets are those of the transitions that the examples take. The receiver can tell which these are, since each
+  target is named when a string first needs it. Other transitions cost nothing, because no label depends on them.
+- The targets are named one after another by the adaptive code of Krichevsky and Trofimov: a target that was named m of
+  k times before costs -log2((m + 1/2) / (k + n / 2)) bits. So states to which many transitions lead are cheap, such as
+  the rejecting state of a protocol.
+- The states other than the start can be numbered in (n - 1)! ways, and all of these name the same machine.
+- With the noise rate p = e / N, the second line of the labels is about N h(p) bits, where h is the binary entropy. The
+  rate itself costs log2(N + 1).
+
+A machine that is wrong on more labels than a guess would be tells nothing about them: each label then costs log2 Y.
+
+Source: Rissanen, "Modeling by shortest data description" (Automatica, 1978); Krichevsky and Trofimov, "The performance
+    of universal encoding" (1981).
+"""
+
+import math
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from lengthwise.automata.transducer import Transducer
+from lengthwise.learning.prefix_tree import PrefixTree, prefix_tree
+from lengthwise.tasks.given.examples import Examples
+
+LOG_2 = math.log(2)
+
+
+def machine_bits(num_states: int, num_classes: int, in_degrees: Int64[np.ndarray, " S"]) -> float:
+    """Return the bits that name a machine, given how many of its used transitions lead to each state."""
+    total, n = int(in_degrees.sum()), num_states
+    targets = math.lgamma(total + n / 2) - math.lgamma(n / 2)
+    targets -= sum(math.lgamma(count + 0.5) - math.lgamma(0.5) for count in in_degrees.tolist() if count)
+    return 2 * math.log2(n + 1) + n * math.log2(num_classes) + (targets - math.lgamma(n)) / LOG_2
+
+
+def label_bits(num_errors: int, num_labels: int, num_classes: int) -> float:
+    """Return the bits that name the labels to a receiver who has a machine with this number of errors."""
+    if num_errors >= num_labels * (1 - 1 / num_classes):
+        return num_labels * math.log2(num_classes)
+    which = math.lgamma(num_labels + 1) - math.lgamma(num_errors + 1) - math.lgamma(num_labels - num_errors + 1)
+    return math.log2(num_labels + 1) + which / LOG_2 + num_errors * math.log2(max(1, num_classes - 1))
+
+
+def in_degrees(
+    table: Int64[np.ndarray, "S V"], used: Bool[np.ndarray, "S V"], num_states: int
+) -> Int64[np.ndarray, " S"]:
+    """Return how many of the used transitions lead to each state."""
+    return np.bincount(table[used], minlength=num_states)
+
+
+def description_length(machine: Transducer, examples: Examples, num_errors: int | None = None) -> float:
+    """Return the total description length of a machine and the examples' labels, in bits.
+
+    States that no example reaches are left out. The number of errors is counted unless it is given.
+    """
+    tree = prefix_tree(examples)
+    table = machine.semiautomaton.table
+    states = tree.states(table, machine.start)
+    degrees = in_degrees(table, tree.are_used(states, len(table)), len(table))
+    if num_errors is None:
+        num_errors = int((machine.outputs[states[tree.labeled]] != tree.labels).sum())
+    num_states = len(np.unique(states))
+    return machine_bits(num_states, tree.num_classes, degrees) + label_bits(
+        num_errors, len(tree.labels), tree.num_classes
+    )
+
+
+def constant_description_length(examples: Examples) -> float:
+    """Return the description length of the machine of one state that always gives the most frequent answer."""
+    tree: PrefixTree = prefix_tree(examples)
+    num_errors = len(tree.labels) - int(np.bincount(tree.labels).max())
+    degrees = np.array([len(np.unique(tree.symbols[1:]))])
+    return machine_bits(1, tree.num_classes, degrees) + label_bits(num_errors, len(tree.labels), tree.num_classes)

@@ -1,0 +1,94 @@
+"""Machines by state merging and repair under several settings, until one is sure."""
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from lengthwise.automata.transducer import Transducer
+from lengthwise.learning.prefix_tree import PrefixTree, prefix_tree
+from lengthwise.learning.repair import repair
+from lengthwise.learning.state_merging import SymbolBits, completed, machine_from, merge_states, partial_table
+from lengthwise.tasks.given.examples import Examples
+
+MAX_STATES = 40
+"""The number of states after which merging makes no new ones; repair can split states further."""
+
+MAX_ENTRIES = 50_000_000
+"""The largest number of prefixes times symbols; the table then has 400 MB."""
+
+MAX_LEVELS = 2_000
+"""The longest string, in symbols: each level of the tree costs time, however few strings reach it."""
+
+MIN_SECONDS = 20.0
+"""The CPU seconds that the first setting has for merging, and again for repair, whatever the budget."""
+
+
+class Setting(NamedTuple):
+    """The noise rate that merges are judged by, and whether states are also told apart by the symbols after them."""
+
+    noise: float
+    with_symbols: bool
+
+    def __str__(self) -> str:
+        return f"states merged at noise {self.noise:.1%}{', also by next symbols' * self.with_symbols}"
+
+
+LABELS_ALONE = (Setting(0.001, False), Setting(0.01, False), Setting(0.03, False), Setting(0.08, False))
+"""Settings for strings whose symbols do not depend on each other. A low rate leaves states apart that repair merges."""
+
+WITH_SYMBOLS = (Setting(0.01, True), Setting(0.05, True), Setting(0.002, True), Setting(0.02, False))
+"""Settings for strings such as the traces of a protocol, in which few symbols follow each state."""
+
+
+class Merged(NamedTuple):
+    """A machine that state merging and repair found, and the CPU seconds that it took."""
+
+    machine: Transducer
+    setting: Setting
+    seconds: float
+
+
+def merged_machines(examples: Examples, *, budget: float) -> Iterator[Merged]:
+    """Yield a machine for each setting; the first whatever the budget, others only before it is used up.
+
+    Nothing is yielded if the prefixes or the strings are too large for merging. The budget is in CPU seconds.
+    """
+    if int(examples.lengths.max()) > MAX_LEVELS or len(examples.ids) * len(examples.symbols) > MAX_ENTRIES:
+        return
+    started = time.process_time()
+    tree = prefix_tree(examples)
+    for index, setting in enumerate(WITH_SYMBOLS if do_symbols_depend(tree) else LABELS_ALONE):
+        began = time.process_time()
+        if index and began > started + budget:
+            return
+        deadline = began + MIN_SECONDS if index == 0 else started + budget
+        hypothesis = merge_states(
+            tree, setting.noise, with_symbols=setting.with_symbols, max_states=MAX_STATES, deadline=deadline
+        )
+        fitted = repair(
+            tree, completed(partial_table(hypothesis)), deadline=max(deadline, time.process_time() + MIN_SECONDS)
+        )
+        # Only the transitions that examples take are known; the others get a stated target.
+        used = tree.are_used(fitted.states, len(fitted.table))
+        machine = machine_from(np.where(used, fitted.table, -1), fitted.outputs, examples.symbols)
+        yield Merged(machine, setting, time.process_time() - began)
+
+
+def do_symbols_depend(tree: PrefixTree) -> bool:
+    """Return whether symbols are described in fewer bits if the symbol before them is known."""
+    inner = np.flatnonzero(tree.parents > 0)
+    pairs = np.zeros((tree.num_symbols, tree.num_symbols), np.int64)
+    np.add.at(pairs, (tree.symbols[tree.parents[inner]], tree.symbols[inner]), tree.visits[inner])
+    bits = SymbolBits(tree.num_symbols, int(pairs.sum()))
+    return float(bits(pairs).sum()) < float(bits(pairs.sum(0)[None])[0])
+
+
+def unseen_transitions(machine: Transducer, examples: Examples) -> list[tuple[int, str]]:
+    """Return the reachable states and symbols of the transitions that no example takes."""
+    tree = prefix_tree(examples)
+    table = machine.semiautomaton.table
+    used = tree.are_used(tree.states(table, machine.start), len(table))
+    used[~machine.semiautomaton.reachable(machine.start)] = True
+    return [(state, machine.symbols[v]) for state, v in np.argwhere(~used).tolist()]

@@ -1,0 +1,246 @@
+r"""Local search after state merging: move a transition, merge two states, or split one, while the message gets shorter.
+
+All single moves are rated at once. Let w[x, r] be the bits that the labels at and below prefix x cost if the machine is
+in state r after x. With c(y, r) = -log2(1 - e) for label y if r answers y, else -log2(e / (Y - 1)),
+
+    w[x, r] = c(label of x, r) + sum over symbols v of w[x v, table[r, v]],
+
+computed from the longest prefixes back. Moving transition (q, v) from r to r' changes the bits by about
+
+    sum over x of w[x, r'] - w[x, r]
+
+where x are the prefixes whose last transition is the first use of (q, v) on the way to them. This is exact unless the
+transition is used again further on. Merging state q into r is rated by the first visits of q in the same way. A split
+copies a state for the strings that enter it by one transition, and is rated by the best other answer and the best other
+targets of the copy. The moves of the best rates are then carried out and kept only if the description length falls.
+
+Source: the moves are those of Lang, "Evidence driven state merging with search" (1998), and of local search for hidden
+    Markov models (Stolcke and Omohundro, 1993, for merging); the rates are the backward messages of Rabiner (1989) for a
+    machine without chance.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int64
+
+from lengthwise.learning.description_length import in_degrees, label_bits, machine_bits
+from lengthwise.learning.prefix_tree import Nodes, PrefixTree, Table
+
+MACHINE_WEIGHTS = (3.0, 1.0)
+"""Factors of the machine's bits in the rounds of repair: states that merging left apart are merged first."""
+
+MAX_MOVES = 40
+"""The largest number of moves of a kind that a round tries."""
+
+MAX_FAILURES = 12
+"""The number of moves of a kind that may fail in a round."""
+
+SLACK_BITS = 20.0
+"""How much worse than the saved bits a merge may be rated and still be tried, as rates are approximate."""
+
+MIN_SPLIT_BITS = 3.0
+"""The smallest number of label bits that a split has to save by its rate."""
+
+Rates = Float[np.ndarray, "E S"]
+
+
+class Fitted(NamedTuple):
+    """A machine on a prefix tree: start 0, the state after each prefix, answers, wrong labels, and bits in all."""
+
+    table: Table
+    states: Nodes
+    outputs: Int64[np.ndarray, " S"]
+    num_errors: int
+    bits: float
+
+
+class Repair:
+    """The local search on one prefix tree; `weight` is the factor of the machine's bits."""
+
+    def __init__(self, tree: PrefixTree, weight: float = 1.0) -> None:
+        self.tree, self.weight = tree, weight
+        self.num_labels, self.num_symbols = len(tree.labels), tree.num_symbols
+        self._siblings = []
+        for level in tree.levels:
+            parents = tree.parents[level]
+            firsts = np.flatnonzero(np.concatenate([[True], parents[1:] != parents[:-1]]))
+            self._siblings.append((level, firsts, parents[firsts]))
+
+    def fit(self, table: Table) -> Fitted:
+        """Return the machine with the most frequent label of each state as its answer."""
+        tree, num_states = self.tree, len(table)
+        states = tree.states(table)
+        counts = tree.label_counts(states, num_states)
+        num_errors = self.num_labels - int(counts.max(1).sum())
+        degrees = in_degrees(table, tree.are_used(states, num_states), num_states)
+        # Every used state but the start is the target of a used transition.
+        num_used = int((degrees[1:] > 0).sum()) + 1
+        bits = self.weight * machine_bits(num_used, tree.num_classes, degrees)
+        bits += label_bits(num_errors, self.num_labels, tree.num_classes)
+        return Fitted(table, states, counts.argmax(1), num_errors, bits)
+
+    def without_unused(self, fitted: Fitted) -> Fitted:
+        """Return the machine without the states that no example reaches."""
+        used = np.unique(fitted.states)
+        if len(used) == len(fitted.table):
+            return fitted
+        numbers = np.zeros(len(fitted.table), np.int64)
+        numbers[used] = np.arange(len(used))
+        return fitted._replace(
+            table=numbers[fitted.table[used]], states=numbers[fitted.states], outputs=fitted.outputs[used]
+        )
+
+    def _noise(self, fitted: Fitted) -> float:
+        return min((fitted.num_errors + 1) / (self.num_labels + 2), 0.5)
+
+    def label_bits_from(self, fitted: Fitted) -> Float[np.ndarray, "M S"]:
+        """Return w[x, r]: the bits of the labels at and below each prefix, from each state."""
+        tree, table, outputs, noise = self.tree, fitted.table, fitted.outputs, self._noise(fitted)
+        costs = np.full((tree.num_classes, len(table)), -math.log2(noise / max(1, tree.num_classes - 1)), np.float32)
+        costs[outputs, np.arange(len(table))] = -math.log2(1 - noise)
+        bits = np.zeros((tree.num_nodes, len(table)), np.float32)
+        bits[tree.labeled] = costs[tree.labels]
+        by_symbol = np.ascontiguousarray(table.T)
+        for level, firsts, parents in reversed(self._siblings):
+            below = np.take_along_axis(bits[level], by_symbol[tree.symbols[level]], 1)
+            bits[parents] += np.add.reduceat(below, firsts, 0)
+        return bits
+
+    def _are_first(self, keys: Nodes, num_keys: int) -> np.ndarray:
+        """Return which nodes are the first with their key on the way from the root."""
+        tree, words = self.tree, keys // 64
+        masks = np.uint64(1) << (keys % 64).astype(np.uint64)
+        seen = np.zeros((tree.num_nodes, (num_keys + 63) // 64), np.uint64)
+        first = np.zeros(tree.num_nodes, bool)
+        for level in tree.levels:
+            before = seen[tree.parents[level]]
+            rows = np.arange(len(before))
+            first[level] = before[rows, words[level]] & masks[level] == 0
+            before[rows, words[level]] |= masks[level]
+            seen[level] = before
+        return first
+
+    def rates(self, fitted: Fitted) -> tuple[Rates, Float[np.ndarray, "S S"]]:
+        """Return about how many label bits each target of each transition adds, and each merge of q (row) into r."""
+        tree, table, num_states = self.tree, fitted.table, len(fitted.table)
+        bits = self.label_bits_from(fitted)
+        edges, num_edges = tree.edges(fitted.states), num_states * self.num_symbols
+        moves = _sums(bits, edges, np.flatnonzero(self._are_first(edges, num_edges)), num_edges)
+        visits = _sums(bits, fitted.states, np.flatnonzero(self._are_first(fitted.states, num_states)), num_states)
+        moves -= moves[np.arange(num_edges), table.ravel()][:, None]
+        return moves, visits - np.diag(visits)[:, None]
+
+    def moved(self, fitted: Fitted, rates: Rates) -> Fitted:
+        """Return the machine after the moves of single transitions that shorten the message, the best rate first."""
+        num_states, targets = len(fitted.table), fitted.table.ravel()
+        used = self.tree.are_used(fitted.states, num_states)
+        degrees = in_degrees(fitted.table, used, num_states)
+        # A target to which more transitions lead takes fewer bits to name.
+        logs = np.log2(np.maximum(degrees, 0) + 0.5)
+        rates = rates + self.weight * (np.log2(np.maximum(degrees[targets] - 0.5, 0.5))[:, None] - logs)
+        rates[np.arange(len(rates)), targets] = np.inf
+        rates[~used.ravel()] = np.inf
+        targets, failures = rates.argmin(1), 0
+        best = rates[np.arange(len(rates)), targets]
+        for edge in np.argsort(best)[:MAX_MOVES].tolist():
+            if best[edge] >= 0 or failures > MAX_FAILURES:
+                break
+            table = fitted.table.copy()
+            table.ravel()[edge] = targets[edge]
+            other = self.fit(table)
+            fitted, failures = (other, failures) if other.bits < fitted.bits else (fitted, failures + 1)
+        return fitted
+
+    def merged(self, fitted: Fitted, rates: Float[np.ndarray, "S S"]) -> Fitted:
+        """Return the machine after the merges that shorten the message, the best rate first."""
+        num_states, failures, gone = len(rates), 0, set()
+        saved = self.weight * self.num_symbols * math.log2(max(2, num_states)) + SLACK_BITS
+        order = np.argsort(np.where(np.eye(num_states, dtype=bool), np.inf, rates), axis=None)
+        for key in order[: MAX_MOVES * 4].tolist():
+            state, into = divmod(key, num_states)
+            if rates[state, into] > saved or failures > MAX_FAILURES:
+                break
+            if state == 0 or state in gone or into in gone:
+                continue
+            other = self.fit(np.where(fitted.table == state, into, fitted.table))
+            if other.bits < fitted.bits:
+                fitted = other
+                gone.add(state)
+            else:
+                failures += 1
+        return fitted
+
+    def split(self, fitted: Fitted) -> Fitted:
+        """Return the machine after the first split that shortens the message, if there is one."""
+        for table in self._splits(fitted):
+            if (other := self.fit(table)).bits < fitted.bits:
+                return other
+        return fitted
+
+    def _splits(self, fitted: Fitted) -> Iterator[Table]:
+        """Yield tables with a copy of a state for one of the transitions that lead to it, the best rate first."""
+        tree, table, num_symbols = self.tree, fitted.table, self.num_symbols
+        num_edges, noise = table.size, self._noise(fitted)
+        edges, targets = tree.edges(fitted.states), table.ravel()
+        # One key for each transition into a state followed by one out of it.
+        inner = np.flatnonzero(tree.parents > 0)
+        keys = edges[tree.parents[inner]] * num_symbols + tree.symbols[inner]
+        found, numbers = np.unique(keys, return_inverse=True)
+        rates = _sums(self.label_bits_from(fitted)[inner], numbers, np.arange(len(inner)), len(found))
+        entering, leaving = found // num_symbols, found % num_symbols
+        rates -= rates[np.arange(len(found)), table[targets[entering], leaving]][:, None]
+        best, least = rates.argmin(1), rates.min(1) + math.log2(max(2, len(table))) / 2
+        totals = np.bincount(entering, np.minimum(least, 0), num_edges)
+        counts = np.zeros((num_edges, tree.num_classes))
+        np.add.at(counts, (edges[tree.labeled], tree.labels), 1)
+        relabeled = counts.max(1) - counts[np.arange(num_edges), fitted.outputs[targets]]
+        totals -= relabeled * math.log2((1 - noise) / noise * max(1, tree.num_classes - 1))
+        degrees = in_degrees(table, tree.are_used(fitted.states, len(table)), len(table))
+        totals[degrees[targets] < 2] = 0
+        for edge in np.argsort(totals)[:MAX_FAILURES].tolist():
+            if totals[edge] > -MIN_SPLIT_BITS:
+                return
+            copied = np.vstack([table, table[targets[edge]]])
+            copied.ravel()[edge] = len(table)
+            for index in np.flatnonzero((entering == edge) & (least < 0)).tolist():
+                copied[len(table), leaving[index]] = best[index]
+            yield copied
+
+
+def _sums(bits: Float[np.ndarray, "M S"], keys: Nodes, nodes: Int64[np.ndarray, " N"], num_keys: int) -> Rates:
+    """Return the sum of the rows of these nodes for each key."""
+    keys = keys[nodes]
+    order = np.argsort(keys, kind="stable")
+    nodes, keys = nodes[order], keys[order]
+    firsts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else keys
+    sums = np.zeros((num_keys, bits.shape[1]))
+    if len(keys):
+        sums[keys[firsts]] = np.add.reduceat(bits[nodes], firsts, 0)
+    return sums
+
+
+def repair(tree: PrefixTree, table: Table, *, deadline: float) -> Fitted:
+    """Return the machine that the local search ends in; `deadline` is a time of `time.process_time`."""
+    for weight in MACHINE_WEIGHTS:
+        search = Repair(tree, weight)
+        fitted = search.without_unused(search.fit(table))
+        while time.process_time() < deadline:
+            before = fitted.bits
+            moves, merges = search.rates(fitted)
+            if weight > 1:
+                fitted = search.merged(fitted, merges)
+            if fitted.bits == before:
+                fitted = search.moved(fitted, moves)
+            if fitted.bits == before:
+                fitted = search.merged(fitted, merges)
+            if fitted.bits == before:
+                fitted = search.split(fitted)
+            if fitted.bits == before:
+                break
+            fitted = search.without_unused(fitted)
+        table = fitted.table
+    return fitted
