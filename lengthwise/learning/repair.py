@@ -30,8 +30,8 @@ from jaxtyping import Float, Int64
 from lengthwise.learning.description_length import in_degrees, label_bits, machine_bits
 from lengthwise.learning.prefix_tree import Nodes, PrefixTree, Table
 
-MACHINE_WEIGHTS = (3.0, 1.0)
-"""Factors of the machine's bits in the rounds of repair: states that merging left apart are merged first."""
+MACHINE_WEIGHTS = ((3.0, 1.0), (1.5, 1.0), (1.0,))
+"""Factors of the machine's bits, one after another: a large one first merges states that merging left apart."""
 
 MAX_MOVES = 40
 """The largest number of moves of a kind that a round tries."""
@@ -44,6 +44,15 @@ SLACK_BITS = 20.0
 
 MIN_SPLIT_BITS = 3.0
 """The smallest number of label bits that a split has to save by its rate."""
+
+MAX_TRIES = 40
+"""The number of random changes in a row that may lead to no shorter message."""
+
+MIN_SHAKING_SECONDS = 1.0
+"""The CPU seconds that random changes have if merging and repair took less."""
+
+MIN_GAIN = 1e-6
+"""The bits by which a message has to be shorter after a random change; smaller differences are rounding."""
 
 Rates = Float[np.ndarray, "E S"]
 
@@ -93,6 +102,25 @@ class Repair:
         return fitted._replace(
             table=numbers[fitted.table[used]], states=numbers[fitted.states], outputs=fitted.outputs[used]
         )
+
+    def run(self, fitted: Fitted, deadline: float) -> Fitted:
+        """Return the machine that no move of any kind improves, or the one at the deadline."""
+        fitted = self.without_unused(fitted)
+        while time.process_time() < deadline:
+            before = fitted.bits
+            moves, merges = self.rates(fitted)
+            if self.weight > 1:
+                fitted = self.merged(fitted, merges)
+            if fitted.bits == before:
+                fitted = self.moved(fitted, moves)
+            if fitted.bits == before:
+                fitted = self.merged(fitted, merges)
+            if fitted.bits == before:
+                fitted = self.split(fitted)
+            if fitted.bits == before:
+                break
+            fitted = self.without_unused(fitted)
+        return fitted
 
     def _noise(self, fitted: Fitted) -> float:
         return min((fitted.num_errors + 1) / (self.num_labels + 2), 0.5)
@@ -224,23 +252,43 @@ def _sums(bits: Float[np.ndarray, "M S"], keys: Nodes, nodes: Int64[np.ndarray, 
 
 
 def repair(tree: PrefixTree, table: Table, *, deadline: float) -> Fitted:
-    """Return the machine that the local search ends in; `deadline` is a time of `time.process_time`."""
-    for weight in MACHINE_WEIGHTS:
-        search = Repair(tree, weight)
-        fitted = search.without_unused(search.fit(table))
-        while time.process_time() < deadline:
-            before = fitted.bits
-            moves, merges = search.rates(fitted)
-            if weight > 1:
-                fitted = search.merged(fitted, merges)
-            if fitted.bits == before:
-                fitted = search.moved(fitted, moves)
-            if fitted.bits == before:
-                fitted = search.merged(fitted, merges)
-            if fitted.bits == before:
-                fitted = search.split(fitted)
-            if fitted.bits == before:
-                break
-            fitted = search.without_unused(fitted)
-        table = fitted.table
+    """Return the machine that the local search ends in; `deadline` is a time of `time.process_time`.
+
+    The search goes on from random changes of the best machine until `MAX_TRIES` of them in a row do not lead to a
+    shorter message, or until this has taken as long as everything before.
+    """
+    began = time.process_time()
+    search = Repair(tree)
+    fitted = search.fit(table)
+    for weights in MACHINE_WEIGHTS:
+        other = table
+        for weight in weights:
+            weighted = Repair(tree, weight)
+            other = weighted.run(weighted.fit(other), deadline).table
+        fitted = min(fitted, search.without_unused(search.fit(other)), key=lambda one: one.bits)
+    now = time.process_time()
+    deadline = min(deadline, now + max(MIN_SHAKING_SECONDS, now - began))
+    chance, tries = np.random.default_rng(0), 0
+    while tries < MAX_TRIES and time.process_time() < deadline:
+        other = search.run(search.fit(_shaken(search, fitted, chance)), deadline)
+        fitted, tries = (other, 0) if other.bits < fitted.bits - MIN_GAIN else (fitted, tries + 1)
     return fitted
+
+
+def _shaken(search: Repair, fitted: Fitted, chance: np.random.Generator) -> Table:
+    """Return the table after two to four random moves, or after up to three splits with one random move each."""
+    table, num_states = fitted.table.copy(), len(fitted.table)
+    used = search.tree.are_used(fitted.states, num_states)
+    degrees = in_degrees(table, used, num_states)
+    edges = np.flatnonzero(used.ravel())
+    if chance.random() < 0.5:
+        for edge in chance.choice(edges, min(len(edges), int(chance.integers(2, 5))), replace=False).tolist():
+            table.ravel()[edge] = chance.integers(num_states)
+        return table
+    for edge in chance.choice(edges, min(len(edges), int(chance.integers(1, 4))), replace=False).tolist():
+        target = int(table.ravel()[edge])
+        if target < num_states and degrees[target] > 1:
+            table = np.vstack([table, table[target]])
+            table.ravel()[edge] = len(table) - 1
+            table[-1, chance.integers(table.shape[1])] = chance.integers(num_states)
+    return table
