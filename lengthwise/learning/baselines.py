@@ -120,10 +120,10 @@ def merged_states(examples: Examples) -> Transducer | None:
                 data.setdefault(tuple(ids[start : position + 1]), targets[position])
     learned = run_RPNI([*data.items()], automaton_type="moore", print_info=False)
     majority = int(np.bincount(np.array(list(data.values()))).argmax())
-    return _completed(learned, examples.symbols, majority)
+    return completed_moore(learned, examples.symbols, majority)
 
 
-def _completed(moore: Any, symbols: tuple[str, ...], otherwise: int) -> Transducer:
+def completed_moore(moore: Any, symbols: tuple[str, ...], otherwise: int) -> Transducer:
     """Convert AALpy's machine; its missing steps lead to a state that gives the answer `otherwise` from then on."""
     number = {state.state_id: index for index, state in enumerate(moore.states)}
     sink = len(number)

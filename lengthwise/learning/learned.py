@@ -32,8 +32,8 @@ from lengthwise.learning.baselines import (
 from lengthwise.learning.description_length import constant_description_length, description_length
 from lengthwise.learning.held_out import Part, split_parts
 from lengthwise.learning.search import (
-    Attempt,
     RPNI,
+    Attempt,
     SearchResult,
     compiled_model,
     count_errors,

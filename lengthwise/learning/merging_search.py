@@ -38,7 +38,13 @@ class Setting(NamedTuple):
 LABELS_ALONE = tuple(Setting(noise, False) for noise in (0.001, 0.02, 0.05, 0.005, 0.1))
 """Settings for strings whose symbols do not depend on each other. A low rate leaves states apart that repair merges."""
 
-WITH_SYMBOLS = (Setting(0.01, True), Setting(0.05, True), Setting(0.002, True), Setting(0.1, True), Setting(0.02, False))
+WITH_SYMBOLS = (
+    Setting(0.01, True),
+    Setting(0.05, True),
+    Setting(0.002, True),
+    Setting(0.1, True),
+    Setting(0.02, False),
+)
 """Settings for strings such as the traces of a protocol, in which few symbols follow each state."""
 
 

@@ -17,8 +17,9 @@ Table = Int64[np.ndarray, "S V"]
 class PrefixTree:
     """All prefixes of the examples. Node 0 is the empty prefix; longer prefixes follow, and siblings are neighbors.
 
-    `parents` and `symbols` are -1 for node 0. `visits` counts the strings that begin with a prefix. `labeled` has the nodes with a label and `labels` their labels, one for
-    each prefix. Level d, the prefixes of d symbols, is `bounds[d]` to `bounds[d + 1]`.
+    `parents` and `symbols` are -1 for node 0. `visits` counts the strings that begin with a prefix. `labeled` has the
+    nodes with a label, and `labels` one label for each of them. Level d, the prefixes of d symbols, is `bounds[d]` to
+    `bounds[d + 1]`.
     """
 
     parents: Nodes
@@ -49,7 +50,7 @@ class PrefixTree:
 
     def edges(self, states: Nodes) -> Nodes:
         """Return the transition that each prefix ends with, state times symbols plus symbol; node 0 has 0."""
-        edges = states[self.parents] * self.num_symbols + self.symbols
+        edges: np.ndarray = states[self.parents] * self.num_symbols + self.symbols
         edges[0] = 0
         return edges
 

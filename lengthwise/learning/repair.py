@@ -14,9 +14,10 @@ transition is used again further on. Merging state q into r is rated by the firs
 copies a state for the strings that enter it by one transition, and is rated by the best other answer and the best other
 targets of the copy. The moves of the best rates are then carried out and kept only if the description length falls.
 
-Source: the moves are those of Lang, "Evidence driven state merging with search" (1998), and of local search for hidden
-    Markov models (Stolcke and Omohundro, 1993, for merging); the rates are the backward messages of Rabiner (1989) for a
-    machine without chance.
+Source: Stolcke and Omohundro, "Hidden Markov model induction by Bayesian model merging" (NIPS 1992), for merges by
+    description length; Rabiner, "A tutorial on hidden Markov models" (1989), for the backward messages.
+Differs from the source: the machine is deterministic, so that messages are bits of one path; transitions also move and
+    states also split.
 """
 
 import math
@@ -261,11 +262,11 @@ def repair(tree: PrefixTree, table: Table, *, deadline: float) -> Fitted:
     search = Repair(tree)
     fitted = search.fit(table)
     for weights in MACHINE_WEIGHTS:
-        other = table
+        reached = table
         for weight in weights:
             weighted = Repair(tree, weight)
-            other = weighted.run(weighted.fit(other), deadline).table
-        fitted = min(fitted, search.without_unused(search.fit(other)), key=lambda one: one.bits)
+            reached = weighted.run(weighted.fit(reached), deadline).table
+        fitted = min(fitted, search.without_unused(search.fit(reached)), key=lambda one: one.bits)
     now = time.process_time()
     deadline = min(deadline, now + max(MIN_SHAKING_SECONDS, now - began))
     chance, tries = np.random.default_rng(0), 0

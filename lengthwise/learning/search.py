@@ -178,12 +178,12 @@ def _found(
         if any(one.model and not one.attempt.num_errors and one.attempt.size > size for one in candidates):
             continue  # a larger model learned a machine without errors, and this size has failed before
         model = _train_model(task, size, own_seed, int(examples.lengths.max()))
-        machine = None if model is None else _machine_of(model, examples.symbols)
-        if machine is None or not _fits(machine):
+        read = None if model is None else _machine_of(model, examples.symbols)
+        if read is None or not _fits(read):
             continue
-        errors, bits = count_errors(machine, examples), description_length(machine, examples)
+        errors, bits = count_errors(read, examples), description_length(read, examples)
         seconds = time.process_time() - began
-        yield _Candidate(Attempt(size, own_seed, machine.num_states, errors, bits, seconds), machine, model)
+        yield _Candidate(Attempt(size, own_seed, read.num_states, errors, bits, seconds), read, model)
 
 
 def _fits(machine: Transducer) -> bool:

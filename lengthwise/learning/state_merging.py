@@ -106,7 +106,9 @@ class Hypothesis:
         """Return the bits of each state's counts."""
         if self.symbol_bits is None:
             return self.label_bits(counts)
-        return self.label_bits(counts[:, : self.num_classes]) + self.symbol_bits(counts[:, self.num_classes :])
+        bits = self.label_bits(counts[:, : self.num_classes])
+        bits += self.symbol_bits(counts[:, self.num_classes :])
+        return bits
 
     def blue(self) -> dict[int, tuple[int, int]]:
         """Return each blue state with the red state and the symbol that lead to it."""
@@ -271,7 +273,9 @@ class _Margins:
             self.judge([blue for blue in largest if blue not in self.fresh])
 
 
-def merge_states(tree: PrefixTree, noise: float, *, with_symbols: bool = False, max_states: int, deadline: float) -> Hypothesis:
+def merge_states(
+    tree: PrefixTree, noise: float, *, with_symbols: bool = False, max_states: int, deadline: float
+) -> Hypothesis:
     """Return the hypothesis without blue states that merging leads to.
 
     When `max_states` are red, or `deadline` (of `time.process_time`) has passed, every further blue state is merged,

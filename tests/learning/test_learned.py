@@ -376,7 +376,11 @@ def test_baselines_answer_as_they_say() -> None:
 def test_a_message_is_longer_for_more_states_and_more_errors() -> None:
     examples = read_examples(pairs_of(random_machine(5, 0), 200, 10))
     small, large = random_machine(4, 0), random_machine(9, 0)
-    assert description_length(small, examples, 3) < description_length(large, examples, 3) < description_length(large, examples, 9)
+    assert (
+        description_length(small, examples, 3)
+        < description_length(large, examples, 3)
+        < description_length(large, examples, 9)
+    )
     all_wrong = description_length(small, examples, len(examples.lengths))
     assert all_wrong > description_length(small, examples, 1), "a machine that is always wrong is no shorter message"
 

@@ -1,0 +1,63 @@
+"""Whether a learned machine is the right one, up to what the examples cannot tell apart."""
+
+from typing import Literal
+
+import numpy as np
+
+from lengthwise.automata.transducer import Transducer
+from lengthwise.learning.description_length import description_length
+from lengthwise.learning.prefix_tree import prefix_tree
+from lengthwise.tasks.given.examples import Examples
+
+Exactness = Literal["exact", "not told apart", "wrong"]
+"""The verdicts of `exactness`, best first."""
+
+
+def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples) -> bool:
+    """Return whether two machines answer alike all nonempty strings whose every target transition an example takes.
+
+    There are infinitely many such strings. They are the paths of the target's transitions that examples take, so that
+    the pairs of states reached together by such paths decide: there are at most states times states of them.
+
+    Source: Hopcroft and Karp, "A linear algorithm for testing equivalence of finite automata" (1971); here without
+        union of classes, as only a part of the transitions counts.
+
+    Example: the two machines differ only after "b", which no example has.
+        >>> from lengthwise.automata.semiautomaton import Semiautomaton
+        >>> from lengthwise.tasks.given.examples import Row, examples_from
+        >>> one, other = (Semiautomaton(np.array([[1, b], [0, b]]), ("a", "b")) for b in (0, 1))
+        >>> one, other = (Transducer(semiautomaton, 0, np.array([0, 1])) for semiautomaton in (one, other))
+        >>> examples = examples_from([Row("a", ["1"], 1), Row("aa", ["0"], 2), Row("aab", ["0"], 3)], "last")
+        >>> agree_where_seen(other, one, examples), agree_where_seen(other, one, examples.part(np.array([1, 1, 0]) > 0))
+        (False, True)
+    """
+    table, other = target.semiautomaton.table, machine.semiautomaton.table
+    tree = prefix_tree(examples)
+    used = tree.are_used(tree.states(table, target.start), len(table))
+    todo = [(target.start, machine.start)]
+    found = set(todo)
+    while todo:
+        state, learned = todo.pop()
+        for v in np.flatnonzero(used[state]).tolist():
+            pair = int(table[state, v]), int(other[learned, v])
+            if target.outputs[pair[0]] != machine.outputs[pair[1]]:
+                return False
+            if pair not in found:
+                found.add(pair)
+                todo.append(pair)
+    return True
+
+
+def exactness(machine: Transducer, target: Transducer, examples: Examples) -> Exactness:
+    """Return whether a machine that was learned from these examples is the target.
+
+    "exact": the two agree on every string whose transitions the examples take (`agree_where_seen`). "not told apart":
+    they do not, but both answer every labeled prefix alike, and the learned machine's description is not longer. No
+    example tells the two apart then, and nothing speaks for the target. "wrong": all others.
+    """
+    if agree_where_seen(machine, target, examples):
+        return "exact"
+    tree = prefix_tree(examples)
+    answers = [one.outputs[tree.states(one.semiautomaton.table, one.start)[tree.labeled]] for one in (machine, target)]
+    is_short = description_length(machine, examples) <= description_length(target, examples) + 1e-6
+    return "not told apart" if np.array_equal(*answers) and is_short else "wrong"

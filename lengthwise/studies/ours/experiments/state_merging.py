@@ -1,0 +1,272 @@
+"""State merging by description length next to RPNI and EDSM, on random machines and protocols with wrong labels.
+
+A study without runs: the search of `learn` gets all examples, with the answers of a known machine, some of them wrong.
+"""
+
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
+from lengthwise.learning.baselines import completed_moore
+from lengthwise.learning.exactness import Exactness, exactness
+from lengthwise.learning.search import search
+from lengthwise.tasks.given.examples import Examples, Row, examples_from
+
+Kind = Literal["random machines", "protocols", "random machines, a label for each symbol"]
+
+ALPHABET = "abcdefghijkl"
+CLASSES = ("no", "yes")
+LONGEST = 20
+TRACE_LENGTHS = (10, 60)
+SHARE_REJECTED = 0.15
+NUM_FRESH = 2_000
+MAX_TRANSITIONS = 100
+"""The largest number of states times symbols of a random machine, so that each transition has about 30 labels."""
+
+BASELINES = ("RPNI", "EDSM")
+BASELINE_SECONDS = 12.0
+"""The CPU seconds after which a baseline is stopped; EDSM takes minutes if labels are wrong."""
+
+
+class Size(NamedTuple):
+    """The machines of each kind, the examples and the shares of wrong labels; `budget` is in CPU seconds."""
+
+    machines: int = 60
+    protocols: int = 10
+    traced: int = 10
+    examples: int = 3_000
+    traces: int = 300
+    wrong: tuple[float, ...] = (0.0, 0.01, 0.03, 0.05, 0.1)
+    budget: float = 30.0
+
+
+SMALL_SIZE = Size(machines=8, protocols=3, traced=2, wrong=(0.0, 0.05, 0.1), budget=15.0)
+SMOKE_SIZE = Size(machines=1, protocols=0, traced=1, examples=300, traces=30, wrong=(0.05,), budget=0.0)
+
+
+class Found(NamedTuple):
+    """A learner's machine: states, verdict, wrong answers to fresh strings, CPU seconds; states None if stopped."""
+
+    learner: str
+    num_states: int | None
+    verdict: Exactness
+    num_wrong: int
+    seconds: float
+
+
+class Outcome(NamedTuple):
+    """The machines that all learners found for one target."""
+
+    kind: Kind
+    number: int
+    share_wrong: float
+    num_states: int
+    num_symbols: int
+    method: str
+    found: tuple[Found, ...]
+
+
+class Outcomes(NamedTuple):
+    """The results of the study."""
+
+    size: Size
+    outcomes: list[Outcome]
+
+
+def drawn_machine(seed: int) -> Transducer:
+    """Draw a minimal machine of 5 to 30 states and 2 to 12 symbols, at most `MAX_TRANSITIONS` of both together."""
+    chance = np.random.default_rng([seed, 7])
+    while True:
+        states, symbols = int(chance.integers(5, 31)), int(chance.integers(2, 13))
+        if states * symbols > MAX_TRANSITIONS:
+            continue
+        for _ in range(100):
+            table, outputs = chance.integers(states, size=(states, symbols)), chance.integers(2, size=states)
+            machine = Transducer(Semiautomaton(table, tuple(ALPHABET[:symbols])), 0, outputs).minimize()
+            if machine.num_states == states and 0.3 < machine.outputs.mean() < 0.7:
+                return machine
+
+
+def drawn_protocol(seed: int) -> Transducer:
+    """Draw a protocol of 5 to 12 states and 6 to 12 tokens: each state allows 2 to 4 tokens, others are an error.
+
+    The answer is yes as long as no token was an error, so that with a trace all of its prefixes are accepted.
+    """
+    chance = np.random.default_rng([seed, 8])
+    states, symbols = int(chance.integers(5, 13)), int(chance.integers(6, 13))
+    while True:
+        table = np.full((states + 1, symbols), states)
+        for state in range(states):
+            allowed = chance.choice(symbols, int(chance.integers(2, 5)), replace=False)
+            table[state, allowed] = chance.integers(states, size=len(allowed))
+        outputs = np.append(np.ones(states, np.int64), 0)
+        machine = Transducer(Semiautomaton(table, tuple(ALPHABET[:symbols])), 0, outputs).minimize()
+        if machine.num_states == states + 1:
+            return machine
+
+
+def drawn_strings(machine: Transducer, count: int, seed: int, longest: int = LONGEST) -> list[np.ndarray]:
+    """Draw uniform strings of uniform lengths."""
+    chance = np.random.default_rng([seed, 9])
+    symbols = len(machine.symbols)
+    return [chance.integers(symbols, size=length) for length in chance.integers(1, longest + 1, size=count).tolist()]
+
+
+def drawn_traces(protocol: Transducer, count: int, seed: int) -> list[np.ndarray]:
+    """Draw traces of a protocol, a share of which has one error, after which the tokens are uniform."""
+    chance = np.random.default_rng([seed, 10])
+    table = protocol.semiautomaton.table
+    (sink,) = np.flatnonzero(protocol.outputs == 0).tolist()
+    traces = []
+    for _ in range(count):
+        length = int(chance.integers(TRACE_LENGTHS[0], TRACE_LENGTHS[1] + 1))
+        error = int(chance.integers(length)) if chance.random() < SHARE_REJECTED else -1
+        state, trace = protocol.start, []
+        for position in range(length):
+            is_error = table[state] == sink
+            choices = np.flatnonzero(is_error == (position == error)) if state != sink else np.arange(len(is_error))
+            trace.append(int(chance.choice(choices if len(choices) else np.flatnonzero(~is_error))))
+            state = int(table[state, trace[-1]])
+        traces.append(np.array(trace))
+    return traces
+
+
+def labeled(machine: Transducer, strings: list[np.ndarray], share: float, seed: int, *, prefixes: bool) -> Examples:
+    """Return the strings with the machine's answers, a share of which is wrong."""
+    chance = np.random.default_rng([seed, 11])
+    rows = []
+    for number, string in enumerate(strings):
+        answers = machine.run(string[None])[0] ^ (chance.random(len(string)) < share)
+        labels = [CLASSES[answer] for answer in (answers if prefixes else answers[-1:]).tolist()]
+        rows.append(Row([machine.symbols[v] for v in string.tolist()], labels, number))
+    return examples_from(rows, "prefix" if prefixes else "last")
+
+
+def outcomes(size: Size) -> Iterator[Outcome]:
+    """Yield the outcome of each machine at each share of wrong labels."""
+    for share in size.wrong:
+        for index in range(size.machines):
+            machine = drawn_machine(index)
+            strings = drawn_strings(machine, size.examples, index)
+            fresh = drawn_strings(machine, NUM_FRESH, 1_000 + index, 2 * LONGEST)
+            yield _outcome("random machines", index, share, machine, strings, fresh, size)
+        for index in range(size.protocols):
+            machine = drawn_protocol(index)
+            fresh = drawn_traces(machine, NUM_FRESH, 1_000 + index)
+            yield _outcome("protocols", index, share, machine, drawn_traces(machine, size.examples, index), fresh, size)
+        for index in range(size.traced):
+            machine = drawn_machine(index)
+            strings = drawn_strings(machine, size.traces, index)
+            fresh = drawn_strings(machine, NUM_FRESH, 1_000 + index, 2 * LONGEST)
+            yield _outcome("random machines, a label for each symbol", index, share, machine, strings, fresh, size)
+
+
+def _outcome(
+    kind: Kind,
+    number: int,
+    share: float,
+    machine: Transducer,
+    strings: list[np.ndarray],
+    fresh: list[np.ndarray],
+    size: Size,
+) -> Outcome:
+    examples = labeled(machine, strings, share, number, prefixes=kind.endswith("each symbol"))
+    # Symbols that no example has are not known to a learner.
+    known = [machine.symbols.index(symbol) for symbol in examples.symbols]
+    target = Transducer(
+        Semiautomaton(machine.semiautomaton.table[:, known], examples.symbols), machine.start, machine.outputs
+    )
+    fresh = [np.searchsorted(known, string) for string in fresh if np.isin(string, known).all()]
+
+    def found(learner: str, learned: Transducer | None, seconds: float) -> Found:
+        if learned is None:
+            return Found(learner, None, "wrong", len(fresh), seconds)
+        num_wrong = sum(int(learned.run(s[None])[0, -1] != target.run(s[None])[0, -1]) for s in fresh)
+        return Found(learner, learned.num_states, exactness(learned, target, examples), num_wrong, seconds)
+
+    began = time.process_time()
+    result = search(examples, budget=size.budget, seed=0)
+    ours = found("learn", result.machine, time.process_time() - began)
+    others = [found(name, *_baseline(name, examples)) for name in BASELINES]
+    return Outcome(kind, number, share, target.num_states, len(machine.symbols), result.best.method, (ours, *others))
+
+
+class _TimeIsOverError(Exception):
+    pass
+
+
+def _baseline(name: str, examples: Examples) -> tuple[Transducer | None, float]:
+    """Return the machine of AALpy's learner and its CPU seconds; None if it was stopped or is not installed."""
+    try:
+        from aalpy.learning_algs import run_EDSM, run_RPNI
+    except ImportError:
+        return None, 0.0
+    data: dict[tuple[int, ...], int] = {}
+    ids, targets = examples.ids.tolist(), examples.targets.tolist()
+    for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):
+        for position in range(start, end):
+            if targets[position] != IGNORE:
+                data.setdefault(tuple(ids[start : position + 1]), targets[position])
+    learner: Any = run_RPNI if name == "RPNI" else run_EDSM
+
+    def stop(*_: object) -> None:
+        raise _TimeIsOverError
+
+    began = time.process_time()
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, BASELINE_SECONDS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # AALpy warns of missing transitions and answers, which are completed below
+            learned = learner([*data.items()], automaton_type="moore", print_info=False)
+    except _TimeIsOverError:
+        return None, time.process_time() - began
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+    majority = int(np.bincount(np.array([*data.values()])).argmax())
+    return completed_moore(learned, examples.symbols, majority), time.process_time() - began
+
+
+def _experiment(scale: Scale, sizes: dict[str, Size], about: str) -> Experiment:
+    check_is_not_paper(scale)
+    size = sizes[scale]
+    return Experiment(
+        title="State merging by description length, next to RPNI and EDSM",
+        about=about,
+        cells=(),
+        plan=EvaluationPlan(),
+        study=lambda root: Outcomes(size, list(outcomes(size))),
+    )
+
+
+@EXPERIMENTS.register("learning/state-merging")
+def state_merging(scale: Scale = "small") -> Experiment:
+    """Learn eight random machines and three protocols from 3,000 examples, of which 0, 5 and 10 % are labeled wrong."""
+    return _experiment(
+        scale,
+        {"small": SMALL_SIZE, "smoke": SMOKE_SIZE},
+        "How often does the search of `lengthwise learn` find the machine that labeled its strings, up to what no "
+        "example tells apart?\nRPNI and EDSM (AALpy) get the same examples. They treat every label as right.",
+    )
+
+
+@EXPERIMENTS.register("learning/state-merging-70")
+def state_merging_70(scale: Scale = "small") -> Experiment:
+    """Learn sixty random machines and ten protocols from 3,000 examples, 0 to 10 % labeled wrong: hours on one core."""
+    return _experiment(
+        scale,
+        {"small": Size(), "smoke": SMOKE_SIZE},
+        "How often does the search of `lengthwise learn` find the machine that labeled its strings, up to what no "
+        "example tells apart? All sizes of `learning/state-merging`.\n"
+        "RPNI and EDSM (AALpy) get the same examples. They treat every label as right.",
+    )

@@ -1,0 +1,125 @@
+"""The page about state merging by description length: how many machines are exact, next to RPNI and EDSM."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import definitions, folded, markdown_table
+from lengthwise.report.tables.numbers import NOTHING, span
+from lengthwise.studies.ours.experiments.state_merging import (
+    BASELINE_SECONDS,
+    BASELINES,
+    LONGEST,
+    MAX_TRANSITIONS,
+    SHARE_REJECTED,
+    TRACE_LENGTHS,
+    Found,
+    Outcome,
+    Outcomes,
+    Size,
+)
+
+
+@STUDY_PAGES.register("learning/state-merging")
+@STUDY_PAGES.register("learning/state-merging-70")
+def merging_page(study: Outcomes, stem: str) -> StudyPage:
+    """Return a line for each kind of machine, share of wrong labels and learner, then every machine."""
+    header = ["examples", "wrong labels", "learner", "exact", "not told apart", "wrong on fresh", "CPU s"]
+    lines = [line for group in _groups(study.outcomes) for line in _lines(group, study.size)]
+    details = ["target", "wrong labels", "states", "symbols", "learned by", "learned", *BASELINES]
+    return StudyPage(
+        [
+            markdown_table(header, lines),
+            definitions(
+                [
+                    (
+                        "exact",
+                        "machines that give the right answer to every string whose transitions in the target are all "
+                        "taken by examples; decided for all such strings by the product of the two machines",
+                    ),
+                    (
+                        "not told apart",
+                        "other machines that answer every example as the target does, and whose description is not "
+                        "longer: nothing in the examples speaks for the target",
+                    ),
+                    ("wrong on fresh", "wrong answers to 2,000 fresh strings with right labels: median / maximum"),
+                    (
+                        "CPU s",
+                        "CPU seconds on one core: median / maximum. The time of `learn` is that of the search, "
+                        "without held-out baselines and certificate",
+                    ),
+                ]
+            ),
+            "## Protocol",
+            _protocol(study.size),
+            folded("Every machine", [markdown_table(details, [_detail(one) for one in study.outcomes])]),
+        ],
+        {},
+    )
+
+
+def _groups(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
+    keys = dict.fromkeys((one.kind, one.share_wrong) for one in sorted(outcomes, key=lambda one: one.kind))
+    return [[one for one in outcomes if (one.kind, one.share_wrong) == key] for key in keys]
+
+
+def _lines(group: Sequence[Outcome], size: Size) -> list[list[str]]:
+    lines = []
+    for number, learner in enumerate(("learn", *BASELINES)):
+        found = [one.found[number] for one in group]
+        done = [one for one in found if one.num_states is not None]
+        stopped = f", {len(found) - len(done)} stopped" if len(done) < len(found) else ""
+        lines.append(
+            [
+                group[0].kind,
+                _percent(group[0].share_wrong),
+                f"`{learner}`" if learner == "learn" else learner,
+                f"{sum(one.verdict == 'exact' for one in found)} of {len(found)}{stopped}",
+                f"{sum(one.verdict == 'not told apart' for one in found)}",
+                f"{median(one.num_wrong for one in done):.0f} / {max(one.num_wrong for one in done)}"
+                if done
+                else NOTHING,
+                f"{median(one.seconds for one in found):.1f} / {max(one.seconds for one in found):.1f}",
+            ]
+        )
+    return lines
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
+
+
+def _protocol(size: Size) -> str:
+    return (
+        f"Random machines have 5 to 30 states and 2 to 12 symbols, both drawn uniformly, with at most "
+        f"{MAX_TRANSITIONS} states times symbols. Larger ones have too few labels for each transition. Two answers, "
+        "each at three in ten of the states or more. "
+        f"There are {size.examples:,} uniform strings of 1 to {LONGEST} symbols with one label each, or {size.traces} "
+        "such strings with a label for each symbol. Fresh strings have up to twice that length.\n"
+        "\n"
+        "Protocols have 5 to 12 states, 6 to 12 tokens, and a state for errors. Each state allows 2 to 4 tokens. "
+        f"There are {size.examples:,} traces of {TRACE_LENGTHS[0]} to {TRACE_LENGTHS[1]} tokens with one label each. "
+        f"{_percent(SHARE_REJECTED)} of them have an error at a uniform position, and uniform tokens after it.\n"
+        "\n"
+        "Each label is wrong with the probability in the table. All examples are given to each learner, and repeated "
+        f"strings once. The budget of the search is {size.budget:.0f} CPU seconds. RPNI and EDSM are stopped after "
+        f"{BASELINE_SECONDS:.0f} CPU seconds; a machine of theirs without a transition gives the most frequent answer "
+        "from then on. One seed. Settings were chosen by trials on machines of the same distributions."
+    )
+
+
+def _detail(one: Outcome) -> list[str]:
+    return [
+        f"{one.kind}, {one.number}",
+        _percent(one.share_wrong),
+        f"{one.num_states}",
+        f"{one.num_symbols}",
+        one.method,
+        *(_result(found) for found in one.found),
+    ]
+
+
+def _result(found: Found) -> str:
+    if found.num_states is None:
+        return "stopped"
+    return f"{found.verdict}, {span([found.num_states])} states, {found.num_wrong} wrong, {found.seconds:.1f} s"
