@@ -38,7 +38,7 @@ def learn(
     supervision: Annotated[
         Literal["last", "prefix"], Parameter(help="last: one label a string; prefix: one label a symbol.")
     ] = "last",
-    budget: Annotated[float, Parameter(help="CPU seconds of training after which no further model begins.")] = 60.0,
+    budget: Annotated[float, Parameter(help="CPU seconds after which no further attempt begins.")] = 60.0,
     seed: Annotated[
         int, Parameter(converter=whole_number, help="Seed of the models and of the choice of held-out strings.")
     ] = 0,
@@ -47,6 +47,8 @@ def learn(
     ] = False,
 ) -> int:
     """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
+
+    States are merged first, in seconds. Small nets are trained if no merged machine is sure.
 
     The longest strings, up to a fifth, and a tenth of the others are held out. The proof shows that the net answers
     like the machine. Only the held-out strings can suggest whether the machine is right about the world.
@@ -59,7 +61,7 @@ def learn(
     from lengthwise.runs.compiled import save_compiled
 
     if file.is_file() and budget > 0:
-        say(f"{file}: reading, then training small nets for up to {budget:g} CPU s", 0)
+        say(f"{file}: reading, then merging states, and training small nets if needed, for up to {budget:g} CPU s", 0)
 
     with named_by_file(file), _naming_unfinished(unfinished):
         learned = learn_machine(
@@ -99,8 +101,9 @@ def _naming_unfinished(unfinished: Path) -> Iterator[None]:
 
 
 def _say_attempt(numbers: Iterator[int], attempt: "Attempt") -> None:
+    by_net = f", a net of {counted(attempt.size, 'state')}" if attempt.method == "net" else f", {attempt.method}"
     say(
-        f"net {next(numbers)}, {counted(attempt.size, 'state')}: a machine of {counted(attempt.num_states, 'state')}, "
+        f"attempt {next(numbers)}{by_net}: a machine of {counted(attempt.num_states, 'state')}, "
         f"{counted(attempt.num_errors, 'error')}, {attempt.seconds:.1f} CPU s",
         0,
     )

@@ -8,8 +8,8 @@ A receiver knows the strings, the symbols and the classes. A message names the m
 
 for n states, Y classes, N labels and e labels that the machine gets wrong.
 
-- The targets are those of the transitions that the examples take. The receiver can tell which these are, since each
-  target is named when a string first needs it. Other transitions cost nothing, because no label depends on them.
+- Only transitions that the examples take have a target in the message. The receiver can tell which these are, since
+  each target is named when a string first needs it. Other transitions cost nothing, because no label depends on them.
 - The targets are named one after another by the adaptive code of Krichevsky and Trofimov: a target that was named m of
   k times before costs -log2((m + 1/2) / (k + n / 2)) bits. So states to which many transitions lead are cheap, such as
   the rejecting state of a protocol.

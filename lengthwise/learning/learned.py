@@ -15,7 +15,6 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.constructions.base import Construction, Target
-from lengthwise.conventions import IGNORE
 from lengthwise.display import counted, csv_text, percent
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.files import write_by_rename, write_json
@@ -29,9 +28,13 @@ from lengthwise.learning.baselines import (
     majority_answer,
     merged_states,
 )
+from lengthwise.learning.contradictions import Contradiction, contradictions_of
 from lengthwise.learning.description_length import constant_description_length, description_length
 from lengthwise.learning.held_out import Part, split_parts
+from lengthwise.learning.merging_search import unseen_transitions
+from lengthwise.learning.prefix_tree import prefix_tree
 from lengthwise.learning.search import (
+    NET,
     RPNI,
     Attempt,
     SearchResult,
@@ -61,14 +64,6 @@ SHALLOW = ("majority answer", "last 3 symbols")
 CONTRADICTED = "contradicted.csv"
 
 
-class Contradiction(NamedTuple):
-    """A string whose label the machine contradicts; if prefixes have labels, a prefix of a string."""
-
-    string: str
-    label: str
-    answer: str
-
-
 class Learned(NamedTuple):
     """A machine learned from examples.
 
@@ -79,6 +74,11 @@ class Learned(NamedTuple):
     `accuracies` is by part ("trained on", "longest", "at random") and by method ("machine", "majority answer",
     "last 3 symbols", "RPNI"). Nothing was chosen by the two held-out parts. Labels of prefixes that were also trained
     on do not count in these parts; if no label is left, `num_labels` is 0.
+
+    `best` is the attempt that found the machine, and `runner_up` the best attempt with another machine. The share of
+    training labels that the machine contradicts, `share_wrong`, estimates the share of wrong labels. `unseen` has the
+    state and the symbol of each transition that no training example takes: its target is a guess, namely the state to
+    which the symbol leads from most others if states were merged.
 
     The certificate is about the net and this machine: it proves that the net answers like the machine, and nothing
     about the world.
@@ -95,6 +95,10 @@ class Learned(NamedTuple):
     num_alike: int
     notes: tuple[str, ...]
     answers_empty: bool
+    best: Attempt
+    runner_up: Attempt | None
+    share_wrong: float
+    unseen: tuple[tuple[int, str], ...]
 
     @property
     def task(self) -> RegularTask:
@@ -194,6 +198,10 @@ class Learned(NamedTuple):
             "num_alike": self.num_alike,
             "notes": list(self.notes),
             "answers_empty": self.answers_empty,
+            "best": self.best._asdict(),
+            "runner_up": self.runner_up and self.runner_up._asdict(),
+            "share_wrong": self.share_wrong,
+            "unseen": [list(one) for one in self.unseen],
         }
 
 
@@ -220,10 +228,12 @@ def learn(
 ) -> Learned:
     """Learn the machine behind labeled strings, and prove that a net is that machine at every length.
 
-    The longest examples (up to a fifth; none if all have one length) and a tenth of the others are held out. Small
-    models are trained on the rest until several have learned the same machine, the best by its description length
-    (`search`). The `budget` is in CPU seconds. With `exact` labels, machines that contradict no trained label are
-    preferred to all others. With AALpy, RPNI's machine is used if it ranks first and is small enough for a net.
+    The longest examples (up to a fifth; none if all have one length) and a tenth of the others are held out. On the
+    rest, states of the prefix tree are merged and the machine is repaired, under several settings. If no such machine
+    is sure, small models are trained until several have learned the same one. The machine with the shortest
+    description, wrong labels included, is taken and compiled (`search`). The `budget` is in CPU seconds. With `exact`
+    labels, machines that contradict no trained label are preferred to all others. With AALpy, RPNI's machine is used
+    if it ranks first and is small enough for a net.
 
     `report` is called with each attempt that became a machine. `keep` is called with each net that is better than all
     before, with its task: it is what remains if a search is interrupted. `source` and the arguments up to
@@ -236,7 +246,7 @@ def learn(
     Example:
         >>> strings = [f"{number:b}" for number in range(1, 400)]
         >>> pairs = [(text, "even" if text.count("1") % 2 == 0 else "odd") for text in strings]
-        >>> learned = learn(pairs, budget=0.0)  # one net
+        >>> learned = learn(pairs, budget=0.0)  # one attempt
         >>> learned.machine.num_states, learned.certificate.level
         (2, 'proved')
     """
@@ -251,7 +261,7 @@ def learn(
     result = _best_of(examples, parts["trained on"], exact, keep, budget=budget, seed=seed, report=report)
     labeled = _labeled(result.machine, examples)
     machine = labeled.machine
-    wrong = _contradictions(machine, examples, separator or ("" if are_characters(examples) else " "))
+    wrong = contradictions_of(machine, examples, separator or ("" if are_characters(examples) else " "))
     return Learned(
         machine,
         examples.classes,
@@ -264,6 +274,10 @@ def learn(
         result.num_alike,
         _notes(parts, result, separator, exact),
         examples.empty_label in examples.classes,
+        result.best,
+        result.runner_up,
+        result.best.num_errors / len(prefix_tree(parts["trained on"]).labels),
+        tuple(unseen_transitions(machine, parts["trained on"])),
     )
 
 
@@ -337,21 +351,6 @@ def _accuracies(machine: Transducer, parts: dict[Part, Examples]) -> dict[str, d
     }
 
 
-def _contradictions(machine: Transducer, examples: Examples, separator: str) -> list[Contradiction]:
-    """Return the labeled prefixes that the machine contradicts, each once, shortest first."""
-    answers = answers_of_machine(machine)(examples)
-    wrong = np.flatnonzero((answers != examples.targets) & (examples.targets != IGNORE))
-    wrong = wrong[np.unique(examples.prefixes[wrong], return_index=True)[1]]
-    rows = np.searchsorted(examples.starts, wrong, "right") - 1
-    contradictions = []
-    for start, position in zip(examples.starts[rows].tolist(), wrong.tolist(), strict=True):
-        text = separator.join(examples.symbols[v] for v in examples.ids[start : position + 1])
-        label, answer = int(examples.targets[position]), int(answers[position])
-        answered = examples.classes[answer] if answer >= 0 else "none"
-        contradictions.append((position - start, Contradiction(text, examples.classes[label], answered)))
-    return [one for _, one in sorted(contradictions)]
-
-
 def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, exact: bool) -> tuple[str, ...]:
     """Return what a reader has to know about a search that did not go as it should."""
     trained_on, notes = parts["trained on"], []
@@ -369,13 +368,19 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
     if result.num_alike == 0:
         lack = "without errors" if exact and min(attempt.num_errors for attempt in result.attempts) else "as short"
         theirs = min(attempt.num_bits for attempt in result.attempts)
-        bits = f"{result.best.num_bits:,.0f} bits, the nets' at best {theirs:,.0f}"
-        notes.append(f"no net became a machine {lack}: this is RPNI's (AALpy), converted to a net ({bits})")
-    if result.num_alike == 1:
-        notes.append("no other model became this machine: give a larger budget, or more examples")
+        bits = f"{result.best.num_bits:,.0f} bits, the others' at best {theirs:,.0f}"
+        notes.append(f"no attempt became a machine {lack}: this is RPNI's (AALpy), converted to a net ({bits})")
+    is_sure = result.best.method not in (NET, RPNI) and not result.best.num_errors
+    if result.num_alike == 1 and not is_sure:
+        notes.append("no other attempt became this machine: give a larger budget, or more examples")
     if exact and result.best.num_errors:
         also = "" if merged_states(trained_on) else ", or install AALpy (extra lstar)"
         notes.append(f"no machine without errors was learned: give a larger budget{also}")
-    if contradicted := _contradictions(result.machine, trained_on, separator):
+    if unseen := unseen_transitions(result.machine, trained_on):
+        notes.append(
+            f"no training example takes {counted(len(unseen), 'transition')} of "
+            f"{result.machine.semiautomaton.table.size:,}; their targets are guesses"
+        )
+    if contradicted := contradictions_of(result.machine, trained_on, separator):
         notes.append(f"the machine contradicts {counted(len(contradicted), 'label')} of the training examples")
     return tuple(notes)

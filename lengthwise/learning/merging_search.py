@@ -96,5 +96,5 @@ def unseen_transitions(machine: Transducer, examples: Examples) -> list[tuple[in
     tree = prefix_tree(examples)
     table = machine.semiautomaton.table
     used = tree.are_used(tree.states(table, machine.start), len(table))
-    used[~machine.semiautomaton.reachable(machine.start)] = True
-    return [(state, machine.symbols[v]) for state, v in np.argwhere(~used).tolist()]
+    reachable = set(machine.semiautomaton.reachable(machine.start).tolist())
+    return [(state, machine.symbols[v]) for state, v in np.argwhere(~used).tolist() if state in reachable]

@@ -113,7 +113,7 @@ def search(
     first setting is tried whatever the `budget`, which is in CPU seconds.
 
     A merged machine is sure if it makes no error, or came out of two settings, and its description is clearly shorter
-    than that of the most frequent answer. Otherwise models are trained until several with different starts have
+    than the most frequent answer's. Otherwise models are trained until several with different starts have
     learned the best machine. `keep` is called with each model and machine that is better than all before, so that a
     search can be interrupted.
 

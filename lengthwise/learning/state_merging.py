@@ -1,6 +1,6 @@
 r"""State merging under wrong labels: a prefix tree is folded into a machine, the most certain decision first.
 
-Red states are those of the machine so far. Blue states are their children in the tree. Each blue state is either
+Red states form the machine so far. Blue states are their children in the tree. Each blue state is either
 merged into a red state, which folds its whole subtree into the machine, or becomes red itself. A merge is judged by
 the bits that it saves in naming the labels. A state with label counts c_1 ... c_Y costs
 

@@ -213,9 +213,9 @@ def test_merged_states_stand_in_for_nets_where_their_message_is_shorter(share_wr
     learned = learn(pairs_of(machine, 2_000, 20, 0, share_wrong))
     assert same(learned, other if share_wrong else machine)
     assert learned.certificate.level == "proved"
-    named = [note for note in learned.notes if "no net became a machine as short: this is RPNI's (AALpy)" in note]
+    named = [note for note in learned.notes if "no attempt became a machine as short: this is RPNI's (AALpy)" in note]
     assert len(named) == (share_wrong == 0.0)
-    assert all(re.search(r"\(\d+ bits, the nets' at best [\d,]+\)$", note) for note in named)
+    assert all(re.search(r"\(\d+ bits, the others' at best [\d,]+\)$", note) for note in named)
 
 
 def test_with_exact_labels_a_class_may_be_held_out_alone(monkeypatch) -> None:
@@ -260,7 +260,7 @@ def test_wrong_labels_are_contradicted(tmp_path: Path, monkeypatch) -> None:
         examples = read_examples([(one.string, one.label), (one.string + "a", one.answer)])
         assert CLASSES[right(examples)[len(one.string) - 1]] == one.answer != one.label
     assert result.notes == (
-        "no other model became this machine: give a larger budget, or more examples",
+        "no other attempt became this machine: give a larger budget, or more examples",
         f"the machine contradicts {result.attempts[0].num_errors} labels of the training examples",
     )
     longest = result.accuracies["longest"]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from lengthwise.display import counted
 from lengthwise.learning.baselines import Accuracy
 from lengthwise.learning.learned import MAX_CONTRADICTING, Learned
+from lengthwise.learning.search import NET
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.table import Table
 
@@ -25,8 +26,9 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
         yield "NOT CONFIRMED", learned.doubt
     counts = learned.counts
     yield "examples", f"{counts.num_rows:,} rows; {left_out(learned)}"
-    alike = f"{learned.num_alike} of {counted(len(learned.attempts), 'model')} became it"
+    alike = f"{learned.num_alike} of {counted(len(learned.attempts), 'attempt')} became it"
     yield "machine", f"{learned.machine.num_states} states, {len(learned.machine.symbols)} symbols; {alike}"
+    yield from _choice(learned)
     yield from (("expression", " ".join(one)) for one in expressions(learned))
     for part, scores in learned.accuracies.items():
         shares = [
@@ -44,6 +46,16 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
         yield "contradicted", f"{counted(count, 'label')}{', for example' * (count > MAX_NAMED)}: {named}"
     yield from (("note", note) for note in learned.notes)
     yield learned.certificate.level, learned.claim
+
+
+def _choice(learned: Learned) -> Iterator[tuple[str, str]]:
+    """Yield the attempt that was taken and the runner-up, with their lengths, and the share of wrong labels."""
+    best, second = learned.best, learned.runner_up
+    sentence = f"{best.method}, description of {best.num_bits:,.0f} bits"
+    if second is not None:
+        sentence += f"; runner-up: {second.method}, {counted(second.num_states, 'state')}, {second.num_bits:,.0f} bits"
+    yield "chosen", sentence
+    yield "wrong labels", f"about {percent(learned.share_wrong)} of the training labels, by this machine"
 
 
 def left_out(learned: Learned) -> str:
@@ -103,12 +115,18 @@ def contradiction_table(learned: Learned) -> Table:
 
 
 def attempt_table(learned: Learned) -> Table:
-    """Return the trained models, in order."""
+    """Return the attempts in order: settings of state merging, then trained nets."""
     lines = tuple(
         (
-            *(f"{attempt.size}", f"{attempt.seed}", f"{attempt.num_states}"),
+            *(
+                attempt.method,
+                *((f"{attempt.size}", f"{attempt.seed}") if attempt.method == NET else (NOTHING, NOTHING)),
+            ),
+            f"{attempt.num_states}",
             *(f"{attempt.num_errors:,}", f"{attempt.num_bits:,.0f}", f"{attempt.seconds:.1f}"),
         )
         for attempt in learned.attempts
     )
-    return Table(("states of the net", "seed", "states of its machine", "errors", "message, bits", "CPU s"), lines)
+    return Table(
+        ("method", "states of the net", "seed", "states of its machine", "errors", "message, bits", "CPU s"), lines
+    )
