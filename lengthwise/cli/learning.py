@@ -48,8 +48,6 @@ def learn(
 ) -> int:
     """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
 
-    States are merged first, in seconds. Small nets are trained if no merged machine is sure.
-
     The longest strings, up to a fifth, and a tenth of the others are held out. The proof shows that the net answers
     like the machine. Only the held-out strings can suggest whether the machine is right about the world.
     """

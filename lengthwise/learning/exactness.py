@@ -9,7 +9,7 @@ from lengthwise.learning.description_length import description_length
 from lengthwise.learning.prefix_tree import prefix_tree
 from lengthwise.tasks.given.examples import Examples
 
-Exactness = Literal["exact", "not told apart", "wrong"]
+Exactness = Literal["exact", "indistinguishable", "wrong"]
 """The verdicts of `exactness`, best first."""
 
 
@@ -35,15 +35,15 @@ def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples
     tree = prefix_tree(examples)
     used = tree.are_used(tree.states(table, target.start), len(table))
     todo = [(target.start, machine.start)]
-    found = set(todo)
+    reached = set(todo)
     while todo:
         state, learned = todo.pop()
         for v in np.flatnonzero(used[state]).tolist():
             pair = int(table[state, v]), int(other[learned, v])
             if target.outputs[pair[0]] != machine.outputs[pair[1]]:
                 return False
-            if pair not in found:
-                found.add(pair)
+            if pair not in reached:
+                reached.add(pair)
                 todo.append(pair)
     return True
 
@@ -51,13 +51,13 @@ def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples
 def exactness(machine: Transducer, target: Transducer, examples: Examples) -> Exactness:
     """Return whether a machine that was learned from these examples is the target.
 
-    "exact": the two agree on every string whose transitions the examples take (`agree_where_seen`). "not told apart":
-    they do not, but both answer every labeled prefix alike, and the learned machine's description is not longer. No
-    example tells the two apart then, and nothing speaks for the target. "wrong": all others.
+    "exact": the two agree on every string whose transitions the examples take (`agree_where_seen`).
+    "indistinguishable": they do not, but both answer every labeled prefix alike, and the learned machine's description
+    is not longer. No example separates the two then, and nothing speaks for the target. "wrong": all others.
     """
     if agree_where_seen(machine, target, examples):
         return "exact"
     tree = prefix_tree(examples)
     answers = [one.outputs[tree.states(one.semiautomaton.table, one.start)[tree.labeled]] for one in (machine, target)]
     is_short = description_length(machine, examples) <= description_length(target, examples) + 1e-6
-    return "not told apart" if np.array_equal(*answers) and is_short else "wrong"
+    return "indistinguishable" if np.array_equal(*answers) and is_short else "wrong"

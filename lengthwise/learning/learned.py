@@ -229,11 +229,9 @@ def learn(
     """Learn the machine behind labeled strings, and prove that a net is that machine at every length.
 
     The longest examples (up to a fifth; none if all have one length) and a tenth of the others are held out. On the
-    rest, states of the prefix tree are merged and the machine is repaired, under several settings. If no such machine
-    is sure, small models are trained until several have learned the same one. The machine with the shortest
-    description, wrong labels included, is taken and compiled (`search`). The `budget` is in CPU seconds. With `exact`
-    labels, machines that contradict no trained label are preferred to all others. With AALpy, RPNI's machine is used
-    if it ranks first and is small enough for a net.
+    rest, states are merged, and models are trained if no merged machine is sure (`search`). The machine with the
+    shortest description, wrong labels included, is taken and compiled. The `budget` is in CPU seconds. With `exact`
+    labels, machines without a contradicted label come first. RPNI's machine (AALpy) is also a candidate.
 
     `report` is called with each attempt that became a machine. `keep` is called with each net that is better than all
     before, with its task: it is what remains if a search is interrupted. `source` and the arguments up to

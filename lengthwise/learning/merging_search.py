@@ -26,7 +26,7 @@ MIN_SECONDS = 20.0
 
 
 class Setting(NamedTuple):
-    """The noise rate that merges are judged by, and whether states are also told apart by the symbols after them."""
+    """The noise rate that merges are judged by, and whether states are also separated by the symbols after them."""
 
     noise: float
     with_symbols: bool

@@ -128,9 +128,10 @@ class Repair:
 
     def label_bits_from(self, fitted: Fitted) -> Float[np.ndarray, "M S"]:
         """Return w[x, r]: the bits of the labels at and below each prefix, from each state."""
-        tree, table, outputs, noise = self.tree, fitted.table, fitted.outputs, self._noise(fitted)
+        tree, table = self.tree, fitted.table
+        noise = self._noise(fitted)
         costs = np.full((tree.num_classes, len(table)), -math.log2(noise / max(1, tree.num_classes - 1)), np.float32)
-        costs[outputs, np.arange(len(table))] = -math.log2(1 - noise)
+        costs[fitted.outputs, np.arange(len(table))] = -math.log2(1 - noise)
         bits = np.zeros((tree.num_nodes, len(table)), np.float32)
         bits[tree.labeled] = costs[tree.labels]
         by_symbol = np.ascontiguousarray(table.T)
@@ -212,7 +213,8 @@ class Repair:
 
     def _splits(self, fitted: Fitted) -> Iterator[Table]:
         """Yield tables with a copy of a state for one of the transitions that lead to it, the best rate first."""
-        tree, table, num_symbols = self.tree, fitted.table, self.num_symbols
+        tree, num_symbols = self.tree, self.num_symbols
+        table = fitted.table
         num_edges, noise = table.size, self._noise(fitted)
         edges, targets = tree.edges(fitted.states), table.ravel()
         # One key for each transition into a state followed by one out of it.

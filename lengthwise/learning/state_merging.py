@@ -126,7 +126,8 @@ class Hypothesis:
 
     def fold(self, source: int, symbol: int, blue: int, red: int) -> set[int]:
         """Merge a blue state into a red one, and return the blue states whose trees have grown."""
-        table, counts, touched = self.table, self.counts, set()
+        table, counts = self.table, self.counts
+        touched = set()
         table[source, symbol] = red
         # What is below a blue state is a tree, so each of its nodes is visited once and no classes have to be kept.
         stack = [(red, blue, NONE)]
@@ -152,7 +153,8 @@ class Hypothesis:
         symbols after it, so that nodes which the fold would unite get the same name.
         """
         images, nodes, groups = self._images(blues, reds[:, None])
-        num_blue, num_red, num_labeled = len(blues), len(reds), len(nodes)
+        num_blue, num_red = len(blues), len(reds)
+        num_labeled = len(nodes)
         if not num_labeled:
             return np.zeros((num_blue, num_red))
         counts = self.counts[nodes]

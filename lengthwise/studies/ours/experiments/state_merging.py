@@ -49,11 +49,11 @@ class Size(NamedTuple):
     budget: float = 30.0
 
 
-SMALL_SIZE = Size(machines=8, protocols=2, traced=2, wrong=(0.0, 0.05), budget=15.0)
+SMALL_SIZE = Size(machines=5, protocols=2, traced=1, wrong=(0.0, 0.05), budget=15.0)
 SMOKE_SIZE = Size(machines=1, protocols=0, traced=1, examples=300, traces=30, wrong=(0.05,), budget=0.0)
 
 
-class Found(NamedTuple):
+class LearnedBy(NamedTuple):
     """A learner's machine: states, verdict, wrong answers to fresh strings, CPU seconds; states None if stopped."""
 
     learner: str
@@ -72,7 +72,7 @@ class Outcome(NamedTuple):
     num_states: int
     num_symbols: int
     method: str
-    found: tuple[Found, ...]
+    learners: tuple[LearnedBy, ...]
 
 
 class Outcomes(NamedTuple):
@@ -187,16 +187,16 @@ def _outcome(
     )
     fresh = [np.searchsorted(known, string) for string in fresh if np.isin(string, known).all()]
 
-    def found(learner: str, learned: Transducer | None, seconds: float) -> Found:
+    def judged(learner: str, learned: Transducer | None, seconds: float) -> LearnedBy:
         if learned is None:
-            return Found(learner, None, "wrong", len(fresh), seconds)
+            return LearnedBy(learner, None, "wrong", len(fresh), seconds)
         num_wrong = sum(int(learned.run(s[None])[0, -1] != target.run(s[None])[0, -1]) for s in fresh)
-        return Found(learner, learned.num_states, exactness(learned, target, examples), num_wrong, seconds)
+        return LearnedBy(learner, learned.num_states, exactness(learned, target, examples), num_wrong, seconds)
 
     began = time.process_time()
     result = search(examples, budget=size.budget, seed=0)
-    ours = found("learn", result.machine, time.process_time() - began)
-    others = [found(name, *_baseline(name, examples)) for name in BASELINES]
+    ours = judged("learn", result.machine, time.process_time() - began)
+    others = [judged(name, *_baseline(name, examples)) for name in BASELINES]
     return Outcome(kind, number, share, target.num_states, len(machine.symbols), result.best.method, (ours, *others))
 
 
@@ -251,12 +251,12 @@ def _experiment(scale: Scale, sizes: dict[str, Size], about: str) -> Experiment:
 
 @EXPERIMENTS.register("learning/state-merging")
 def state_merging(scale: Scale = "small") -> Experiment:
-    """Learn eight random machines and two protocols from 3,000 examples, of which 0 and 5 % are labeled wrong."""
+    """Learn five random machines and two protocols from 3,000 examples, of which 0 and 5 % are labeled wrong."""
     return _experiment(
         scale,
         {"small": SMALL_SIZE, "smoke": SMOKE_SIZE},
-        "How often does the search of `lengthwise learn` find the machine that labeled its strings, up to what no "
-        "example tells apart?\nRPNI and EDSM (AALpy) get the same examples. They treat every label as right.",
+        "How often does the search of `lengthwise learn` find the machine that labeled its strings, as far as the "
+        "examples can tell?\nRPNI and EDSM (AALpy) get the same examples. They treat every label as right.",
     )
 
 
@@ -266,7 +266,7 @@ def state_merging_70(scale: Scale = "small") -> Experiment:
     return _experiment(
         scale,
         {"small": Size(), "smoke": SMOKE_SIZE},
-        "How often does the search of `lengthwise learn` find the machine that labeled its strings, up to what no "
-        "example tells apart? All sizes of `learning/state-merging`.\n"
+        "How often does the search of `lengthwise learn` find the machine that labeled its strings, as far as the "
+        "examples can tell? All sizes of `learning/state-merging`.\n"
         "RPNI and EDSM (AALpy) get the same examples. They treat every label as right.",
     )

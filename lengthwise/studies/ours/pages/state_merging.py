@@ -13,7 +13,7 @@ from lengthwise.studies.ours.experiments.state_merging import (
     MAX_TRANSITIONS,
     SHARE_REJECTED,
     TRACE_LENGTHS,
-    Found,
+    LearnedBy,
     Outcome,
     Outcomes,
     Size,
@@ -24,7 +24,7 @@ from lengthwise.studies.ours.experiments.state_merging import (
 @STUDY_PAGES.register("learning/state-merging-70")
 def merging_page(study: Outcomes, stem: str) -> StudyPage:
     """Return a line for each kind of machine, share of wrong labels and learner, then every machine."""
-    header = ["examples", "wrong labels", "learner", "exact", "not told apart", "wrong on fresh", "CPU s"]
+    header = ["examples", "wrong labels", "learner", "exact", "indistinguishable", "wrong on fresh", "CPU s"]
     lines = [line for group in _groups(study.outcomes) for line in _lines(group, study.size)]
     details = ["target", "wrong labels", "states", "symbols", "learned by", "learned", *BASELINES]
     return StudyPage(
@@ -38,7 +38,7 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
                         "taken by examples; decided for all such strings by the product of the two machines",
                     ),
                     (
-                        "not told apart",
+                        "indistinguishable",
                         "other machines that answer every example as the target does, and whose description is not "
                         "longer: nothing in the examples speaks for the target",
                     ),
@@ -66,20 +66,20 @@ def _groups(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
 def _lines(group: Sequence[Outcome], size: Size) -> list[list[str]]:
     lines = []
     for number, learner in enumerate(("learn", *BASELINES)):
-        found = [one.found[number] for one in group]
-        done = [one for one in found if one.num_states is not None]
-        stopped = f", {len(found) - len(done)} stopped" if len(done) < len(found) else ""
+        learned = [one.learners[number] for one in group]
+        done = [one for one in learned if one.num_states is not None]
+        stopped = f", {len(learned) - len(done)} stopped" if len(done) < len(learned) else ""
         lines.append(
             [
                 group[0].kind,
                 _percent(group[0].share_wrong),
                 f"`{learner}`" if learner == "learn" else learner,
-                f"{sum(one.verdict == 'exact' for one in found)} of {len(found)}{stopped}",
-                f"{sum(one.verdict == 'not told apart' for one in found)}",
+                f"{sum(one.verdict == 'exact' for one in learned)} of {len(learned)}{stopped}",
+                f"{sum(one.verdict == 'indistinguishable' for one in learned)}",
                 f"{median(one.num_wrong for one in done):.0f} / {max(one.num_wrong for one in done)}"
                 if done
                 else NOTHING,
-                f"{median(one.seconds for one in found):.1f} / {max(one.seconds for one in found):.1f}",
+                f"{median(one.seconds for one in learned):.1f} / {max(one.seconds for one in learned):.1f}",
             ]
         )
     return lines
@@ -115,11 +115,11 @@ def _detail(one: Outcome) -> list[str]:
         f"{one.num_states}",
         f"{one.num_symbols}",
         one.method,
-        *(_result(found) for found in one.found),
+        *(_result(machine) for machine in one.learners),
     ]
 
 
-def _result(found: Found) -> str:
-    if found.num_states is None:
+def _result(one: LearnedBy) -> str:
+    if one.num_states is None:
         return "stopped"
-    return f"{found.verdict}, {span([found.num_states])} states, {found.num_wrong} wrong, {found.seconds:.1f} s"
+    return f"{one.verdict}, {span([one.num_states])} states, {one.num_wrong} wrong, {one.seconds:.1f} s"
