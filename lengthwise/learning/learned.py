@@ -231,15 +231,13 @@ def learn(
     The longest examples (up to a fifth; none if all have one length) and a tenth of the others are held out. On the
     rest, states are merged, and models are trained if no merged machine is sure (`search`). The machine with the
     shortest description, wrong labels included, is taken and compiled. The `budget` is in CPU seconds. With `exact`
-    labels, machines without a contradicted label come first. RPNI's machine (AALpy) is also a candidate.
+    labels, machines without a contradicted label come first. RPNI's machine is also a candidate.
 
-    `report` is called with each attempt that became a machine. `keep` is called with each net that is better than all
-    before, with its task: it is what remains if a search is interrupted. `source` and the arguments up to
-    `supervision` are passed to `read_examples`.
+    `report` is called with each attempt that became a machine, and `keep` with each net that is better than all before.
+    `source` and the arguments up to `supervision` are passed to `read_examples`.
 
     Raises:
-        ValueError: the examples cannot be read, or fewer than eight remain to train on; no model became a machine;
-            budget or seed is not a number of at least 0.
+        ValueError: examples cannot be read, or fewer than eight are left; no model became a machine; a bad number.
 
     Example:
         >>> strings = [f"{number:b}" for number in range(1, 400)]
@@ -248,9 +246,7 @@ def learn(
         >>> learned.machine.num_states, learned.certificate.level
         (2, 'proved')
     """
-    check_kind("exact", exact, bool, "True or False")
-    check_function("report", report)
-    _check_numbers(budget, seed)
+    _check_options(exact, report, budget, seed)
     examples = read_examples(source, separator=separator, string=string, label=label, supervision=supervision)
     _check_names(examples)
     if not separator:
@@ -279,8 +275,10 @@ def learn(
     )
 
 
-def _check_numbers(budget: object, seed: object) -> None:
-    """Raise a ValueError unless the budget and the seed are numbers of at least 0."""
+def _check_options(exact: object, report: object, budget: object, seed: object) -> None:
+    """Raise an error unless `exact` is a flag, `report` a function, and budget and seed are numbers of at least 0."""
+    check_kind("exact", exact, bool, "True or False")
+    check_function("report", report)
     if not isinstance(budget, int | float) or isinstance(budget, bool) or not 0 <= budget < math.inf:
         raise ValueError(f"budget: expected a number of CPU seconds, 0 or more, got {budget!r}; 60 is one")
     if whole_seed(seed) < 0:

@@ -12,7 +12,7 @@ computed from the longest prefixes back. Moving transition (q, v) from r to r' c
 where x are the prefixes whose last transition is the first use of (q, v) on the way to them. This is exact unless the
 transition is used again further on. Merging state q into r is rated by the first visits of q in the same way. A split
 copies a state for the strings that enter it by one transition, and is rated by the best other answer and the best other
-targets of the copy. The moves of the best rates are then carried out and kept only if the description length falls.
+targets of the copy. The moves of the best rates are then tried, and kept only if the description length falls.
 
 Source: Stolcke and Omohundro, "Hidden Markov model induction by Bayesian model merging" (NIPS 1992), for merges by
     description length; Rabiner, "A tutorial on hidden Markov models" (1989), for the backward messages.
@@ -156,7 +156,8 @@ class Repair:
 
     def rates(self, fitted: Fitted) -> tuple[Rates, Float[np.ndarray, "S S"]]:
         """Return about how many label bits each target of each transition adds, and each merge of q (row) into r."""
-        tree, table, num_states = self.tree, fitted.table, len(fitted.table)
+        tree, table = self.tree, fitted.table
+        num_states = len(table)
         bits = self.label_bits_from(fitted)
         edges, num_edges = tree.edges(fitted.states), num_states * self.num_symbols
         moves = _sums(bits, edges, np.flatnonzero(self._are_first(edges, num_edges)), num_edges)
@@ -187,7 +188,8 @@ class Repair:
 
     def merged(self, fitted: Fitted, rates: Float[np.ndarray, "S S"]) -> Fitted:
         """Return the machine after the merges that shorten the message, the best rate first."""
-        num_states, failures, gone = len(rates), 0, set()
+        num_states, failures = len(rates), 0
+        gone: set[int] = set()
         saved = self.weight * self.num_symbols * math.log2(max(2, num_states)) + SLACK_BITS
         order = np.argsort(np.where(np.eye(num_states, dtype=bool), np.inf, rates), axis=None)
         for key in order[: MAX_MOVES * 4].tolist():
@@ -220,10 +222,10 @@ class Repair:
         # One key for each transition into a state followed by one out of it.
         inner = np.flatnonzero(tree.parents > 0)
         keys = edges[tree.parents[inner]] * num_symbols + tree.symbols[inner]
-        found, numbers = np.unique(keys, return_inverse=True)
-        rates = _sums(self.label_bits_from(fitted)[inner], numbers, np.arange(len(inner)), len(found))
-        entering, leaving = found // num_symbols, found % num_symbols
-        rates -= rates[np.arange(len(found)), table[targets[entering], leaving]][:, None]
+        pairs, numbers = np.unique(keys, return_inverse=True)
+        rates = _sums(self.label_bits_from(fitted)[inner], numbers, np.arange(len(inner)), len(pairs))
+        entering, leaving = pairs // num_symbols, pairs % num_symbols
+        rates -= rates[np.arange(len(pairs)), table[targets[entering], leaving]][:, None]
         best, least = rates.argmin(1), rates.min(1) + math.log2(max(2, len(table))) / 2
         totals = np.bincount(entering, np.minimum(least, 0), num_edges)
         counts = np.zeros((num_edges, tree.num_classes))

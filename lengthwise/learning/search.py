@@ -124,7 +124,7 @@ def search(
     if (longest := int(examples.lengths.max())) > MAX_LENGTH:
         raise ValueError(f"examples: expected strings of at most {MAX_LENGTH:,} symbols, got one of {longest:,}")
     candidates: list[_Candidate] = []
-    for candidate in _found(examples, candidates, budget=budget, seed=seed, started=started):
+    for candidate in _attempted(examples, candidates, budget=budget, seed=seed, started=started):
         candidates.append(candidate)
         report(candidate.attempt)
         best = _best(candidates, exact)
@@ -158,7 +158,7 @@ def _constant(examples: Examples) -> Attempt:
     return Attempt(1, 0, 1, num_errors, constant_description_length(examples), 0.0, "the most frequent answer")
 
 
-def _found(
+def _attempted(
     examples: Examples, candidates: list[_Candidate], *, budget: float, seed: int, started: float
 ) -> Iterator[_Candidate]:
     """Yield merged machines, then machines of trained models, until the budget is used up; at least one is tried."""

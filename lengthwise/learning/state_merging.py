@@ -13,7 +13,7 @@ contradictions cost little, agreement of many labels pays, and a state of mixed 
 The decision with the largest margin comes first. The margin of a merge is its gain less that of the second best red
 state, or less 0 if that is larger. The margin of a new red state is the loss in bits by the best merge.
 
-A fold is never carried out in order to be judged. The nodes below all blue states are followed through the machine at
+No fold is made in order to be judged. The nodes below all blue states are followed through the machine at
 once, level by level, for all red states (`Hypothesis.gains`). A merge that was judged before the last fold is judged
 again only when it comes first.
 
@@ -94,10 +94,10 @@ class Hypothesis:
         self.symbol_bits = None
         if with_symbols:
             self.symbol_bits = SymbolBits(tree.num_symbols, int(tree.visits[0]) * 64)
-            following = np.zeros((tree.num_nodes, tree.num_symbols), np.int64)
+            next_counts = np.zeros((tree.num_nodes, tree.num_symbols), np.int64)
             often = np.flatnonzero(tree.visits[tree.parents[1:]] >= MIN_VISITS) + 1
-            following[tree.parents[often], tree.symbols[often]] = tree.visits[often]
-            self.counts = np.concatenate([self.counts, following], 1)
+            next_counts[tree.parents[often], tree.symbols[often]] = tree.visits[often]
+            self.counts = np.concatenate([self.counts, next_counts], 1)
         self.red = [0]
         self.is_red = np.zeros(tree.num_nodes, bool)
         self.is_red[0] = True
@@ -116,8 +116,8 @@ class Hypothesis:
         rows, symbols = np.nonzero(self.table[sources] >= 0)
         targets = self.table[sources[rows], symbols]
         kept = ~self.is_red[targets]
-        places = zip(sources[rows[kept]].tolist(), symbols[kept].tolist(), strict=True)
-        return dict(zip(targets[kept].tolist(), places, strict=True))
+        incoming = zip(sources[rows[kept]].tolist(), symbols[kept].tolist(), strict=True)
+        return dict(zip(targets[kept].tolist(), incoming, strict=True))
 
     def promote(self, blue: int) -> None:
         """Make a blue state red."""
@@ -182,10 +182,10 @@ class Hypothesis:
         """Return the images of all labeled nodes below the blue states, these nodes, and the number of their tree."""
         nodes, groups = blues, np.arange(len(blues))
         images = np.repeat(reds, len(blues), 1)
-        found = []
+        parts = []
         while len(nodes):
             is_labeled = self.counts[nodes].any(1)
-            found.append((images[:, is_labeled], nodes[is_labeled], groups[is_labeled]))
+            parts.append((images[:, is_labeled], nodes[is_labeled], groups[is_labeled]))
             children = self.table[nodes]
             parents, symbols = np.nonzero(children >= 0)
             nodes, groups = children[parents, symbols], groups[parents]
@@ -198,7 +198,7 @@ class Hypothesis:
             hashes = (hashes + symbols[attached[1]].astype(np.uint64) + np.uint64(1)) * MIXER
             images[attached] = (hashes ^ (hashes >> np.uint64(29)) | np.uint64(1 << 63)).astype(np.int64)
             images[images == NONE] = NONE - 1
-        columns = [np.concatenate(part, -1) for part in zip(*found, strict=True)]
+        columns = [np.concatenate(part, -1) for part in zip(*parts, strict=True)]
         return columns[0], columns[1], columns[2]
 
 
@@ -240,7 +240,7 @@ class _Margins:
         self.best: dict[int, tuple[float, int, float]] = {}
         self.fresh: set[int] = set()
 
-    def judge(self, blues: Sequence[int]) -> None:
+    def grade(self, blues: Sequence[int]) -> None:
         """Compute the merges of these blue states with all red states."""
         if not blues:
             return
@@ -267,12 +267,12 @@ class _Margins:
 
     def next(self, blues: Sequence[int]) -> int:
         """Return the blue state with the largest margin, judged by the present hypothesis."""
-        self.judge([blue for blue in blues if blue not in self.best])
+        self.grade([blue for blue in blues if blue not in self.best])
         while True:
             largest = sorted(blues, key=self.margin, reverse=True)[:AT_ONCE]
             if largest[0] in self.fresh:
                 return largest[0]
-            self.judge([blue for blue in largest if blue not in self.fresh])
+            self.grade([blue for blue in largest if blue not in self.fresh])
 
 
 def merge_states(

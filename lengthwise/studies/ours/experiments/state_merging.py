@@ -187,7 +187,7 @@ def _outcome(
     )
     fresh = [np.searchsorted(known, string) for string in fresh if np.isin(string, known).all()]
 
-    def judged(learner: str, learned: Transducer | None, seconds: float) -> LearnedBy:
+    def graded(learner: str, learned: Transducer | None, seconds: float) -> LearnedBy:
         if learned is None:
             return LearnedBy(learner, None, "wrong", len(fresh), seconds)
         num_wrong = sum(int(learned.run(s[None])[0, -1] != target.run(s[None])[0, -1]) for s in fresh)
@@ -195,8 +195,8 @@ def _outcome(
 
     began = time.process_time()
     result = search(examples, budget=size.budget, seed=0)
-    ours = judged("learn", result.machine, time.process_time() - began)
-    others = [judged(name, *_baseline(name, examples)) for name in BASELINES]
+    ours = graded("learn", result.machine, time.process_time() - began)
+    others = [graded(name, *_baseline(name, examples)) for name in BASELINES]
     return Outcome(kind, number, share, target.num_states, len(machine.symbols), result.best.method, (ours, *others))
 
 
