@@ -9,24 +9,16 @@ from torch import Tensor
 
 from lengthwise.models.capabilities import Distributions
 
-PRIOR = 4e-4
-"""The weight of the present distribution next to the counts, which are shares of a batch: about one answer of 2,560.
-
-A distribution that no string of the batch needs still has small counts, from unlikely paths. This weight exceeds them,
-so that it keeps what earlier batches showed. Without that, alphabets of 60 symbols are not learned: a batch of 2,560
-answers then shows less than half of the transitions of 60 states.
-"""
-
 
 class BaumWelch(torch.optim.Optimizer):
     """Steps of expectation maximization: each distribution moves to the normalized expected counts of what it draws.
 
-    q = (1 - f) (n + `PRIOR` p) / sum(n + `PRIOR` p) + f / K,   then   p <- p (q / p)^r / sum(p (q / p)^r)
+    q = (1 - f) (n + w p) / sum(n + w p) + f / K,   then   p <- p (q / p)^r / sum(p (q / p)^r)
 
-    for a distribution p over K things, and n the expected counts of a batch of strings. The floor f keeps every
-    probability above 0. A probability of 0 would stay 0, whatever later strings show. A plain step has r = 1 and moves
-    to q. A larger `relaxation` r moves further in the same direction, and finds in fewer steps what shows slowly, such
-    as the deep levels of a stack.
+    for a distribution p over K things, and n the expected counts of a batch of strings. The `prior` w lets a batch that
+    hardly needs a distribution leave it as it is. The `floor` f keeps every probability above 0; a probability of 0
+    would stay 0, whatever later strings show. A plain step has r = 1 and moves to q. A larger `relaxation` r moves
+    further in the same direction, and finds in fewer steps what shows slowly, such as the deep levels of a stack.
 
     Parameters are z = log p, and the loss is the mean of -log p(answer), computed from p = exp(z). The gradient of the
     loss by z is then -n, up to one factor for all counts. The first step starts from the normalized exp(z).
@@ -39,10 +31,12 @@ class BaumWelch(torch.optim.Optimizer):
     Differs from the source: each step sees other strings, the relaxation is constant, and probabilities have a floor.
     """
 
-    def __init__(self, distributions: Sequence[Distributions], *, relaxation: float, floor: float) -> None:
+    def __init__(
+        self, distributions: Sequence[Distributions], *, relaxation: float, floor: float, prior: float
+    ) -> None:
         groups = [{"params": [d.logits], "shape": d.shape, "dim": d.dim} for d in distributions]
         # Training sets the rate of every optimizer; here it has no meaning.
-        super().__init__(groups, {"lr": 1.0, "relaxation": relaxation, "floor": floor})
+        super().__init__(groups, {"lr": 1.0, "relaxation": relaxation, "floor": floor, "prior": prior})
         with torch.no_grad():
             for d in distributions:
                 d.logits.copy_(d.logits.view(d.shape).log_softmax(d.dim).view_as(d.logits))
@@ -56,10 +50,11 @@ class BaumWelch(torch.optim.Optimizer):
                     self._move(logits, group)
 
     def _move(self, logits: Tensor, group: dict[str, Any]) -> None:
-        shape, dim, floor, relaxation = (group[name] for name in ("shape", "dim", "floor", "relaxation"))
+        shape, dim = group["shape"], group["dim"]
+        floor, relaxation, prior = group["floor"], group["relaxation"], group["prior"]
         assert logits.grad is not None
         # Counts are at least 0; rounding can take the gradient of a state without any count below it.
-        weights = ((-logits.grad).clamp(min=0) + PRIOR * logits.exp()).view(shape)
+        weights = ((-logits.grad).clamp(min=0) + prior * logits.exp()).view(shape)
         target = (1 - floor) * weights / weights.sum(dim, keepdim=True) + floor / shape[dim]
         # A step beyond the target would otherwise take small probabilities to 0, from where they do not return.
         moved = (

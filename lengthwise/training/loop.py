@@ -329,7 +329,9 @@ def _make_optimizers(
     settings = recipe.optimizer
     if settings.name == "baum-welch":
         assert isinstance(model, HoldsDistributions), "check_model rejects others"
-        counting = BaumWelch(model.distributions, relaxation=settings.relaxation, floor=settings.floor)
+        counting = BaumWelch(
+            model.distributions, relaxation=settings.relaxation, floor=settings.floor, prior=settings.prior
+        )
         return _with_full_rates([counting])
     matrices: list[nn.Parameter] = []
     if settings.name == "muon":

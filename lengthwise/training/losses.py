@@ -78,7 +78,7 @@ def step_loss(
         model = model.drawing(generator)
     states: list[Tensor] = []
     if recipe.optimizer.name == "baum-welch":
-        learned = likelihood_loss(model, augmented, ranks)
+        learned = likelihood_loss(model, augmented, recipe.supervision, ranks)
     else:
         learned, states = _loss_and_states(model, augmented, recipe.supervision, compared, ranks)
     if recipe.states and head:
@@ -109,13 +109,20 @@ def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Flo
     return _loss_and_states(model, batch, supervision, [], ALONE)[0]
 
 
-def likelihood_loss(model: SequenceModel, batch: Batch, ranks: Ranks = ALONE) -> Float[Tensor, ""]:
-    """Return the mean of -log p(answer) over all supervised positions, each given the answers before it."""
+def likelihood_loss(model: SequenceModel, batch: Batch, supervision: str, ranks: Ranks = ALONE) -> Float[Tensor, ""]:
+    """Return the mean of -log p(answer) over the supervised answers, each given the supervised answers before it.
+
+    With `"last"`, a string shows its last answer only. All paths to that answer count then, by their likelihoods.
+    """
     assert isinstance(model, HoldsDistributions), "check_model rejects others"
     device = device_of(model)
-    inputs, targets = (moved(ranks.rows(rows), device) for rows in (batch.inputs, batch.targets))
+    targets = batch.targets
+    if supervision == "last":
+        is_last = torch.arange(targets.shape[1]) == batch.last_supervised[:, None]
+        targets = targets.where(is_last, IGNORE)
+    inputs, targets = (moved(ranks.rows(rows), device) for rows in (batch.inputs, targets))
     # A rank's mean would weigh its rows wrongly, as in `_mean_loss`.
-    count = max(1, _num_supervised(batch, "prefix"))
+    count = max(1, _num_supervised(batch, supervision))
     return -model.answer_log_probabilities(inputs, targets).sum() * (ranks.size / count)
 
 

@@ -12,11 +12,11 @@ from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
 from lengthwise.tasks.base import Batch, SymbolTask
-from lengthwise.training.baum_welch import PRIOR, BaumWelch
+from lengthwise.training.baum_welch import BaumWelch
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
 from lengthwise.training.loop import TrainingState, train, training_steps
 from lengthwise.training.losses import likelihood_loss
-from lengthwise.training.recipe import OptimizerRecipe, Recipe
+from lengthwise.training.recipe import PRIOR, OptimizerRecipe, Recipe
 
 
 def hidden_markov_model(task: SymbolTask, num_states: int, **settings: object) -> BlockLinearRNN:
@@ -33,7 +33,7 @@ def machine_recipe(task: str, **settings: object) -> Recipe:
 def test_a_step_sets_tables_to_the_normalized_counts_over_all_paths() -> None:
     task = make_task("parity")
     model = hidden_markov_model(task, 2).double()
-    optimizer = BaumWelch(model.distributions, relaxation=1.0, floor=1e-12)
+    optimizer = BaumWelch(model.distributions, relaxation=1.0, floor=1e-12, prior=PRIOR)
     transitions, answers, first = (d.logits.detach().view(d.shape).exp() for d in model.distributions)
     inputs, targets = torch.tensor([[1, 0, 1]]), torch.tensor([[1, 1, 0]])
     tables = (transitions, answers, first)
@@ -46,7 +46,7 @@ def test_a_step_sets_tables_to_the_normalized_counts_over_all_paths() -> None:
         for before, after, symbol, answer in zip(path, path[1:], inputs[0], targets[0], strict=False):
             counts[0][symbol, after, before] += probability
             counts[1][after, answer] += probability
-    likelihood_loss(model, Batch(inputs, targets)).backward()
+    likelihood_loss(model, Batch(inputs, targets), "prefix").backward()
     optimizer.step()
     total = counts[2].sum()
     for distribution, table, count in zip(model.distributions, tables, counts, strict=True):
@@ -59,12 +59,12 @@ def test_a_step_sets_tables_to_the_normalized_counts_over_all_paths() -> None:
 def test_the_likelihood_of_the_same_strings_never_falls() -> None:
     task = make_task("tomita", index=3)
     model = hidden_markov_model(task, 8, alignment=2.0).double()
-    optimizer = BaumWelch(model.distributions, relaxation=1.0, floor=1e-9)
+    optimizer = BaumWelch(model.distributions, relaxation=1.0, floor=1e-9, prior=PRIOR)
     batch = task.sample(32, 12, torch.Generator().manual_seed(1))
     losses = []
     for _ in range(25):
         optimizer.zero_grad()
-        loss = likelihood_loss(model, batch)
+        loss = likelihood_loss(model, batch, "prefix")
         loss.backward()
         optimizer.step()
         losses.append(float(loss.detach()))
@@ -114,9 +114,7 @@ def test_alignment_makes_states_copies_of_answers() -> None:
     assert model.readout.weight.argmax(1).tolist() == [0, 1, 2, 3, 4, 5] * 2
 
 
-def test_only_supervised_prefixes_of_hidden_markov_models_can_be_counted() -> None:
-    with pytest.raises(ValueError, match="supervision: expected 'prefix'"):
-        Recipe(optimizer=OptimizerRecipe(name="baum-welch"), supervision="last")
+def test_only_hidden_markov_models_can_be_counted() -> None:
     task, recipe = make_task("parity"), machine_recipe("parity")
     with pytest.raises(ValueError, match=r"train.optimizer.name: expected 'adamw' or 'adam', as the tables of lstm"):
         TrainingState(make_model("lstm", task), recipe, task)

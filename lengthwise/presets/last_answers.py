@@ -1,0 +1,48 @@
+"""The preset for hidden Markov models that see the last answer of each string only."""
+
+from types import MappingProxyType
+
+from lengthwise.presets.base import PRESETS, UNAUGMENTED, GoalPreset, Preset
+from lengthwise.presets.likelihood import MACHINE
+
+
+@PRESETS.register("last-answers")
+class LastAnswers(Preset):
+    """Baum-Welch steps for a `block-linear-rnn` from the last answer of each string, on lengths that grow from 1 to 20.
+
+    A string of one symbol shows where this symbol leads from the start. Once strings of n symbols are understood, those
+    of n + 1 show one more step. With only one answer in a string, a batch says little about most transitions. So
+    steps are plain, and each distribution weighs as much as 50 of the 256 answers of a batch.
+
+    Nets have 128 states, or more in later attempts of a goal. With as many states as answers, two elements of a group
+    can share a state for good; two states for each answer avoid this.
+
+    Source: ours; Baum et al. (1970), and Bengio and Frasconi (1995) for models with inputs.
+    """
+
+    source = "ours"
+    train = MappingProxyType(
+        {
+            **UNAUGMENTED,
+            "steps": 1_000,
+            "batch_size": 256,
+            "min_length": 1,
+            "max_length": 20,
+            "lengths": "legal",
+            "length_sampling": "growing",
+            "supervision": "last",
+            "optimizer": {"name": "baum-welch", "relaxation": 1.0, "prior": 0.2},
+            "ema_decay": 0.0,
+        }
+    )
+    models = MappingProxyType({"block-linear-rnn": MappingProxyType({**MACHINE, "d_model": 128, "block_dim": 128})})
+    goals = MappingProxyType(
+        {
+            "block-linear-rnn": GoalPreset(
+                train=MappingProxyType(
+                    {"steps": 3_010, "pace": {"solved_loss": 0.0005, "contract_steps": 10, "patience": 1_000}}
+                ),
+                models=tuple(MappingProxyType({"d_model": size, "block_dim": size}) for size in (128, 256)),
+            )
+        }
+    )
