@@ -282,7 +282,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         ),
         (["train", "regex", "regular-gpt", "--set", "task.pattern=[ab]+"], "there is nothing to decide"),
         (
-            ["train", "word-problem", "regular-gpt", "--set", "task.group=Q8"],
+            ["train", "word-problem", "regular-gpt", "--set", "task.group=Q10"],
             "task.group: expected one of S2 to S6, A3 to",
         ),
         (

@@ -16,7 +16,7 @@ from lengthwise.training.baum_welch import BaumWelch
 from lengthwise.training.checkpoint import load_checkpoint, save_checkpoint
 from lengthwise.training.loop import TrainingState, train, training_steps
 from lengthwise.training.losses import likelihood_loss
-from lengthwise.training.recipe import PRIOR, OptimizerRecipe, Recipe
+from lengthwise.training.recipe import PRIOR, Recipe
 
 
 def hidden_markov_model(task: SymbolTask, num_states: int, **settings: object) -> BlockLinearRNN:
