@@ -51,13 +51,15 @@ class BaumWelch(torch.optim.Optimizer):
 
     def _move(self, logits: Tensor, group: dict[str, Any]) -> None:
         shape, dim = group["shape"], group["dim"]
-        floor, relaxation, prior = group["floor"], group["relaxation"], group["prior"]
+        floor = group["floor"]
         assert logits.grad is not None
         # Counts are at least 0; rounding can take the gradient of a state without any count below it.
-        weights = ((-logits.grad).clamp(min=0) + prior * logits.exp()).view(shape)
+        weights = ((-logits.grad).clamp(min=0) + group["prior"] * logits.exp()).view(shape)
         target = (1 - floor) * weights / weights.sum(dim, keepdim=True) + floor / shape[dim]
         # A step beyond the target would otherwise take small probabilities to 0, from where they do not return.
         moved = (
-            (logits.view(shape).lerp(target.log(), relaxation)).log_softmax(dim).clamp(min=math.log(floor / shape[dim]))
+            (logits.view(shape).lerp(target.log(), group["relaxation"]))
+            .log_softmax(dim)
+            .clamp(min=math.log(floor / shape[dim]))
         )
         logits.copy_(moved.log_softmax(dim).view_as(logits))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from lengthwise.conventions import IGNORE
 from lengthwise.models import make_model
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
@@ -120,3 +121,33 @@ def test_only_hidden_markov_models_can_be_counted() -> None:
         TrainingState(make_model("lstm", task), recipe, task)
     with pytest.raises(ValueError, match=r"train.optimizer.name: .* set model.read to 'mixture'"):
         TrainingState(make_model("block-linear-rnn", task), recipe, task)
+
+
+def test_last_answers_count_all_paths_to_them() -> None:
+    """The likelihood of the last answers alone, against the sum over all paths."""
+    task = make_task("parity")
+    model = hidden_markov_model(task, 3).double()
+    BaumWelch(model.distributions, relaxation=1.0, floor=1e-12, prior=PRIOR)
+    transitions, answers, first = (d.logits.detach().view(d.shape).exp() for d in model.distributions)
+    inputs, targets = torch.tensor([[1, 0, 1], [0, 1, 0]]), torch.tensor([[1, 1, 0], [0, 1, IGNORE]])
+    expected = 0.0
+    for row, length in zip(range(2), (3, 2), strict=True):
+        state = first[0]
+        for symbol in inputs[row, :length].tolist():
+            state = transitions[symbol] @ state
+        expected -= float((state @ answers)[targets[row, length - 1]].log()) / 2
+    loss = likelihood_loss(model, Batch(inputs, targets), "last")
+    assert loss.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_distribution_that_a_batch_does_not_need_stays_as_it_is() -> None:
+    task = make_task("parity")
+    model = hidden_markov_model(task, 4).double()
+    optimizer = BaumWelch(model.distributions, relaxation=1.0, floor=1e-12, prior=PRIOR)
+    before = model.distributions[0].logits.detach().clone().view(model.distributions[0].shape)
+    inputs = torch.zeros(8, 9, dtype=torch.int64)
+    likelihood_loss(model, Batch(inputs, inputs), "prefix").backward()
+    optimizer.step()
+    after = model.distributions[0].logits.detach().view(model.distributions[0].shape)
+    torch.testing.assert_close(after[1], before[1], rtol=0, atol=1e-9)
+    assert (after[0] - before[0]).abs().max() > 0.1
