@@ -6,8 +6,8 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, GoalPreset, Preset
 from lengthwise.presets.likelihood import MACHINE
 
 
-@PRESETS.register("last-answers")
-class LastAnswers(Preset):
+@PRESETS.register("likelihood-last")
+class LikelihoodLast(Preset):
     """Baum-Welch steps for a `block-linear-rnn` from the last answer of each string, on lengths that grow from 1 to 20.
 
     A string of one symbol shows where this symbol leads from the start. Once strings of n symbols are understood, those
