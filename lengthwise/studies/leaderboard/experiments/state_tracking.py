@@ -1,12 +1,11 @@
 """State tracking: word problems of 46 groups, over their generators and over all their elements."""
 
-from collections.abc import Mapping, Sequence
-from itertools import product
-from operator import mul
+from collections.abc import Mapping
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Printed, Scale, ScaledSpecs
 from lengthwise.runs.spec import RunSpec, Settings
+from lengthwise.studies.groups import SHEAR, TURN, UNSOLVABLE_LINEAR, linear_group
 from lengthwise.studies.languages import Language
 from lengthwise.studies.leaderboard.experiments.leaderboard import (
     BATCH_SIZE,
@@ -37,26 +36,11 @@ COMPARED = ("S3", "Q8", "S4", "D30", "A4xZ5", "A5", "S5", "GL(3, 2)", "A6")
 """The groups on which all models are trained, and the finite machine with three seeds."""
 
 
-def linear_group(prime: int, matrices: Sequence[Sequence[Sequence[int]]]) -> Settings:
-    """Return the word problem of a group of matrices, as permutations of the row vectors that are not 0."""
-    vectors = [vector for vector in product(range(prime), repeat=len(matrices[0])) if any(vector)]
-    positions = {vector: position for position, vector in enumerate(vectors)}
-
-    def image(vector: Sequence[int], matrix: Sequence[Sequence[int]]) -> int:
-        columns = zip(*matrix, strict=True)
-        return positions[tuple(sum(map(mul, vector, column)) % prime for column in columns)]
-
-    return {"generators": tuple(tuple(image(vector, matrix) for vector in vectors) for matrix in matrices)}
-
-
 def affine_group(prime: int, factor: int) -> Settings:
     """Return the word problem of the maps x -> ax + b modulo a prime, where a is a power of the factor."""
     points = range(prime)
     return {"generators": (tuple((x + 1) % prime for x in points), tuple(factor * x % prime for x in points))}
 
-
-_TURN, _SHEAR = ((0, 1), (-1, 0)), ((1, 1), (0, 1))
-_OF_CUBE = (((0, 1, 0), (0, 0, 1), (1, 1, 0)), ((1, 1, 0), (0, 1, 0), (0, 0, 1)))
 
 _NAMED = (
     *("Z2", "Z3", "Z5", "Z6", "Z7", "Z12", "Z60", "Z2xZ2", "Z2xZ4", "Z2xZ2xZ2", "Z3xZ3", "Z4xZ4", "Z5xZ5"),
@@ -69,13 +53,12 @@ SOLVABLE: Mapping[str, Settings] = {
     **{name: {"group": name} for name in _NAMED},
     "F20": affine_group(5, 2),
     "F21": affine_group(7, 2),
-    "SL(2, 3)": linear_group(3, (_TURN, _SHEAR)),
-    "GL(2, 3)": linear_group(3, (_TURN, _SHEAR, ((-1, 0), (0, 1)))),
+    "SL(2, 3)": linear_group(3, (TURN, SHEAR)),
+    "GL(2, 3)": linear_group(3, (TURN, SHEAR, ((-1, 0), (0, 1)))),
 }
 UNSOLVABLE: Mapping[str, Settings] = {
     **{name: {"group": name} for name in _NAMED_UNSOLVABLE},
-    "SL(2, 5)": linear_group(5, (_TURN, _SHEAR)),
-    "GL(3, 2)": linear_group(2, _OF_CUBE),
+    **UNSOLVABLE_LINEAR,
 }
 """The settings of each group's word problem, by name. Groups with these names are solvable, or not."""
 

@@ -1,36 +1,20 @@
 """The time until a net is proved right at every length, if training follows what it has reached."""
 
-from collections.abc import Sequence
-from itertools import product
-from operator import mul
-
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
 from lengthwise.runs.spec import Settings
+from lengthwise.studies.groups import UNSOLVABLE_LINEAR
 from lengthwise.studies.languages import LANGUAGES
 
 BUDGET = 60.0
 """The CPU seconds after which no further attempt begins."""
 
 
-def _linear_group(prime: int, dim: int, matrices: Sequence[Sequence[Sequence[int]]]) -> Settings:
-    """Return the word problem of a group of matrices, as permutations of the row vectors that are not 0."""
-    vectors = [vector for vector in product(range(prime), repeat=dim) if any(vector)]
-    positions = {vector: position for position, vector in enumerate(vectors)}
-
-    def image(vector: Sequence[int], matrix: Sequence[Sequence[int]]) -> int:
-        columns = zip(*matrix, strict=True)
-        return positions[tuple(sum(map(mul, vector, column)) % prime for column in columns)]
-
-    return {"generators": tuple(tuple(image(vector, matrix) for vector in vectors) for matrix in matrices)}
-
-
 _UNSOLVABLE: dict[str, Settings] = {
     "A_5": {"group": "A5"},
     "A_5 x Z_2": {"generators": ((1, 2, 3, 4, 0, 6, 5), (1, 2, 0, 3, 4, 5, 6))},
     "S_5": {"group": "S5"},
-    "SL(2, 5)": _linear_group(5, 2, [[[0, 1], [-1, 0]], [[1, 1], [0, 1]]]),
-    "GL(3, 2)": _linear_group(2, 3, [[[0, 1, 0], [0, 0, 1], [1, 1, 0]], [[1, 1, 0], [0, 1, 0], [0, 0, 1]]]),
+    **UNSOLVABLE_LINEAR,
     "A_6": {"group": "A6"},
 }
 """The five groups of at most 168 elements that are not solvable, and A_6 with 360, each by two generators."""
