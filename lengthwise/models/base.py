@@ -94,8 +94,9 @@ class SequenceModel(nn.Module, ABC):
 
     It is built as ``Model(config, vocab_size=..., num_classes=..., generator=...)`` and draws its parameters from
     `generator`. The module `readout` turns hidden states into logits. `default_preset` names the recipe that trains the
-    model if the user chooses none. Abilities of some models are classes in `lengthwise.models.capabilities`. A model
-    inherits them before this class.
+    model if the user chooses none, and `default_goal_preset` the one that trains it until a goal is reached. A model
+    needs the latter if several presets have a goal for it. Abilities of some models are classes in
+    `lengthwise.models.capabilities`. A model inherits them before this class.
 
     States that overflow raise no error: logits from there on are not finite, and every measure counts them as wrong.
     """
@@ -103,6 +104,7 @@ class SequenceModel(nn.Module, ABC):
     name: ClassVar[str]
     Config: ClassVar[type[ModelConfig]] = ModelConfig
     default_preset: ClassVar[str] = "recurrent"
+    default_goal_preset: ClassVar[str] = ""
     config: ModelConfig = ModelConfig()
     readout: nn.Module
     precision: Precision = "float32"

@@ -132,6 +132,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
 
     Config = BlockLinearRNNConfig
     config: BlockLinearRNNConfig
+    default_goal_preset = "likelihood"
 
     def __init__(
         self,

@@ -220,11 +220,11 @@ def check(spec: RunSpec) -> None:
 
 
 def _preset(model: type[SequenceModel], name: str | None, *, has_goal: bool) -> type[Preset]:
-    """Return the preset of that name, or the model's own; with a goal, the first preset with a goal for this model."""
-    if name is not None:
-        return PRESETS[name]
-    with_goal = [preset for preset in PRESETS.values() if has_goal and model.name in preset.goals]
-    return with_goal[0] if with_goal else PRESETS[model.default_preset]
+    """Return the preset of that name, or the model's own; with a goal, its own for goals or the one that has a goal."""
+    if name is None and has_goal:
+        with_goal = [other for other, preset in PRESETS.items() if model.name in preset.goals]
+        name = model.default_goal_preset or next(iter(with_goal), None)
+    return PRESETS[model.default_preset if name is None else name]
 
 
 def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:

@@ -43,6 +43,13 @@ def test_trains_the_models_that_it_names(name: str, model: str) -> None:
     assert spec.model_config == expected != MODELS[model].Config()
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_with_goals_in_several_presets_names_one_of_them(model: str) -> None:
+    with_goal = [name for name in PRESETS if model in PRESETS[name].goals]
+    named = MODELS[model].default_goal_preset
+    assert named in with_goal if len(with_goal) > 1 else named in ("", *with_goal)
+
+
 def test_some_preset_names_models() -> None:
     assert any(PRESETS[name].models for name in PRESETS)
 
