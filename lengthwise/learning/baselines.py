@@ -111,20 +111,25 @@ def merged_states(examples: Examples) -> Transducer | None:
     positions = np.arange(len(examples.ids)) - np.repeat(examples.starts[:-1], examples.lengths)
     if int(positions[examples.targets != IGNORE].sum()) > MAX_SYMBOLS:
         return None
-    data: dict[tuple[int, ...], int] = {}
+    data = labeled_prefixes(examples)
+    learned = run_RPNI([*data.items()], automaton_type="moore", print_info=False)
+    return completed_moore(learned, examples.symbols, data)
+
+
+def labeled_prefixes(examples: Examples) -> dict[tuple[int, ...], int]:
+    """Return the label of each labeled prefix. AALpy needs one label for each; the first one is kept."""
+    labels: dict[tuple[int, ...], int] = {}
     ids, targets = examples.ids.tolist(), examples.targets.tolist()
     for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):
         for position in range(start, end):
             if targets[position] != IGNORE:
-                # RPNI needs one label for each prefix; the first one is kept.
-                data.setdefault(tuple(ids[start : position + 1]), targets[position])
-    learned = run_RPNI([*data.items()], automaton_type="moore", print_info=False)
-    majority = int(np.bincount(np.array(list(data.values()))).argmax())
-    return completed_moore(learned, examples.symbols, majority)
+                labels.setdefault(tuple(ids[start : position + 1]), targets[position])
+    return labels
 
 
-def completed_moore(moore: Any, symbols: tuple[str, ...], otherwise: int) -> Transducer:
-    """Convert AALpy's machine; its missing steps lead to a state that gives the answer `otherwise` from then on."""
+def completed_moore(moore: Any, symbols: tuple[str, ...], labels: dict[tuple[int, ...], int]) -> Transducer:
+    """Convert AALpy's machine; its missing steps lead to a state that gives the most frequent label from then on."""
+    otherwise = int(np.bincount(np.array(list(labels.values()))).argmax())
     number = {state.state_id: index for index, state in enumerate(moore.states)}
     sink = len(number)
     table = np.full((sink + 1, len(symbols)), sink)

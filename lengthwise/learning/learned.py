@@ -309,7 +309,7 @@ def _better_of_rpni(examples: Examples, result: SearchResult, exact: bool) -> Se
         return result
     machine = merged.minimize_nonempty()
     num_errors = count_errors(machine, examples)
-    best = Attempt(0, 0, machine.num_states, num_errors, description_length(machine, examples), 0.0, RPNI)
+    best = Attempt(0, 0, machine.num_states, num_errors, description_length(machine, examples, num_errors), 0.0, RPNI)
     if rank(best, exact) >= rank(result.best, exact):
         return result
     try:

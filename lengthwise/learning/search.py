@@ -142,7 +142,8 @@ def search(
 
 def _result(candidates: list[_Candidate], examples: Examples, exact: bool) -> SearchResult:
     """Return the best candidate with its model, and the best attempt with another machine."""
-    best, alike = _best(candidates, exact), _alike(candidates, _best(candidates, exact))
+    best = _best(candidates, exact)
+    alike = _alike(candidates, best)
     others = [one.attempt for one in candidates if not any(one is other for other in alike)]
     model = best.model or compiled_model(best.machine, examples)
     attempts = tuple(one.attempt for one in candidates)
@@ -166,7 +167,8 @@ def _attempted(
     for merged in merged_machines(examples, budget=budget):
         machine = merged.machine.minimize_nonempty()
         if _fits(machine):
-            errors, bits = count_errors(machine, examples), description_length(machine, examples)
+            errors = count_errors(machine, examples)
+            bits = description_length(machine, examples, errors)
             attempt = Attempt(0, 0, machine.num_states, errors, bits, merged.seconds, str(merged.setting))
             yield _Candidate(attempt, machine, None)
     is_first = not candidates
@@ -181,7 +183,8 @@ def _attempted(
         read = None if model is None else _machine_of(model, examples.symbols)
         if read is None or not _fits(read):
             continue
-        errors, bits = count_errors(read, examples), description_length(read, examples)
+        errors = count_errors(read, examples)
+        bits = description_length(read, examples, errors)
         seconds = time.process_time() - began
         yield _Candidate(Attempt(size, own_seed, read.num_states, errors, bits, seconds), read, model)
 

@@ -13,10 +13,9 @@ import numpy as np
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
-from lengthwise.learning.baselines import completed_moore
+from lengthwise.learning.baselines import completed_moore, labeled_prefixes
 from lengthwise.learning.exactness import Exactness, exactness
 from lengthwise.learning.search import search
 from lengthwise.tasks.given.examples import Examples, Row, examples_from
@@ -210,12 +209,7 @@ def _baseline(name: str, examples: Examples) -> tuple[Transducer | None, float]:
         from aalpy.learning_algs import run_EDSM, run_RPNI
     except ImportError:
         return None, 0.0
-    data: dict[tuple[int, ...], int] = {}
-    ids, targets = examples.ids.tolist(), examples.targets.tolist()
-    for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):
-        for position in range(start, end):
-            if targets[position] != IGNORE:
-                data.setdefault(tuple(ids[start : position + 1]), targets[position])
+    data = labeled_prefixes(examples)
     learner: Any = run_RPNI if name == "RPNI" else run_EDSM
 
     def stop(*_: object) -> None:
@@ -233,8 +227,7 @@ def _baseline(name: str, examples: Examples) -> tuple[Transducer | None, float]:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
-    majority = int(np.bincount(np.array([*data.values()])).argmax())
-    return completed_moore(learned, examples.symbols, majority), time.process_time() - began
+    return completed_moore(learned, examples.symbols, data), time.process_time() - began
 
 
 def _experiment(scale: Scale, sizes: dict[str, Size], about: str) -> Experiment:
