@@ -16,8 +16,13 @@ _UNSOLVABLE: dict[str, Settings] = {
     "S_5": {"group": "S5"},
     **UNSOLVABLE_LINEAR,
     "A_6": {"group": "A6"},
+    "A_5, every element": {"group": "A5", "alphabet": "elements"},
+    "S_5, every element": {"group": "S5", "alphabet": "elements"},
 }
-"""The five groups of at most 168 elements that are not solvable, and A_6 with 360, each by two generators."""
+"""The five groups of at most 168 elements that are not solvable, and A_6 with 360, each by two generators.
+
+The last two rows read every element of their group as a symbol, as in the protocols of state tracking.
+"""
 
 _TASKS: dict[str, tuple[str, Settings]] = {
     **{language.row: (language.task, language.fields) for language in LANGUAGES},
@@ -29,7 +34,7 @@ _TASKS: dict[str, tuple[str, Settings]] = {
 
 @EXPERIMENTS.register("within-a-minute/tasks")
 def tasks(scale: Scale = "small") -> Experiment:
-    """Train 25 regular tasks, five seeds, until their nets are proved finite machines."""
+    """Train 27 regular tasks, five seeds, until their nets are proved finite machines."""
     specs = ScaledSpecs(
         scale,
         seeds=(0, 1, 2, 3, 4),
