@@ -8,12 +8,17 @@ import torch
 from lengthwise.experiment import EXPERIMENTS
 from lengthwise.runs.records import read_records
 from lengthwise.studies.leaderboard.experiments.leaderboard import (
+    BATCH_SIZE,
     ENTRANTS,
     EVERY,
     LENGTHS_NOTE,
+    MEAN_LENGTH,
     RATES,
     ROWS,
+    SEEDS,
+    STEPS,
     leaderboard_rates,
+    specs_of,
 )
 from lengthwise.studies.leaderboard.experiments.published import NOTES, PUBLISHED
 from lengthwise.tasks.base import SymbolTask
@@ -23,7 +28,8 @@ RECORDS = Path(__file__).parents[2] / "docs/results/records/leaderboard-rates.js
 
 def test_each_model_has_the_rate_of_the_lowest_training_loss_on_record() -> None:
     losses = {result.run_id: result.final_loss for result in read_records(RECORDS)}
-    for cell, entrant in zip(leaderboard_rates().cells, ENTRANTS, strict=True):
+    entrants = [entrant for entrant in ENTRANTS if entrant.rate is not None]
+    for cell, entrant in zip(leaderboard_rates().cells, entrants, strict=True):
         trained = [(losses[s.id], rate) for s, rate in zip(cell.specs, RATES, strict=True) if s.id in losses]
         assert len(trained) == len(RATES)
         assert min(trained)[1] == entrant.rate, entrant.column
@@ -83,3 +89,14 @@ def test_the_leaderboard_says_which_form_of_low_rank_it_measured() -> None:
     (note,) = (note for note in NOTES if "DPLR-SLiCE" in note)
     assert "`low-rank-product`; it was not measured" in note
     assert note in RECORDS.parents[1].joinpath("leaderboard.md").read_text(encoding="utf-8")
+
+
+def test_nets_without_a_rate_read_no_more_symbols_than_others() -> None:
+    budget = STEPS * BATCH_SIZE * MEAN_LENGTH
+    (entrant,) = (entrant for entrant in ENTRANTS if entrant.rate is None)
+    # With last answers, lengths grow from 1 to 20, and the newest length is drawn three times as often as others.
+    longest_mean = (sum(range(1, 21)) + 2 * 20) / 22
+    for supervision, mean_length in (("prefix", 39.5), ("last", longest_mean)):
+        (spec,) = specs_of(entrant, ROWS[0], supervision, "small", SEEDS[:1])
+        assert spec.recipe.steps * spec.recipe.batch_size * mean_length <= budget
+        assert spec.recipe.supervision == supervision

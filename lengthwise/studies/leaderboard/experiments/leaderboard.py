@@ -24,12 +24,15 @@ SUPERVISIONS: Mapping[str, str] = {LAST: "last", "all prefixes": "prefix"}
 
 
 class Entrant(NamedTuple):
-    """A column: a model with its settings, and the learning rate that `leaderboard/rates` chose for it."""
+    """A column: a model with its settings, and the learning rate that `leaderboard/rates` chose for it.
+
+    A model that learns by its likelihood (`LIKELIHOOD`) has no rate.
+    """
 
     column: str
     model: str
     settings: Settings
-    rate: float
+    rate: float | None
 
 
 _ONE_BLOCK: Settings = {"d_model": 64, "block_dim": 64, "hidden": 0}
@@ -62,7 +65,17 @@ ENTRANTS = (
     Entrant("LDRU", "ldru", {}, 3e-3),
     Entrant("block-diagonal", "block-linear-rnn", {}, 3e-2),
     Entrant("finite machine", "block-linear-rnn", {**_ONE_BLOCK, "read": "mixture"}, 1e-1),
+    Entrant("finite machine, likelihood", "block-linear-rnn", {"d_model": 128, "block_dim": 128}, None),
 )
+
+LIKELIHOOD: Mapping[str, tuple[str, Settings]] = {
+    "prefix": ("likelihood", {"steps": 500}),
+    "last": ("likelihood-last", {"steps": 880, "batch_size": 128, "optimizer": {"prior": 0.4}}),
+}
+"""The preset of a model without a rate, by supervision, with changes that keep it within the shared budget in symbols.
+
+Last answers come from strings of at most 20 symbols.
+"""
 
 EVERY = 9
 """The distance between measured lengths, in symbols."""
@@ -146,6 +159,10 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "Delétang et al., Fan et al.), with a + in front (Chi et al.), with an = at the end (Grazzi et al., "
             "PD-SSM, SLiCE), from left to right (Butoi et al., LDRU).",
             *NOTES,
+            "The finite machine by likelihood takes Baum-Welch steps, which have no rate. With all prefixes it reads "
+            f"{LIKELIHOOD['prefix'][1]['steps']} batches of {BATCH_SIZE} strings of 39 and 40 symbols. With last "
+            f"answers it reads {LIKELIHOOD['last'][1]['steps']} batches of {LIKELIHOOD['last'][1]['batch_size']} "
+            "strings, whose lengths grow from 1 to at most 20 symbols as it learns. Neither exceeds the budget.",
             *([f"Not of this package: {', '.join(others)}, last in all tables."] if others else []),
             "D_n and Tomita n draw near misses, and count at lengths at which both answers occur.",
             LENGTHS_NOTE,
@@ -203,7 +220,7 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 @EXPERIMENTS.register("leaderboard/rates")
 def leaderboard_rates(scale: Scale = "small") -> Experiment:
     """Choose the learning rate of each model of the leaderboard, on a task outside the leaderboard."""
-    return rates_of(ENTRANTS, scale)
+    return rates_of([entrant for entrant in ENTRANTS if entrant.rate is not None], scale)
 
 
 def specs_of(
@@ -215,6 +232,10 @@ def specs_of(
     lengths: str = "mostly-balanced",
 ) -> tuple[RunSpec, ...]:
     """Return the specs of a cell, with the training budget that all cells share."""
+    if entrant.rate is None:
+        preset, changes = LIKELIHOOD[supervision]
+        settings: Settings = {"task": language.fields, "model": entrant.settings, "train": changes}
+        return ScaledSpecs(scale, seeds, entrant.model)(language.task, settings, preset=preset)
     optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
     # The strings of smoke runs are too short for all elements of S_5.
     kind = "legal" if scale == "smoke" else lengths
