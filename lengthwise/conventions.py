@@ -4,19 +4,21 @@ IGNORE = -100
 """The target of an unsupervised position, for integer targets; float targets use NaN."""
 
 PAD = -1
-"""The input id of "no symbol", for models that accept pads (`lengthwise.models.capabilities.AcceptsPads`) only."""
+"""The input id of "no symbol". Only models that accept pads read it (`lengthwise.models.capabilities.AcceptsPads`)."""
 
 SEP, BAR = 0, 1
-"""The ids of ``<sep>``, which ends a problem that is written as a string, and of ``|``, between its parts."""
+"""The ids of two symbols in problems written as strings: ``<sep>`` ends a problem, and ``|`` separates its parts."""
 
 NUM_SPECIAL = 2
-"""The number of ids before letters and integers in such problems: integer n is symbol ``NUM_SPECIAL + n``."""
+"""The number of ids before the ids of letters and integers: in these problems, integer n is symbol
+``NUM_SPECIAL + n``."""
 
 
 class Diverged(RuntimeError):
-    """A state, a loss or a gradient became infinite or NaN, although all numbers that it depends on were finite.
+    """A state, a loss or a gradient became infinite or NaN, although all numbers from which it follows were finite.
 
-    `step` is the first symbol of a string, counted from 1, whose state is not finite, or None for a loss or a gradient.
+    For a state, `step` is the position of the first symbol, counted from 1, after which a state is not finite. For a
+    loss or a gradient, it is None.
     """
 
     def __init__(self, message: str, step: int | None = None) -> None:
@@ -28,4 +30,4 @@ class Diverged(RuntimeError):
 
 
 class Tie(ArithmeticError):
-    """The largest logit is tied, or a logit is NaN, so that the next symbol is undefined."""
+    """The next symbol is undefined, because the largest logit is tied or a logit is NaN."""

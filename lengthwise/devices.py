@@ -1,7 +1,7 @@
-"""Devices: the device of a net's computation, its name in results, and transfers to it.
+"""Devices: choosing the device that a net runs on, naming this device in results, and moving tensors to it.
 
-Batches, noise and initial weights are drawn on the CPU, whose generators give the same numbers everywhere, and then
-moved. Results on other devices may differ in the last bits, because sums have another order there.
+Batches, noise and initial weights are drawn on the CPU and then moved, because the CPU's generators give the same
+numbers everywhere. Results on other devices may differ in the last bits, because sums have another order there.
 """
 
 import os
@@ -19,7 +19,7 @@ DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 """`auto` is CUDA if available, else MPS, else the CPU."""
 
 Precision = Literal["float32", "bfloat16"]
-"""The precision of matrix products; `bfloat16` is torch's autocast, in which weights and sums stay float32."""
+"""The precision of matrix products. `bfloat16` is torch's autocast: weights and sums stay float32."""
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -31,7 +31,7 @@ VARIABLE = "LENGTHWISE_DEVICE"
 """The environment variable that names the default device."""
 
 SYNCHRONOUS_DEVICES = ("cpu", "mps", "meta")
-"""Devices on which a check may, or must, wait for its numbers. On others, the device asserts later, by itself."""
+"""Devices on which a check may, or must, wait for its numbers. Other devices check later, by their own assertion."""
 
 
 def find_device(name: str) -> torch.device:
@@ -52,13 +52,13 @@ def find_device(name: str) -> torch.device:
     if not has[name]:
         there = " or ".join(kind for kind, is_there in has.items() if is_there)
         raise ValueError(
-            f"device: expected a device of this machine, got {name!r}, which torch does not find; take {there}"
+            f"device: expected a device of this machine, got {name!r}, which torch does not find; use {there}"
         )
     return torch.device(name)
 
 
 def default_device() -> torch.device:
-    """Return the device of the environment variable `LENGTHWISE_DEVICE`, which workers inherit, or the CPU."""
+    """Return the device that the environment variable `LENGTHWISE_DEVICE` names, or the CPU; workers inherit it."""
     try:
         return find_device(os.environ.get(VARIABLE, "cpu"))
     except ValueError as problem:
@@ -66,7 +66,7 @@ def default_device() -> torch.device:
 
 
 def describe_device(device: torch.device) -> str:
-    """Return the kind and the model of a device, on which the bits of results depend."""
+    """Return the kind and the model of a device. Results name it, because their last bits depend on it."""
     if device.type == "cuda":
         return f"cuda ({torch.cuda.get_device_name(device)})"
     return f"{device.type} ({platform.machine()})"
@@ -80,17 +80,20 @@ def device_of(model: nn.Module) -> torch.device:
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return the same numbers on a device. Pinned memory lets the CPU continue during a transfer to CUDA."""
+    """Return a copy of the tensor on a device, or the tensor itself if it is already there.
+
+    Pinned memory lets the CPU continue during a transfer to CUDA.
+    """
     if device.type == "cuda" and tensor.device.type == "cpu":
-        # From ordinary memory the transfer would make the CPU wait, non_blocking or not.
+        # Without pinned memory, the CPU would wait for the transfer, even with non_blocking.
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
 
 def on_device_assert(condition: Tensor, sentence: str) -> None:
-    """Let the device stop the program with the sentence unless a condition is true everywhere.
+    """Let the device stop the program with this sentence if the condition is false anywhere.
 
-    The program does not wait for the result. Meant for devices outside of `SYNCHRONOUS_DEVICES`.
+    The program does not wait for the result. Use this only on devices outside of `SYNCHRONOUS_DEVICES`.
     """
     torch._assert_async(condition.all(), sentence)
 
@@ -99,8 +102,8 @@ def on_device_assert(condition: Tensor, sentence: str) -> None:
 def computing_in(precision: Precision, device: torch.device) -> Iterator[None]:
     """Compute products of matrices in this precision inside the context.
 
-    Products inside of cuDNN's recurrences and convolutions are float32 for both; torch's default for them is TF32, with
-    11 bits.
+    With either precision, the products inside cuDNN's recurrences and convolutions do not use TF32, which keeps only 11
+    bits and is torch's default there.
     """
     products: Any = nullcontext() if precision == "float32" else torch.autocast(device.type, dtype=torch.bfloat16)
     with products, _without_tf32() if device.type == "cuda" else nullcontext():
@@ -125,7 +128,7 @@ def lowers_precision() -> bool:
 def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Make a function of tensors compute in float32, even inside `computing_in("bfloat16", ...)`.
 
-    Recurrences need this, as all later steps continue from the rounding error of each step.
+    Recurrences need this, because every step continues from the rounding errors of all steps before.
     """
 
     @wraps(function)
@@ -135,7 +138,7 @@ def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Resu
         with ExitStack() as stack:
             for kind in AUTOCAST:
                 stack.enter_context(torch.autocast(kind, enabled=False))
-            # Disabling autocast is not enough: products before may have returned bfloat16 arguments.
+            # Disabling autocast is not enough: arguments may be bfloat16, as results of earlier products.
             is_low = [isinstance(one, Tensor) and one.dtype == torch.bfloat16 for one in given]
             exact: Any = [one.float() if low else one for one, low in zip(given, is_low, strict=True)]  # type: ignore[attr-defined]
             return function(*exact, **named)
@@ -144,9 +147,9 @@ def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Resu
 
 
 def check_arithmetic() -> None:
-    """Reject settings of torch and of its environment that change float32 arithmetic on a CPU.
+    """Raise a ValueError if torch or its environment is set to change float32 arithmetic on a CPU.
 
-    Certificates are about this arithmetic, and a run is named by its settings, which do not include others.
+    Certificates are about ordinary float32 arithmetic, and the settings that name a run do not record any other.
     """
     try:
         precision = torch.get_float32_matmul_precision()
@@ -160,7 +163,7 @@ def check_arithmetic() -> None:
         if (precision := getattr(torch.backends.mkldnn, backend).fp32_precision) not in ("none", "ieee"):
             raise ValueError(
                 f"precision: expected 'ieee' for torch.backends.mkldnn.{backend}.fp32_precision, got {precision!r}; "
-                "set it so"
+                "set it to 'ieee'"
             )
     for name in ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"):
         if (mode := os.environ.get(name, "STRICT")).upper() != "STRICT":

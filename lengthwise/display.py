@@ -28,7 +28,7 @@ MAX_TICKS = 7
 
 
 class Plotted(NamedTuple):
-    """An accuracy at a length, its interval, and the score of the best constant answer there."""
+    """An accuracy at a length, its confidence interval, and the accuracy of the best constant answer."""
 
     length: int
     accuracy: float
@@ -38,7 +38,9 @@ class Plotted(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """Return a text with control characters as Python escapes: XML cannot contain them, and terminals obey them.
+    """Return a text whose control characters are written as Python escapes.
+
+    XML cannot contain control characters, and terminals obey them.
 
     Example:
         >>> printable("two\\nlines")
@@ -70,7 +72,7 @@ def _inert(cell: object) -> object:
 
 
 def literal(text: str) -> str:
-    """Return a text that Markdown and HTML readers show unchanged; only characters that act as markup are escaped.
+    """Escape the characters of a text that would act as markup, so that Markdown and HTML readers show it unchanged.
 
     Example:
         >>> print(literal("regex pattern=(a*b)* d_model=8 x < 1"), literal("<b>__a__"), literal("[a](b)"))
@@ -91,7 +93,7 @@ _MARKUP = [
         (r"\s*[\n\r]\s*", " "),
     )
 ]
-"""Patterns of markup and their escapes. Underscores inside words are not markup, nor are brackets without a link."""
+"""Patterns of markup and their escapes. Underscores inside words, and brackets without a link, are not markup."""
 
 
 def spelled(string: Sequence[str], symbols: Sequence[str] = ()) -> str:
@@ -117,7 +119,7 @@ def counted(count: int, what: str) -> str:
 def percent(share: float) -> str:
     """Return a fraction as a percentage, cut (not rounded) to two decimals.
 
-    Only exactly 1 is "100 %", and only exactly 0 is "0 %", so that a rare mistake never looks like none at all.
+    Only exactly 1 is "100 %", and only exactly 0 is "0 %". So an accuracy with rare mistakes never looks perfect.
 
     Example:
         >>> percent(1.0), percent(0.99996), percent(1 - 1e-15), percent(0.57), percent(0.00001), percent(0.0)
@@ -133,7 +135,9 @@ def percent(share: float) -> str:
 
 
 def card(title: str, pairs: Iterable[tuple[str, str]], *parts: str, accent: str = ACCENT) -> str:
-    """Return a framed title, pairs of a term and its value, and parts in HTML; all else is escaped.
+    """Return a framed card as HTML: a title, a table of terms and their values, and parts that are already HTML.
+
+    The title, terms and values are escaped.
 
     Example:
         >>> card("<b>", [("length", "41")]).count("<b>"), "&lt;b&gt;" in card("<b>", [])
@@ -213,7 +217,9 @@ def _dot(x: float, y: float, point: Plotted) -> str:
 
 
 def _ticks(low: int, high: int) -> list[int]:
-    """Return round lengths between two, as many as fit, or the two themselves if no round length is between.
+    """Return round lengths between two lengths, or these two themselves if no round length is between them.
+
+    The round lengths are 1, 2 or 5 times powers of 10, or only the powers if there are more than `MAX_TICKS`.
 
     Example:
         >>> _ticks(41, 500), _ticks(41, 43), _ticks(1, 100_000)

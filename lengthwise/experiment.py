@@ -12,16 +12,17 @@ from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 from lengthwise.tasks.base import SymbolTask
 
 Scale = Literal["smoke", "small", "paper"]
-"""`small` fits a laptop. `smoke` takes seconds, and its numbers have no meaning. `paper` has the paper's own sizes and
-steps; experiments of our own protocol have no larger size and reject it."""
+"""The size of an experiment. `small` fits a laptop. `smoke` takes seconds, and its numbers have no meaning. `paper` has
+the paper's own sizes and steps. Experiments that are not from a paper reject `paper`."""
 
 SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (128, 8)), structured=((20, 4),))
 
 
 class Printed(NamedTuple):
-    """An entry as a paper prints it, its protocol in a sentence, and its lengths if they are not the scored lengths.
+    """An entry as a paper prints it, with the paper's protocol in a sentence.
 
-    `is_above_chance`: the scale has 0 for the best constant answer and 1 for a perfect one.
+    - `window`: the paper's lengths, if they differ from the cell's scored lengths.
+    - `is_above_chance`: on the paper's scale, the best constant answer is 0 and a perfect answer is 1.
     """
 
     entry: str
@@ -31,11 +32,11 @@ class Printed(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """One entry of a table: the same configuration over several seeds, or seeds and rates.
+    """One entry of a table: the same configuration over several seeds, or over seeds and learning rates.
 
     - `published`: the paper's entry, as printed.
     - `window`: the scored lengths, if they are not the whole dense range.
-    - `task`: the scored one of the runs' `other_tasks`, if it is not the learned task.
+    - `task`: the scored task, one of the runs' `other_tasks`, if it is not the task on which the runs train.
     - `part`: the name of the cell's matrix, if an experiment has several.
     - `printed`: the entries of several papers, each with its own protocol.
     """
@@ -53,26 +54,27 @@ class Cell(NamedTuple):
 class Experiment(NamedTuple):
     """Cells to fill, the measurement of their runs, and the facts that a reader needs to compare the numbers.
 
-    - `about`: the subject of the page. Its lines follow the lines of the headline. The first of all lines becomes a
-      sentence, and the others become bullets, at most three.
+    - `about`: the subject of the page, in lines that follow the lines of the headline. The first line of both together
+      opens the page, and the other lines become bullets, at most three.
     - `headline`: the result at `headline_scale`, with fields for numbers (`lengthwise.report.tables.headline`). Its
       first line is the sentence that answers the reader's question.
     - `notes`: differences between this setting and the paper's, and other conditions of the numbers.
-    - `scored`: the measure that counts. Accuracies count at all lengths at which every class can occur
+    - `scored`: the measure that a cell shows. Accuracies are taken at all lengths at which every class can occur
       (`"balanced"`) or at all legal lengths (`"legal"`). Numeric answers have a squared `"error"`, and language models
       the `"perplexity"` of chunks. `"attempts"` is the cost of reaching a level. `"search"` scores only one run of a
       cell, the run with the lowest final training loss.
     - `fit`: one of the plan's long lengths, and the accuracy that every run of a cell must reach there. Other cells
       are marked, because their scores at larger lengths do not measure generalization.
-    - `best_test`: also show the best of the tests taken during training, as the paper does.
-    - `compared`: pairs of columns with one run for each seed, compared seed by seed in each row that has both.
+    - `best_test`: also show the best test result during training, as the paper does.
+    - `compared`: pairs of columns to compare seed by seed, in each row that has both columns. Their cells have one run
+      for each seed.
     - `is_matrix`: show rows by columns, as a heat map, instead of a line for each cell.
-    - `needs`: sentences about the device, data and time that its runs take, if these exceed a laptop's. They are
+    - `needs`: sentences about the device, data and time that the runs take, if a laptop does not suffice. They are
       printed before the start.
-    - `lacks`: a sentence about missing inputs of its runs, such as a text that is not part of the package.
+    - `lacks`: a sentence about missing inputs of the runs, such as a text that is not part of the package.
     - `main`: the columns of the page's first table, if they are not the usual ones.
-    - `study`: a further computation from the folder of the runs, if the experiment has any. The page of a study
-      (`lengthwise.report.pages.study`) shows its result.
+    - `study`: a function of the folder of runs that computes a further result, which the page of the study shows
+      (`lengthwise.report.pages.study`).
     - `needs_weights`: the study inspects the nets, so recorded results cannot replace runs.
     """
 
@@ -95,9 +97,9 @@ class Experiment(NamedTuple):
     headline_scale: Scale = "small"
 
     def introduction(self, scale: str, headline: str = "") -> str:
-        """Return the beginning of a page: the lines of the headline, if given, then of `about`; at `smoke`, a warning.
+        """Return the beginning of a page: the lines of the headline, if given, and then the lines of `about`.
 
-        The first line is a sentence by itself, and the others are bullets.
+        At scale `smoke`, a warning replaces the headline. The first line is a paragraph, and the others are bullets.
         """
         opening = _SMOKE if scale == "smoke" else headline
         first, *others = [*opening.splitlines(), *self.about.splitlines()]
@@ -122,7 +124,7 @@ class Experiment(NamedTuple):
         ]
 
     def select(self, row: str | None = None, column: str | None = None) -> "Experiment":
-        """Return the experiment with only the cells of a row, a column, or both; an unknown name is a ValueError."""
+        """Return the experiment with only the cells of a row, of a column, or of both; reject unknown names."""
         cells = list(self.cells)
         for axis, name in (("row", row), ("column", column)):
             known = list(dict.fromkeys(getattr(cell, axis) for cell in cells))
@@ -140,9 +142,10 @@ _SMOKE = (
 
 
 class ScaledSpecs(NamedTuple):
-    """A factory of a cell's specifications at a scale: one seed and tiny sizes at `smoke`; `paper` is a ValueError.
+    """A function that makes the runs of a cell at a scale.
 
-    `goal` and `budget` are as in `make_spec`.
+    At `smoke`, there is only one seed, and sizes are tiny. `paper` is a ValueError. `goal` and `budget` are as in
+    `make_spec`.
     """
 
     scale: Scale
@@ -162,18 +165,19 @@ class ScaledSpecs(NamedTuple):
 
 
 def with_seeds(spec: RunSpec, seeds: Iterable[int]) -> tuple[RunSpec, ...]:
-    """Return the same run with each of these seeds; copying validates it only once."""
+    """Return a copy of a run for each of these seeds."""
+    # Copies skip the validation, which does not depend on the seed.
     return tuple(spec._replace(seed=seed) for seed in seeds)
 
 
-def check_is_not_paper(scale: Scale, reason: str = "this experiment is our own and no paper's") -> None:
-    """Raise a ValueError with the reason if an experiment is requested at a paper's size that does not exist."""
+def check_is_not_paper(scale: Scale, reason: str = "this experiment is not from a paper") -> None:
+    """Raise a ValueError with the reason if the scale is `paper`, for experiments whose paper gives no sizes."""
     if scale == "paper":
-        raise ValueError(f"scale: {reason}; use small, the real thing, or smoke")
+        raise ValueError(f"scale: expected small or smoke, got paper, but {reason}; use small, or smoke for a trial")
 
 
 def at_smoke_scale(settings: Settings, model: str) -> Settings:
-    """Return settings with hardly any training, and with a small model unless they set its size."""
+    """Return the settings with hardly any training, and with a small model unless the settings give its size."""
     sizes = {"d_model": 16, "num_heads": 2, "block_dim": 16}
     config, given = MODELS[model].Config, settings.get("model", {})
     small = {name: size for name, size in sizes.items() if config.uses(name, given)}
@@ -182,7 +186,7 @@ def at_smoke_scale(settings: Settings, model: str) -> Settings:
 
 
 def parse_scale(name: str) -> Scale:
-    """Return the scale of this name; an unknown one is a ValueError."""
+    """Return the scale with this name; an unknown name is a ValueError."""
     if name not in get_args(Scale):
         raise ValueError(f"scale: expected one of {', '.join(get_args(Scale))}, got {name!r}")
     return cast(Scale, name)

@@ -1,4 +1,4 @@
-"""Files that appear completely or not at all, and JSON with a digest that reveals changed numbers."""
+"""Files that are written completely or not at all, and JSON with a digest that reveals changed numbers."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 HOST = platform.node().replace("/", "-")[:64] or "localhost"
-"""This machine's name for file names: processes of two machines may have the same number."""
+"""This machine's name, for names of files: processes on two machines may have the same number."""
 
 
 class UnreadableFile(ValueError):
@@ -21,11 +21,11 @@ class UnreadableFile(ValueError):
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a plain file to read bytes, after a check of its kind, since opening a pipe would wait for its writer.
+    """Open a plain file to read bytes. Its kind is checked first, because opening a pipe would wait for a writer.
 
     Raises:
         FileNotFoundError: the file does not exist.
-        UnreadableFile: it may not be read, is in a folder that may not be entered, or is not a file.
+        UnreadableFile: the path is protected, is in a protected folder, or is not a file.
     """
     try:
         mode = path.stat().st_mode
@@ -37,7 +37,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_file(path: Path, size: int = -1) -> bytes:
-    """Return what a plain file contains, or its first `size` bytes; errors are as in `open_file`."""
+    """Return the bytes of a plain file, or only the first `size` of them; errors are as in `open_file`."""
     with open_file(path) as file:
         try:
             return file.read(size)
@@ -49,7 +49,7 @@ def exists(path: Path) -> bool:
     """Return whether a path exists.
 
     Raises:
-        UnreadableFile: a folder on the way may not be entered, or a name is longer than any file's.
+        UnreadableFile: a folder on the path is protected, or a name is too long for the file system.
     """
     try:
         path.stat()
@@ -64,41 +64,42 @@ def exists(path: Path) -> bool:
 
 
 def _missing_or_unreadable(path: Path, error: OSError) -> FileNotFoundError | UnreadableFile:
-    """Distinguish a missing file from an unreadable one, because the way out differs."""
+    """Return the exception for a missing file or for an unreadable file, because users fix them differently."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return FileNotFoundError(error.errno, error.strerror, str(path))
-    return UnreadableFile(f"{path}: cannot be read: {error.strerror or error}; change that, or name another")
+    return UnreadableFile(f"{path}: cannot be read: {error.strerror or error}; make it readable, or name another")
 
 
 def write_by_rename(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
+    """Write a file by renaming a complete draft, so that readers and crashes find the old content or the new content.
 
-    Its draft is next to it, under a name with the machine and the process, so that a rename stays on one file system.
-    A link is replaced, and its target stays as it is.
+    The draft is in the same folder, because a rename must stay on one file system. Its name contains the machine and
+    the process. A link is replaced, and its target stays as it is.
 
     Raises:
-        OSError: the file cannot be written, for example because the disk is full, or is a pipe or a device; the message
-            names it.
+        OSError: the file cannot be written, for example because the disk is full, or the path is a pipe or a device.
+            The message names the file.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(f"{path}: cannot be written: expected a file, got a pipe or a device")
     draft = path.with_name(f".{path.name}.{HOST}.{os.getpid()}")
     try:
         with naming(path):
-            draft.unlink(missing_ok=True)  # left by a killed process of the same number, or a link to another file
-            # Exclusive, so that a link that appears meanwhile under this name is not followed.
+            # A killed process of the same number may have left a draft, or the name may be a link to another file.
+            draft.unlink(missing_ok=True)
+            # Mode "x" creates the file, so a link that appears under this name in the meantime is not followed.
             with draft.open("xb") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())  # before the rename: a crash could otherwise leave an empty file of this name
+                os.fsync(file.fileno())  # without this, a crash after the rename could leave an empty file
             draft.replace(path)
     finally:
-        with suppress(OSError):  # the name may be invalid, for which the error above has the reason
+        with suppress(OSError):  # the name may be invalid, and then the error above has the reason
             draft.unlink(missing_ok=True)
 
 
 def reason(error: OSError) -> str:
-    """Return the subject of a system error, its file first, without the error number."""
+    """Return the message of a system error, with the file's name in front and without the error number."""
     if error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return error.strerror or str(error)
@@ -106,7 +107,7 @@ def reason(error: OSError) -> str:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the file's name to system errors on writing, as the error of a full disk does not name it."""
+    """Add the file's name to system errors during writing, because the error of a full disk does not name a file."""
     try:
         yield
     except OSError as error:
@@ -114,7 +115,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def remove_drafts(path: Path) -> None:
-    """Remove drafts of killed processes for this file; only its sole writer may call this."""
+    """Remove the drafts of this file that killed processes left. Only the file's sole writer may call this."""
     for draft in path.parent.glob(f".{path.name}.*"):
         with suppress(OSError):
             draft.unlink()
@@ -126,7 +127,7 @@ def is_empty(folder: Path) -> bool:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write an object with the digest of its content."""
+    """Write an object as JSON, with the digest of its content."""
     write_by_rename(path, json_text(content).encode())
 
 
@@ -135,7 +136,7 @@ def read_json(path: Path, way_out: str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: the file does not exist.
-        UnreadableFile: it may not be read, or is not a file.
+        UnreadableFile: the path is protected, or is not a file.
         ValueError: the file is not a JSON object, or its content has changed.
     """
     content = read_file(path)
@@ -151,7 +152,7 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 
 def parse_json_text(text: str) -> dict[str, Any]:
-    """Return the object of a `json_text`; a text of another kind, or with a changed content, is a ValueError."""
+    """Return the object of a `json_text`. Any other text, or changed content, is a ValueError."""
     content = strict_json_loads(text)
     if not isinstance(content, dict):
         raise ValueError("expected a JSON object, got something else")
@@ -161,11 +162,11 @@ def parse_json_text(text: str) -> dict[str, Any]:
 
 
 def strict_json_loads(text: str | bytes) -> Any:
-    """Return the value of a JSON text without repeated keys and with finite numbers only.
+    """Return the value of a JSON text; reject repeated keys and numbers that are not finite.
 
     Raises:
-        ValueError: the text is not JSON, is nested too deeply, repeats a key in an object, or contains NaN, an infinite
-            number or an integer of more digits than Python converts.
+        ValueError: the text is not JSON, is nested too deeply, or repeats a key in an object. It may also contain NaN,
+            an infinite number or an integer with more digits than Python converts.
 
     Example:
         >>> strict_json_loads('{"a": 1, "a": 2}')

@@ -9,10 +9,9 @@ STATUS = Path("/proc/self/status")
 def peak_megabytes() -> float:
     """Return the largest memory of this process so far, in megabytes.
 
-    On Linux the kernel's status file is read, because Linux's getrusage may report the peak of the parent process.
-    Elsewhere getrusage is used, in bytes.
+    On Linux the function reads the kernel's status file, because getrusage may report the parent's peak there.
     """
     if not STATUS.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2  # bytes, as on macOS
     (line,) = (line for line in STATUS.read_text(encoding="utf-8").splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024

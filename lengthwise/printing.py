@@ -1,7 +1,7 @@
 """Print lines and tables: the only module that writes to standard output and standard error.
 
-Symbols, answers and names come from files of other people. Unescaped, an escape sequence in one could clear the screen,
-and a line break could begin a line that looks like the program's own. So all text is escaped here, at the last moment.
+Symbols, answers and names come from files of other people. An escape sequence in such a name could clear the screen,
+and a line break could begin a line that looks like the program's own. So this module escapes all text before it writes.
 """
 
 import sys
@@ -16,8 +16,8 @@ from lengthwise.display import printable
 
 
 def print_line(console: Console, text: str) -> None:
-    """Print one line, with control characters escaped: neither wrapped nor colored, and brackets stay brackets."""
-    # As a string, words such as ":bug:" would become pictures in rich; a Text stays as it is.
+    """Print one line without wrapping, colors or markup, and with control characters escaped."""
+    # In a plain string, rich would replace words such as ":bug:" by pictures; a Text stays as it is.
     console.print(Text(printable(text)), soft_wrap=True)
 
 
@@ -32,7 +32,7 @@ def write_row(cells: Iterable[str]) -> None:
 
 
 def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    """Print a table without frames, or a paragraph for each line if the terminal is narrower than the longest words."""
+    """Print a table without frames, or a paragraph for each line if the terminal is too narrow for whole words."""
     header, rows = [printable(name) for name in header], [[printable(cell) for cell in line] for line in lines]
     console.print(Text(printable(title), style="italic"))
     widths = _fitted([[name, *column] for name, *column in zip(header, *rows, strict=True)], console.width)
@@ -52,7 +52,7 @@ def print_grid(console: Console, title: str, header: Sequence[str], lines: Itera
 
 
 def _wrapped(items: Sequence[str], width: int) -> list[str]:
-    """Return items in lines of a width, with breaks between items; only items longer than a line are split.
+    """Return lines of at most `width` letters that list the items; only items longer than a line are split.
 
     Example:
         >>> _wrapped(["task parity", "mean 99.9 %", "steps 6,000"], 24)
@@ -69,10 +69,10 @@ def _wrapped(items: Sequence[str], width: int) -> list[str]:
 
 
 def _fitted(columns: Sequence[Sequence[str]], available: int) -> list[int] | None:
-    """Return widths of columns with a space after each, or None if words would have to break.
+    """Return the widths of columns that are separated by a space, or None if words would have to be split.
 
-    Short cells such as "50.00 %" stay whole, longer ones may break between words. Free width goes to the columns with
-    the most lines.
+    Short cells such as "50.00 %" stay whole, and longer cells may break between words. The columns that need the most
+    lines get the remaining width.
     """
     expected = [max(map(len, column)) for column in columns]
     minimum = [

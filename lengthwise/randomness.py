@@ -11,8 +11,8 @@ import torch
 def generator_for(seed: int, *purpose: str | int) -> torch.Generator:
     """Return a generator that depends only on the seed and the purpose, not on any other draw.
 
-    The name is hashed because torch's CPU generator keeps only the low 32 bits of its seed. So only 2^32 generators
-    exist, and among the steps of a run of 100,000 about one pair shares a generator.
+    Seed and purpose are hashed to 32 bits, because torch's CPU generator uses only the low 32 bits of its seed. So only
+    2^32 generators exist, and in a run of 100,000 steps about one pair of steps shares a generator.
 
     Raises:
         ValueError: the seed is not a whole number.
@@ -27,7 +27,7 @@ def generator_for(seed: int, *purpose: str | int) -> torch.Generator:
 
 
 def whole_seed(seed: object) -> int:
-    """Return a seed of any whole-number type as an int, so that equal seeds are the same; others are a ValueError."""
+    """Return a seed of any whole-number type as an int, so that equal seeds act the same; reject other types."""
     try:
         return operator.index(seed)  # type: ignore[arg-type]
     except TypeError:
@@ -36,9 +36,10 @@ def whole_seed(seed: object) -> int:
 
 @contextmanager
 def draws_without_generator(device: torch.device, seed: int, *purpose: str | int) -> Iterator[None]:
-    """Make draws without a generator inside the context, as in dropout, depend only on the seed and the purpose.
+    """Seed torch's default generators inside the context, so that draws depend only on the seed and the purpose.
 
-    This works on a CPU or an NVIDIA GPU. Afterwards torch continues with its own draws.
+    Dropout, for example, draws from them. This works on a CPU or an NVIDIA GPU. Afterwards, torch continues as if
+    nothing was drawn inside.
     """
     generators = [torch.default_generator]
     if device.type == "cuda":

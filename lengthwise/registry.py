@@ -1,4 +1,4 @@
-"""Registries: mappings from public names to members, filled by importing a package's modules.
+"""Registries: mappings from public names to classes or functions, filled by importing a package's modules.
 
 The module also has lazy names of a package, which are imported on first use.
 """
@@ -27,7 +27,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
 
 
 def discover(package: str) -> None:
-    """Import a package and every module below it, so that each registers what it defines.
+    """Import a package and every module below it, so that each module registers its members.
 
     A ``*`` in the name stands for each package there: ``lengthwise.studies.*.pages`` means the pages of all studies.
     """
@@ -45,7 +45,7 @@ def discover(package: str) -> None:
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package, which imports a name from its home module on first use.
 
-    So importing the package loads neither torch nor any other module that one of its names needs.
+    So importing the package does not load torch or other modules that only some of its names need.
     """
 
     def get(name: str) -> Any:
@@ -57,7 +57,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 EXTENSIONS = "LENGTHWISE_EXTENSIONS"
-"""The environment variable that lists users' Python files, whose members count as the package's, even in workers."""
+"""The environment variable that lists users' Python files. Their members join the package's, also in workers."""
 
 _loaded: set[Path] = set()
 
@@ -68,9 +68,9 @@ def extensions() -> list[str]:
 
 
 def load_extensions(paths: Iterable[str] | None = None) -> None:
-    """Run Python files, by default the files in `LENGTHWISE_EXTENSIONS`, each once in a process.
+    """Run Python files, each once in a process; by default, these are the files in `LENGTHWISE_EXTENSIONS`.
 
-    A file that was imported otherwise, or is the running program, is not run again.
+    A file that was already imported, or that is the running program, is not run again.
 
     Raises:
         ValueError: a file does not exist, or raises an exception.
@@ -83,7 +83,7 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
         _loaded.add(path)  # before it runs, because its own look-ups in registries load extensions again
         if any(getattr(module, "__file__", None) == str(path) for module in list(sys.modules.values())):
             continue
-        # A name unlike any other module's: `inspect` and `pickle` look for a class's module by its name.
+        # The module's name must be unique, because `inspect` and `pickle` find the module of a class by its name.
         spec = importlib.util.spec_from_file_location(re.sub(r"\W", "_", str(path)), path)
         assert spec is not None  # its name ends in .py
         assert spec.loader is not None
@@ -94,7 +94,7 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
         except Exception as error:
             _loaded.discard(path)
             del sys.modules[spec.name]
-            if isinstance(error, ExtensionError):  # raised by another file, which was loaded meanwhile
+            if isinstance(error, ExtensionError):  # raised by another file, which this file loaded
                 raise
             frame = innermost_frame(error, [path])
             where = f", line {frame.lineno}" if frame else ""
@@ -107,14 +107,14 @@ def loaded_extensions() -> list[Path]:
 
 
 def innermost_frame(error: BaseException, files: Iterable[Path]) -> traceback.FrameSummary | None:
-    """Return the last frame in these files through which an error passed, or None without one."""
+    """Return the innermost frame of an error's traceback that is in one of these files, or None."""
     names = set(map(str, files))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in names]
     return frames[-1] if frames else None
 
 
 def file_of(member: object) -> str | None:
-    """Return the file of a class or function, or None without a file, as in a notebook."""
+    """Return the file that defines a class or function, or None if there is none, as in a notebook."""
     file: str | None = getattr(sys.modules.get(str(member.__module__)), "__file__", None)
     return file
 
@@ -125,7 +125,7 @@ def is_of_package(member: object) -> bool:
 
 
 class Registry(Mapping[str, Member], Generic[Member]):
-    """A read-only mapping from name to member, which imports its package on first use.
+    """A read-only mapping from names to members, which imports the members' packages on first use.
 
     Example:
         >>> from lengthwise.tasks import TASKS
@@ -134,16 +134,16 @@ class Registry(Mapping[str, Member], Generic[Member]):
     """
 
     _num_discovering: ClassVar[int] = 0
-    """The number of registries that are importing their packages at this moment."""
+    """The number of registries that are importing their packages now."""
 
     def __init__(self, kind: str, *packages: str, base: type | None = None, names_folders: bool = False) -> None:
         """Make an empty registry.
 
         Args:
-            kind: what a member is, in messages.
+            kind: the word for a member in messages.
             packages: the packages that contain the members, named as for `discover`.
             base: the class that members inherit, if they are classes.
-            names_folders: names of members become parts of names of folders, and contain no ``/``.
+            names_folders: members give folders their names, so a name must not contain ``/``.
         """
         self.kind, self._base = kind, base
         self._pattern, self._signs = (r"\w[\w.-]*", "- _") if names_folders else (r"[\w./-]+", "- _ /")
@@ -153,11 +153,11 @@ class Registry(Mapping[str, Member], Generic[Member]):
         self._discovered = False
 
     def register(self, name: str) -> Callable[[Registered], Registered]:
-        """Decorate a member of the family: it is listed under `name`, which becomes its attribute `name`.
+        """Return a decorator that lists a member under `name` and sets the member's attribute `name`.
 
         Raises:
             ValueError: the name is already registered, or contains a character other than letters, digits, `-`, `_`,
-                `/` and `.`. Names that become parts of folder names begin with a letter or digit and have no `/`.
+                `/` and `.`. If members name folders, names must begin with a letter, a digit or `_`, without `/`.
         """
         if not isinstance(name, str):  # the decorator without parentheses
             raise ValueError(f"{self.kind}: expected a name, got {name!r}; register it under one, as with ('mine')")
@@ -168,7 +168,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
         def decorate(member: Registered) -> Registered:
             if not self._own.match(member.__module__):
-                self._discover()  # so that a user's member cannot take a name of the package that is not loaded yet
+                self._discover()  # without this, a user's member could take a name that the package registers later
             if self._base is not None and not (isinstance(member, type) and issubclass(member, self._base)):
                 raise ValueError(
                     f"{self.kind} {name!r}: expected a class that inherits {self._base.__name__}, got {member!r}"
@@ -187,7 +187,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
     def _discover(self) -> dict[str, Member]:
         if not self._discovered:
-            self._discovered = True  # set first, as modules of the package look up each other's members while loading
+            self._discovered = True  # set first, because modules look up members in this registry while they load
             Registry._num_discovering += 1
             try:
                 for package in self._packages:
@@ -198,7 +198,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
             finally:
                 Registry._num_discovering -= 1
         if not Registry._num_discovering:  # otherwise a user's file could take a name of the package too early
-            # At every look-up, because a file that failed must fail again: its members must not seem unknown.
+            # Called at every look-up: a file that failed must fail again, or its members would seem unknown.
             load_extensions()
         return self._members
 
@@ -222,19 +222,19 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
 
 class NameIn(NamedTuple):
-    """A mark for settings, as in ``Annotated[str, NameIn(TASKS)]``: their values are the names in a registry."""
+    """A mark of a setting whose values are the names in a registry, as in ``Annotated[str, NameIn(TASKS)]``."""
 
     registry: Registry[Any]
 
 
 def _same_definition(old: object, new: object) -> bool:
-    """Return whether one is a new definition of the other, as when a notebook cell runs twice."""
+    """Return whether two members have one module and name, as when a notebook cell runs twice."""
     names = [(getattr(member, "__module__", None), getattr(member, "__qualname__", None)) for member in (old, new)]
     return names[0] == names[1]
 
 
 class UnknownName(KeyError, ValueError):
-    """A name without a member; its message contains the most similar name."""
+    """A name that is not registered; the message contains the most similar name, if there is one."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -242,11 +242,11 @@ class UnknownName(KeyError, ValueError):
 
 @contextmanager
 def names_of_files() -> Iterator[None]:
-    """Explain an `UnknownName` from a file: its author may have had other members."""
+    """Add to an `UnknownName` how to load members of one's own, because a file may name members of its author."""
     try:
         yield
     except UnknownName as error:
-        raise UnknownName(f"{error}; one of your own is known where {EXTENSIONS} names its Python file") from None
+        raise UnknownName(f"{error}; if it is your own, name its Python file in {EXTENSIONS}") from None
 
 
 class ExtensionError(ValueError):

@@ -1,6 +1,6 @@
-"""A single torch thread: sums then have one order, so that a run gives the same bits wherever it is repeated.
+"""Running torch in a single thread: sums then have one order, so a repeated run gives the same bits.
 
-The nets are small, so on a busy machine more threads would also be far slower.
+The nets are small, so more threads would also be far slower on a busy machine.
 """
 
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Use one torch thread inside the context, and the previous number afterwards; also a decorator.
+    """Use one torch thread inside the context, and the previous number of threads afterwards; also a decorator.
 
-    Inside, denormal float32 numbers become 0 if the processor supports it. Arithmetic on them takes up to a hundred
-    times as long, and the probabilities of states that do not occur are such numbers.
+    Inside, denormal float32 numbers become 0 if the processor supports this. Arithmetic on denormal numbers takes up to
+    a hundred times as long, and the probabilities of states that do not occur are often denormal.
     """
     threads, flushed = torch.get_num_threads(), _flushes()
     torch.set_num_threads(1)
@@ -28,7 +28,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def denormals_kept() -> Iterator[None]:
-    """Compute with denormal float32 numbers, as programs do by default and `one_thread` does not."""
+    """Keep denormal float32 numbers inside the context, which is the default of programs but not of `one_thread`."""
     flushed = _flushes()
     torch.set_flush_denormal(False)
     try:
@@ -38,5 +38,5 @@ def denormals_kept() -> Iterator[None]:
 
 
 def _flushes() -> bool:
-    """Return whether a denormal float32 number is already replaced by 0."""
+    """Return whether torch replaces denormal float32 numbers by 0 at the moment."""
     return not bool(torch.tensor(1e-39, device="cpu") * 1.0)

@@ -14,9 +14,10 @@ Described = TypeVar("Described", bound=BaseModel)
 
 
 def validated(kind: type[Described], settings: Mapping[str, Any], path: str = "") -> Described:
-    """Build `kind` from `settings`; every problem is one line: path, what was expected, what came, the way out.
+    """Build a description of class `kind` from `settings`.
 
-    `path` is the location of the settings in the whole request, such as ``"model"``. All problems are one ValueError.
+    `path` is the location of the settings in the whole request, such as ``"model"``. All problems are one ValueError,
+    with a line for each problem: its path, the expected value, the given value and a fix.
     """
     try:
         return kind.model_validate(dict(settings))
@@ -25,7 +26,7 @@ def validated(kind: type[Described], settings: Mapping[str, Any], path: str = ""
 
 
 def check_kind(argument: str, value: object, kind: Any, expected: str) -> None:
-    """Raise a ValueError that names an argument unless its value is of a kind.
+    """Raise a ValueError that names the argument unless its value has the type `kind`.
 
     Example:
         >>> check_kind("separator", 1, str, "a text")
@@ -43,7 +44,7 @@ def check_function(argument: str, value: object) -> None:
 
 
 def whole_number(argument: str, value: object, low: int, high: int) -> int:
-    """Return a whole number of any type as an int; any other value, including a truth value, is a ValueError."""
+    """Return a whole number of any type as an int; any other value, even True or False, is a ValueError."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:
         got = truncate(repr(value))
         raise ValueError(f"{argument}: expected a whole number from {low:,} to {high:,}, got {got}; give one")
@@ -51,7 +52,7 @@ def whole_number(argument: str, value: object, low: int, high: int) -> int:
 
 
 def texts_of(argument: str, value: object) -> tuple[str, ...]:
-    """Return several texts as a tuple; a single text counts as its letters, and any other value is a ValueError."""
+    """Return several texts as a tuple; a single text gives its letters, and any other value is a ValueError."""
     texts = tuple(value) if isinstance(value, Iterable) else (value,)
     if not isinstance(value, Iterable) or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{argument}: expected several texts, got {truncate(repr(value))}; give a list of them")
@@ -71,7 +72,7 @@ else:
 
 
 class _OneLineErrors(ModelMetaclass):
-    """A metaclass by which descriptions in Python reject ``Recipe(stepz=3)`` with the lines of `validated`."""
+    """A metaclass whose classes raise the readable errors of `validated` when they are called in Python."""
 
     def __call__(cls: type[BaseModel], *arguments: Any, **settings: Any) -> Any:  # type: ignore[misc]  # noqa: N805
         try:
@@ -81,7 +82,7 @@ class _OneLineErrors(ModelMetaclass):
 
 
 class Description(BaseModel, metaclass=_OneLineErrors):
-    """A frozen description by users; it rejects unknown fields, infinite numbers, and truth values as numbers.
+    """A frozen description that users write. It rejects unknown fields, infinite numbers, and True or False as numbers.
 
     Example:
         >>> from lengthwise.training.recipe import Recipe
@@ -96,7 +97,7 @@ class Description(BaseModel, metaclass=_OneLineErrors):
     @model_validator(mode="before")
     @classmethod
     def _reject_truth_values(cls, settings: Any) -> Any:
-        """Reject truth values for numbers, since pydantic takes True for 1."""
+        """Reject True and False for numbers, because pydantic reads True as 1."""
         for name, value in settings.items() if isinstance(settings, Mapping) else ():
             if isinstance(value, bool) and name in cls.model_fields:
                 kinds = _types(cls.model_fields[name].annotation)
@@ -106,7 +107,7 @@ class Description(BaseModel, metaclass=_OneLineErrors):
 
 
 def _types(annotation: object) -> set[object]:
-    """Return the plain types inside a type, with the types of the values that it lists."""
+    """Return the plain types inside a type; for a Literal, these are the types of its values."""
     parts = get_args(annotation)
     if get_origin(annotation) is Literal:
         return set(map(type, parts))
@@ -121,7 +122,7 @@ def _readable_error(kind: type[BaseModel], error: ValidationError, path: str) ->
 
 
 def _hidden_unknown(kind: type[BaseModel], problem: Any) -> Iterator[dict[str, Any]]:
-    """Yield a problem for each unknown setting of a section whose own check stopped before pydantic saw the names."""
+    """Yield a problem for each unknown setting of a section if the section's own check failed before pydantic's."""
     if problem["type"] == "value_error" and isinstance(problem["input"], Mapping):
         known = _fields_at(kind, [str(part) for part in problem["loc"]])
         for name in problem["input"]:
@@ -144,7 +145,7 @@ def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
     full = ".".join([path, *location] if path else location)
     if problem["type"] == "extra_forbidden":
         known = _fields_at(kind, location[:-1])
-        names = f"known: {', '.join(sorted(known))}" if known else "there are none"
+        names = f"known: {', '.join(sorted(known))}" if known else "this section has no settings"
         return f"{full}: no such setting{nearest(str(problem['loc'][-1]), known)} ({names})"
     if problem["type"] == "missing":
         return f"{full}: expected a value, got none; give one"
@@ -166,7 +167,7 @@ def quoted(name: str) -> str:
 
 
 def truncate(text: str, longest: int = 120) -> str:
-    """Return a text of bounded length."""
+    """Return a text of at most `longest` letters; the end of a longer text becomes three dots."""
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 

@@ -31,7 +31,8 @@ def backends() -> Iterator[Any]:
 @pytest.mark.parametrize("name", ["rnn", "conv"])
 def test_lower_precisions_of_one_backend_are_refused(name: str, backends: Any) -> None:
     getattr(backends, name).fp32_precision = "bf16"
-    sentence = f"precision: expected 'ieee' for torch.backends.mkldnn.{name}.fp32_precision, got 'bf16'; set it so"
+    option = f"torch.backends.mkldnn.{name}.fp32_precision"
+    sentence = f"precision: expected 'ieee' for {option}, got 'bf16'; set it to 'ieee'"
     with pytest.raises(ValueError, match=sentence):
         certify(slow_net("lstm", None, pace=0.3), TASK)
 
