@@ -1,4 +1,4 @@
-"""A layer of the linear recurrence x_t = A_t x_{t-1} + v_t with a block-diagonal A_t computed from the input."""
+"""A layer of the linear recurrence x_t = A_t x_{t-1} + v_t, whose block-diagonal A_t is computed from the input."""
 
 import torch
 from jaxtyping import Float
@@ -8,17 +8,17 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.ops.column_norm import clamped_columns, reflections, rescaled_blocks, stochastic_columns, unit_columns
 
 HARDENED = ("stochastic", "reflected")
-"""Kinds of columns that become discrete at temperature 0: one of finitely many vectors, or one of two matrices. States
-of these layers have no added inputs."""
+"""Kinds of columns that become discrete at temperature 0. `"stochastic"` columns become one-hot vectors, and
+`"reflected"` blocks become one of two matrices. Layers of these kinds have v = 0."""
 
 
 def num_transition_features(d_model: int, block_dim: int, columns: str) -> int:
-    """Return the number of features from which a symbol's A is computed."""
+    """Return the number of features that determine a symbol's A."""
     return d_model + d_model // block_dim if columns == "reflected" else d_model * block_dim
 
 
 def num_symbol_features(d_model: int, block_dim: int, columns: str) -> int:
-    """Return the number of features from which a symbol's A and v are computed without hidden units."""
+    """Return the number of features that determine a symbol's A and v in a layer without hidden units."""
     return num_transition_features(d_model, block_dim, columns) + (0 if columns in HARDENED else d_model)
 
 
@@ -29,20 +29,20 @@ class BlockLinearLayer(nn.Module):
     """The parts of the recurrence: transitions A(e), inputs v(e) and the first state, in N blocks of S x S.
 
     A(e) = columns(W_2 ReLU(W_1 e)) and v(e) = W_4 ReLU(W_3 e), each with biases, for features e of width D = N S.
-    Without `hidden` units, A(e) = columns(e). Then there are as many features as A needs, D S or D + N. If v is not 0,
-    D more features are v(e).
+    Without `hidden` units, A(e) = columns(e), and e has the D S or D + N features that A needs. If v is not 0, e has D
+    more features, which are v(e).
 
-    `columns` is one of these; all but the first have a learned first state:
+    `columns` is one of these:
 
     - `"stochastic"`: each column is a distribution at `temperature`, v = 0, and the first state is N distributions.
-    - `"reflected"`: each block is the identity or a reflection, or between them at a `temperature` above 0
-      (`reflections`), and v = 0.
+    - `"reflected"`: each block is the identity or a reflection, and v = 0. At a `temperature` above 0, it is between
+      the two (`reflections`).
     - `"clamped"`: columns have a p-norm of at most 1.
     - `"unit"`: columns have p-norm 1.
-    - `"rescaled"`: columns less their mean, blocks divided by their largest column.
+    - `"rescaled"`: each column's mean is subtracted, and each block is divided by the largest norm of its columns.
 
-    `input_map` is `"two-layer"`, as above, or `"linear"`, v(e) = B e without a bias. `first_state` is `"learned"` or
-    `"zero"`, which is a constant. The first two kinds of columns accept neither `"linear"` nor `"zero"`.
+    `input_map` is `"two-layer"`, as above, or `"linear"`, which is v(e) = B e without a bias. `first_state` is
+    `"learned"` or `"zero"`. The first two kinds of columns accept neither `"linear"` nor `"zero"`.
 
     Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"` columns, a `"linear"` input map, a first state of `"zero"`), and
     the published code (`"rescaled"`, `"two-layer"`, `"learned"`, whose generators these are). Differs from the source:
@@ -82,11 +82,14 @@ class BlockLinearLayer(nn.Module):
             self.register_buffer("first_state", torch.zeros(self.blocks), persistent=False)
         else:
             self.first_state = nn.Parameter(torch.empty(self.blocks))
-        # A buffer, so that it is saved with the weights: a trained layer is used at its last temperature.
+        # A buffer is saved with the weights, so a trained layer keeps its last temperature.
         self.register_buffer("temperature", torch.tensor(1.0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw matrices and biases uniformly up to 1 / sqrt(inputs), the first state from N(0, 1); temperature 1."""
+        """Draw matrices and biases uniformly up to 1 / sqrt(inputs), and the first state from N(0, 1).
+
+        The temperature becomes 1.
+        """
         draw_linears(self, generator)
         if isinstance(self.first_state, nn.Parameter):
             nn.init.normal_(self.first_state, generator=generator)

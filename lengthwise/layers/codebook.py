@@ -16,7 +16,7 @@ class Codebook(nn.Module):
 
     q(y) = c_k with k = argmin_k |y - c_k| = argmax_k (c_k . y - |c_k|^2 / 2);  dq / dy = 1 (straight-through).
 
-    Codes are buffers: saved with the weights, but not trained. An empty codebook returns states unchanged.
+    Codes are buffers, which are saved with the weights but not trained. An empty codebook returns states unchanged.
 
     Example:
         >>> codebook = Codebook(max_codes=4, d_model=2)
@@ -25,8 +25,8 @@ class Codebook(nn.Module):
         [[1.0, 0.0], [0.0, 1.0]]
 
     Source: van den Oord et al. (2017), Neural Discrete Representation Learning, section 3.1, eq. (1)-(2), and 3.2.
-    Differs from the source: codes are given once, when states have settled, and are not learned; there is neither a
-    codebook loss nor a commitment loss.
+    Differs from the source: codes are not learned, but set once, when states have settled. There is neither a codebook
+    loss nor a commitment loss.
     """
 
     codes: Float[Tensor, "Q D"]
@@ -39,8 +39,8 @@ class Codebook(nn.Module):
 
     @property
     def is_empty(self) -> bool:
-        """True if the codebook has no codes, or if the model is an outline without numbers."""
-        # In a graph that is exported, the count is a plain number, on which its shapes may depend.
+        """True if the codebook has no codes, or if it is on the device `meta`, without numbers."""
+        # In a graph that is exported, the count is a plain number, so shapes may depend on it.
         return getattr(self.count, "is_meta", False) or not bool(self.count)
 
     @property
@@ -54,14 +54,14 @@ class Codebook(nn.Module):
         return float(torch.pdist(self.known).min()) if int(self.count) > 1 else math.inf
 
     def fill(self, codes: Float[Tensor, "K D"]) -> None:
-        """Replace all codes by these.
+        """Replace all codes by the given ones.
 
         Raises:
             ValueError: the number of codes is 0 or above Q.
         """
         if not 1 <= len(codes) <= len(self.codes):
             raise ValueError(f"codes: expected 1 to {len(self.codes)}, got {len(codes)}; give fewer or raise max_codes")
-        # In place, so that the buffer keeps its size and files of weights keep one shape.
+        # This is in place, so that the buffer keeps its size and files of weights keep their shapes.
         self.codes.zero_()[: len(codes)] = codes.detach()
         self.count.fill_(len(codes))
 
@@ -69,7 +69,7 @@ class Codebook(nn.Module):
         if self.is_empty:
             return states
         codes = self.known
-        # The argmax of scores needs one product of matrices; distances would need differences to all codes.
+        # The argmax of scores needs only one product of matrices. Distances would need the differences to all codes.
         nearest = F.linear(states, codes, -0.5 * codes.square().sum(-1)).argmax(-1)
         # The added difference is exactly 0, so the results are codes to the last bit.
         return F.embedding(nearest, codes) + (states - states.detach())

@@ -1,4 +1,4 @@
-"""The layer of DeltaNet and its variants with gates and with products of Householder matrices."""
+"""The layer of DeltaNet, and its variants with gates and with products of Householder matrices."""
 
 from typing import Literal, NamedTuple
 
@@ -19,16 +19,17 @@ MAX_STRENGTH: dict[Eigenvalues, float] = {"signed": 2.0, "positive": 1.0}
 """The largest b of I - b k k^T, whose eigenvalues are 1 and 1 - b."""
 
 MAX_DECAY_RATE = 16.0
-"""The largest rate of decays exp(-rate step) at the start of training. Rates are uniform, steps as in `draw_steps`."""
+"""The largest rate of a decay exp(-rate step) at the start of training. Rates are drawn uniformly, and steps by
+`draw_steps`."""
 
 NORM_FLOOR = 1e-12
-"""The smallest divisor of keys. All longer keys get length 1 exactly, so that reflections do not shrink states."""
+"""The smallest divisor of keys. Longer keys are divided by their own length, so reflections do not shrink states."""
 
 RMS_EPSILON = 1e-5
 
 
 class _MemoryInputs(NamedTuple):
-    """q, k, v, b and the logarithm of a, by positions or by rows of a table."""
+    """q, k, v, b and the logarithm of a, for each position or for each row of a table."""
 
     query: Float[Tensor, "*M H K"]
     keys: Float[Tensor, "*M J H K"]
@@ -42,11 +43,11 @@ class _MemoryInputs(NamedTuple):
         return _MemoryInputs(query, keys, values, strengths, gates[0] if gates else None)
 
 
-_normalize = in_full_precision(F.normalize)  # rounding could make a key longer than 1, which makes states grow
+_normalize = in_full_precision(F.normalize)  # bfloat16 could make a key longer than 1, and then states would grow
 
 
 class DeltaNetLayer(TabledLayer):
-    r"""A memory of values by keys, which products of reflections update: [K, K] numbers for each of H heads, K = D / H.
+    r"""A memory that stores values by keys, with a state of [K, K] numbers for each of H heads, K = D / H.
 
     For each head, with z the features and n = `householders` sub-steps j:
 
@@ -54,10 +55,10 @@ class DeltaNetLayer(TabledLayer):
     b_j = s sigmoid(w_bj z + c_j),  s = 1 (`"positive"` eigenvalues, [0, 1]) or 2 (`"signed"`, [-1, 1]),
     S <- a S, then S <- (I - b_j k_j k_j^T) S + b_j k_j v_j^T for j = 1..n,   o = S^T q,   y = W_o RMSNorm(o).
 
-    a is 1 or, if `gated`, exp(-e^A softplus(w_a z + d)) with A and d of each head. One key without a gate is DeltaNet,
-    with a gate Gated DeltaNet; more keys are DeltaProduct. With `conv` > 0, W_q z, W_k z and W_v z pass a
-    `ShortConvolution` of that width before their SiLU. The state contains all S [H, K, K] and the recent inputs of
-    these convolutions.
+    If `gated`, a = exp(-e^A softplus(w_a z + d)), where each head has its own A and d. Otherwise a = 1. With one key,
+    this is DeltaNet, or Gated DeltaNet if `gated`. With more keys, it is DeltaProduct. With `conv` > 0, W_q z, W_k z
+    and W_v z pass through a `ShortConvolution` of this width before SiLU. The state contains all S [H, K, K] and the
+    recent inputs of these convolutions.
 
     Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024);
         Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025), for s = 2;
@@ -94,7 +95,10 @@ class DeltaNetLayer(TabledLayer):
         self.state_size = self.memory_size + (self.convolution.state_size if self.convolution else 0)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw matrices uniformly up to 1 / sqrt(inputs), and decays; strengths are half of their range, gains 1."""
+        """Draw matrices uniformly up to 1 / sqrt(inputs), and draw decays.
+
+        Biases of strengths become 0, which makes strengths half of their range on average. Gains become 1.
+        """
         draw_linears(self, generator)
         nn.init.zeros_(self.strength.bias)
         nn.init.ones_(self.gain)
@@ -107,13 +111,13 @@ class DeltaNetLayer(TabledLayer):
             draw_steps(self.decay.bias, generator)
 
     def strengths(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M J H"]:
-        """Return the fraction by which each sub-step changes the value of its key: 1 replaces it, 2 reflects it."""
+        """Return the strength b of each sub-step: 1 replaces the value that the key has, and 2 reflects it."""
         strengths = self.max_strength * torch.sigmoid(self.strength(features))
         by_head: Tensor = strengths.unflatten(-1, (self.householders, self.num_heads))
         return by_head
 
     def log_decays(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M H"] | None:
-        """Return the logarithms of the decays of all heads, None without a gate."""
+        """Return the logarithms of the decays of all heads, or None without a gate."""
         if self.decay is None or self.log_rate is None:
             return None
         return -self.log_rate.exp() * F.softplus(self.decay(features))

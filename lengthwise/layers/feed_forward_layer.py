@@ -1,4 +1,4 @@
-"""The feed-forward layer of a stack of recurrent layers, which has no memory."""
+"""The feed-forward layer in a stack of recurrent layers. It has no memory."""
 
 import torch
 import torch.nn.functional as F
@@ -12,8 +12,8 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer
 class FeedForwardLayer(RecurrentLayer):
     """SwiGLU, y_t = W_o (SiLU(W_g z_t) * W_v z_t), position by position, without a state.
 
-    `hidden` is the number of rows of W_g and of W_v, [hidden, D] each; W_o is [D, hidden]. The maps have no biases. A
-    model whose published block has such a layer after its recurrence returns both from `make_layers`.
+    W_g and W_v are [hidden, D], and W_o is [D, hidden]. The maps have no biases. If a published block has such a layer
+    after its recurrence, `make_layers` of the model returns both layers.
 
     Source: Shazeer, "GLU variants improve Transformer" (2020), eq. (6), FFN_SwiGLU.
     Differs from the source: in nothing.

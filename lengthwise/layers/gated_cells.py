@@ -14,7 +14,7 @@ class GRULayer(BoundedLayer):
     """torch's gated recurrent unit.
 
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (EMNLP 2014). Differs from the
-        source: as torch does, the reset gate comes after the product with the state.
+        source: as in torch, the reset gate multiplies U h + b, not h.
     """
 
     def __init__(self, *, d_model: int) -> None:
@@ -43,7 +43,7 @@ class LSTMLayer(BoundedLayer):
     """torch's long short-term memory.
 
     Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997). Differs from the source:
-        as torch does, with forget gates.
+        as in torch, it has forget gates.
     """
 
     def __init__(self, *, d_model: int) -> None:
@@ -80,7 +80,7 @@ def gru_bounds(core: nn.RNNBase, layer: int, features: Intervals, hidden: Interv
     The gates are r, z = sigmoid(W x + U h + b), and the new part is n = tanh(W x + b + r (U h + b)).
     """
     gates, last = slice(2 * core.hidden_size), slice(2 * core.hidden_size, None)
-    # One `total` for both products: kernels may add the terms of both in any order, so errors are bounded together.
+    # One `total` bounds the errors of both products together, because kernels may add their terms in any order.
     both = Intervals.total(*_terms(core, "ih", layer, features, gates), *_terms(core, "hh", layer, hidden, gates))
     reset, update = both.sigmoid().split(core.hidden_size)
     scaled = reset * Intervals.total(*_terms(core, "hh", layer, hidden, last))
@@ -105,7 +105,7 @@ def lstm_bounds(
 def _terms(
     core: nn.RNNBase, kind: str, layer: int, values: Intervals, rows: slice = slice(None)
 ) -> list[tuple[Intervals, Tensor | None]]:
-    """Return W x and b (`kind` "ih") or U h and b ("hh") in some rows, as terms of a sum in any order."""
+    """Return some rows of W x and b (`kind` "ih"), or of U h and b ("hh"), as terms for `Intervals.total`."""
     bias = core.get_parameter(f"bias_{kind}_l{layer}")[rows].to(values.low.dtype) if core.bias else None
     product = (values, core.get_parameter(f"weight_{kind}_l{layer}")[rows])
     return [product] if bias is None else [product, (Intervals.around(bias), None)]

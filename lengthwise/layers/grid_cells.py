@@ -1,4 +1,4 @@
-"""Cells of a grid recurrence: the update of the messages from above and from the left, and their read-out."""
+"""Cells of a grid recurrence: they update the messages from above and from the left, and read answers from them."""
 
 from abc import ABC, abstractmethod
 
@@ -12,7 +12,7 @@ from lengthwise.ops.grid import Cell
 
 
 class GridCell(nn.Module, ABC):
-    """A cell, the messages at the borders, a number for each message downwards, and a number `per_row`."""
+    """A cell of a grid, with the messages at the borders and the numbers that are added up to an answer."""
 
     per_row: nn.Parameter
 
@@ -34,23 +34,24 @@ class GridCell(nn.Module, ABC):
     ) -> Float[Tensor, "B T"]:
         """Return the answers after some rows and columns: `per_row` for each row, plus a number for each column.
 
-        A column's number belongs to its message downwards from the last row.
+        The number of a column is computed from the message that leaves the last row downwards in this column.
         """
 
 
 class CategoricalCell(GridCell):
-    """A cell whose messages are distributions over K classes; at temperature 0 they are classes, and the cell a rule.
+    """A cell whose messages are distributions over K classes. At temperature 0, messages are classes.
 
-    Two letters a and b have a distribution over R relations. Each triple of a class from above, a class from the left
-    and a relation has a distribution over classes downwards and one to the right. The cell mixes these:
+    Each pair of letters a and b has a distribution over R relations. Each triple of a class from above, a class from
+    the left and a relation has two distributions over classes, one downwards and one to the right. The cell mixes them:
 
         down = sum_{p,q,r} above_p left_q relation_r(a, b) table[p, q, r, 0],  and table[.., 1] to the right.
 
-    All distributions are softmaxes of logits divided by `temperature`; at 0 the largest logit has probability 1. The
-    numbers of classes and of a row move towards integers by the fraction `rounding`, from 0 to 1, with the gradient of
-    unrounded numbers. At temperature 0 the cell looks classes up and adds integers, without an error up to 2^63.
+    All distributions are softmaxes of logits divided by `temperature`. At temperature 0, the largest logit has
+    probability 1. The numbers of classes and of a row are moved towards the nearest integers by a fraction `rounding`,
+    and have the gradient of the unrounded numbers. At temperature 0 and rounding 1, the cell looks classes up and adds
+    integers, exactly up to 2^63.
 
-    Source: ours; the annealed table is `BlockLinearRNN`'s with columns "stochastic".
+    Source: ours; the annealed table is as in `BlockLinearRNN` with columns "stochastic".
     """
 
     def __init__(self, *, num_letters: int, num_messages: int, num_relations: int) -> None:
@@ -67,7 +68,7 @@ class CategoricalCell(GridCell):
         self.register_buffer("rounding", torch.zeros(()))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw logits from N(0, 1) and numbers from N(0, 1/4); the number of a row is 0."""
+        """Draw logits from N(0, 1) and the numbers of classes from N(0, 1/4); the number of a row becomes 0."""
         for logits in (self.relations, self.table, self.top, self.left):
             nn.init.normal_(logits, generator=generator)
         nn.init.normal_(self.per_class, std=0.5, generator=generator)
@@ -75,11 +76,11 @@ class CategoricalCell(GridCell):
 
     @property
     def is_rule(self) -> bool:
-        """True if messages are classes, and numbers integers."""
+        """True if messages are classes and numbers are integers."""
         return not float(self.temperature) and float(self.rounding) == 1
 
     def classes(self) -> tuple[Int64[Tensor, "K K V V 2"], Int64[Tensor, ""], Int64[Tensor, ""]]:
-        """Return the most likely classes of messages from each cell and at the borders."""
+        """Return the most likely classes of the messages that a cell sends, and of the messages at the borders."""
         relations = self.relations.argmax(-1)
         return self.table.argmax(-1)[:, :, relations], self.top.argmax(-1), self.left.argmax(-1)
 
@@ -120,7 +121,7 @@ class CategoricalCell(GridCell):
             sums = _sums(messages @ _rounded(self.per_class, self.rounding), columns)
             return rows * _rounded(self.per_row, self.rounding) + sums
         per_class, per_row = self.integers()
-        # Integer sums: float32 would lose the unit above 2^24.
+        # Integers are added, because float32 cannot represent every integer above 2^24.
         exact = rows * per_row + _sums(per_class[messages], columns)
         return exact.to(self.per_row.dtype) + 0 * self.per_row  # a gradient of 0 lets training continue
 
@@ -135,7 +136,7 @@ class FreeCell(GridCell):
 
         down, right = LN(W gelu(U [above, left] + u(a, b)))
 
-    Each half is normalized by itself. The number of a message is linear in it.
+    Each of the two messages is normalized by itself. The number of a message is a linear function of the message.
 
     Source: Graves et al. (ICANN 2007) with the messages of Kalchbrenner et al. (ICLR 2016). Differs from the source: a
         hidden layer and norms instead of the gates of an LSTM.
@@ -153,7 +154,7 @@ class FreeCell(GridCell):
         self.per_row = nn.Parameter(torch.empty(()))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw letters and borders from N(0, 1), matrices and biases uniformly up to 1 / sqrt(inputs); reset norms."""
+        """Draw letters and borders from N(0, 1), and matrices and biases uniformly up to 1 / sqrt(inputs)."""
         for parameter in (self.letters, self.top, self.left):
             nn.init.normal_(parameter, generator=generator)
         draw_linears(self, generator)
@@ -179,17 +180,17 @@ class FreeCell(GridCell):
 
 
 def _rounded(values: Tensor, share: Tensor) -> Tensor:
-    """Return values moved towards the nearest integers by a fraction, with the gradient of unmoved values."""
+    """Return the values, moved towards the nearest integers by a fraction, with the gradient of the original values."""
     return values + share * (values.round() - values).detach()
 
 
 def _sums(numbers: Shaped[Tensor, "B m"], counts: Int64[Tensor, "B T"]) -> Shaped[Tensor, "B T"]:
-    """Return the sums of the first numbers of each row."""
+    """Return the sums of the first `counts` numbers of each row."""
     return F.pad(numbers.cumsum(1), (1, 0)).gather(1, counts)
 
 
 class NumberReadout(nn.Module):
-    """Logits -`sharpness` (k - y)^2 of the integers k = 0, 1, ..., Y - 1 from a number y, largest at the nearest k."""
+    """A read-out from a number y: integer k = 0, ..., Y - 1 has logit -`sharpness` (k - y)^2, so the nearest k wins."""
 
     def __init__(self, num_classes: int, *, sharpness: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Distributions from which parameters are drawn."""
+"""Drawing initial parameters."""
 
 import math
 from collections.abc import Iterable
@@ -11,13 +11,16 @@ TRUNCATED = 0.8796256610342398
 
 
 def draw_truncated(linear: nn.Linear, std: float, generator: torch.Generator) -> None:
-    """Draw weights from a normal distribution of this deviation, truncated at two deviations; biases are 0."""
+    """Draw weights from a normal distribution truncated at two deviations; biases become 0.
+
+    `std` is the standard deviation before truncation.
+    """
     nn.init.trunc_normal_(linear.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
     nn.init.zeros_(linear.bias)
 
 
 def draw_linears(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw weights and biases of all linear maps of a module uniformly up to 1 / sqrt(inputs), as torch does."""
+    """Draw weights and biases of all linear maps in a module uniformly up to 1 / sqrt(inputs), as torch does."""
     for linear in module.modules():
         if isinstance(linear, nn.Linear):
             draw_uniformly(linear.parameters(), linear.in_features, generator)
@@ -31,7 +34,7 @@ def draw_uniformly(parameters: Iterable[Tensor], width: int, generator: torch.Ge
 
 @torch.no_grad()
 def draw_steps(bias: Tensor, generator: torch.Generator) -> None:
-    """Draw biases whose softplus, a time step, is log-uniform from 0.001 to 0.1.
+    """Draw biases of time steps so that the steps, softplus(bias), are log-uniform from 0.001 to 0.1.
 
     Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), by its code.
     """

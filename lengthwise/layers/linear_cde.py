@@ -1,4 +1,4 @@
-"""A layer of the recurrence h_t = c_t (I + A(u_t)) h_{t-1} with structured A(u) that is linear in u."""
+"""A layer of the recurrence h_t = c_t (I + A(u_t)) h_{t-1}, where A(u) is a structured matrix that is linear in u."""
 
 from typing import Literal
 
@@ -12,33 +12,35 @@ from lengthwise.ops.in_range import states_in_range, steps_by_position, steps_by
 Structure = Literal["block", "low-rank", "low-rank-product"]
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""The largest number of elements in transitions of upper layers that are computed at once."""
+"""The largest number of elements in the transitions that an upper layer computes at once."""
 
 TIME_STEP = 1 / 40
-"""The time step of the discretized equation. It also makes an optimizer's steps small; otherwise states overflow."""
+"""The time step of the discretized equation. It also makes the optimizer's updates small, or states would overflow."""
 
 
 class LinearCDELayer(TabledLayer):
-    """h_t = c_t (I + (A^0 + sum_i u_i A^i) / 40) h_{t-1} from a learned h_0, i = 1 ... D, y_t = h_t; h has no inputs.
+    """h_t = c_t (I + (A^0 + sum_i u_i A^i) / 40) h_{t-1} with i = 1 ... D, a learned h_0 and outputs y_t = h_t.
 
-    c_t is 1 for numbers up to 2^30, and scales larger ones down to 2^30 (`lengthwise.ops.in_range`). `structure` of
-    A^0 ... A^D is `"block"`, block-diagonal with blocks of `block_dim` (1: diagonal), or `"low-rank"`,
-    diag(d^i) + U^i (V^i)^T with U^i and V^i of `rank` columns. A symbol's transitions are matrices of `block_dim`, or
-    of D x D.
+    Nothing is added to h_t. The factor c_t is 1 if the numbers of the state are at most 2^30, and scales larger states
+    down to 2^30 (`lengthwise.ops.in_range`). `structure` is the kind of the matrices A^0 ... A^D:
 
-    With `"low-rank-product"` the transition is not linear in u. With u_0 = 1 and sums over i = 0 ... D it is
+    - `"block"`: block-diagonal with blocks of size `block_dim` (1: diagonal). A symbol's transition is a matrix of this
+      size for each block.
+    - `"low-rank"`: diag(d^i) + U^i (V^i)^T, where U^i and V^i have `rank` columns. A symbol's transition is a D x D
+      matrix.
+    - `"low-rank-product"`: the parameters of `"low-rank"`, but a transition that is not linear in u. With u_0 = 1 and
+      sums over i = 0 ... D, it is
 
         I + diag(sum_i u_i d^i) / 40 + (sum_i u_i U^i / 40) (sum_i u_i V^i / 40)^T.
 
-    It has the same parameters as `"low-rank"`. Its rank is `rank` for every symbol, whereas the sum of D + 1 products
-    can have rank D.
+      The last product has at most rank `rank`, whereas the sum of D + 1 products of `"low-rank"` can have rank D.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025), and its code for initialization, D states and `"low-rank-product"`.
-    Differs from the source: `"low-rank"` is the paper's equation A(u) = sum_i u_i A^i, and the published code computes
-        `"low-rank-product"`. So the published scores of DPLR-SLiCE are scores of the product. h_0 does not depend on
-        the first symbol, which acts as all others do. The code has c_t = 1 and cuts steps off at 1e11: beyond that,
-        published states grow by at most that much for each symbol, and end as NaN.
+    Differs from the source: `"low-rank"` is the paper's equation A(u) = sum_i u_i A^i, but the published code computes
+        `"low-rank-product"`. So the published scores of DPLR-SLiCE are scores of the product. Here h_0 does not depend
+        on the first symbol, which acts like all other symbols. The published code has c_t = 1 and limits each change
+        of a state to 1e11. So large published states grow by at most 1e11 for each symbol, and end as NaN.
     """
 
     def __init__(self, *, d_model: int, structure: Structure, block_dim: int, rank: int) -> None:
@@ -54,7 +56,7 @@ class LinearCDELayer(TabledLayer):
             self.left, self.right = (nn.Parameter(torch.empty(d_model + 1, d_model, rank)) for _ in range(2))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw from normal distributions of deviation 1/2, of matrices divided by the root of block size or rank."""
+        """Draw from normal distributions of deviation 1/2; for matrices, divided by sqrt(block size) or sqrt(rank)."""
         nn.init.normal_(self.first_state, std=0.5, generator=generator)
         if self.blocks is not None:
             nn.init.normal_(self.blocks, std=0.5 * self.block_dim**-0.5, generator=generator)
@@ -64,7 +66,7 @@ class LinearCDELayer(TabledLayer):
                 nn.init.normal_(factor, std=0.5 * factor.shape[-1] ** -0.5, generator=generator)
 
     def norm_of_a(self) -> Float[Tensor, ""]:
-        """Return the root of the sum of the squares of A^0 ... A^D, or of their diagonals if the rank is low."""
+        """Return the Euclidean norm of all entries of A^0 ... A^D, or of only the d^i if the matrices are low-rank."""
         norm: Tensor = (self.diagonal if self.blocks is None else self.blocks).norm()
         return norm
 
@@ -72,7 +74,7 @@ class LinearCDELayer(TabledLayer):
         return self.first_state.expand(len(like), -1)
 
     def transitions(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S S"]:
-        """Return I + A(u), by the equations of the class."""
+        """Return the transitions I + A(u) of features u."""
         size = self.block_dim
         if self.structure == "low-rank-product":
             return self._products(features)
@@ -86,7 +88,7 @@ class LinearCDELayer(TabledLayer):
         return transitions
 
     def _products(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M 1 D D"]:
-        """Return I + diag(d(u)) + U(u) V(u)^T: both factors depend on the input before they are multiplied."""
+        """Return I + diag(d(u)) + U(u) V(u)^T, where both factors of the product depend on u."""
         diagonal, left, right = (
             TIME_STEP * (part[0] + (features @ part[1:].flatten(1)).unflatten(-1, part.shape[1:]))
             for part in (self.diagonal, self.left, self.right)
@@ -106,7 +108,7 @@ class LinearCDELayer(TabledLayer):
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         latest, outputs = state.unflatten(1, (-1, self.block_dim)), []
-        # Transitions of all positions at once would take T D S numbers for each string.
+        # The transitions of all positions at once would take T D S numbers for each string.
         size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(features) * self.state_size * self.block_dim))
         for part in features.split(size, 1):
             transitions = self.transitions(part)

@@ -1,4 +1,4 @@
-"""Layers of linear recurrences with a state for all channels: dense, LRU, S5, and diagonal with input dependence."""
+"""Layers of linear recurrences that mix all channels in one state: dense, LRU, S5, and an input-dependent diagonal."""
 
 import math
 from abc import abstractmethod
@@ -18,7 +18,8 @@ from lengthwise.ops.complex_pairs import times_pairs
 class DenseLinearLayer(RecurrentLayer):
     """x_t = A x_{t-1} + B u_t, y_t = C x_t + b, with an orthogonal A at the start.
 
-    Source: Fan et al. (2024), eq. (2), their "vanilla LRNN". Differs from the source: it gives no further details.
+    Source: Fan et al. (2024), eq. (2), their "vanilla LRNN". Differs from the source: the source gives only the
+        equation, so the start and the bias are ours.
     """
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
@@ -36,7 +37,7 @@ class DenseLinearLayer(RecurrentLayer):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """Run step by step: all strings share A, so a step is a single product of matrices."""
+        """Run step by step. All strings share A, so a step is a single product of matrices."""
         inputs = self.b(features)
         latest = state
         states = []
@@ -60,7 +61,7 @@ class _DiagonalLayer(RecurrentLayer):
         self.d = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw B and C from complex normal distributions that preserve the size of features, D from a normal one."""
+        """Draw B and C from complex normal distributions that preserve the size of features, and D from N(0, 1)."""
         nn.init.normal_(self.b, std=(2 * self.b.shape[1]) ** -0.5, generator=generator)
         nn.init.normal_(self.c, std=(2 * self.num_states) ** -0.5, generator=generator)
         nn.init.normal_(self.d, generator=generator)
@@ -76,7 +77,7 @@ class _DiagonalLayer(RecurrentLayer):
             return self.by_definition(features, state)
         a, factor = self.discrete()
         driven = factor * (features.to(a.dtype) @ as_complex(self.b).T)
-        # Overflow is kept, so that it costs the answers of its own string, not of the whole batch.
+        # Overflow is kept, so that it spoils only the answers of its own string, not of the whole batch.
         states = recurrence(a.expand_as(driven), driven, unpacked(state, self.num_states), overflow="keep")
         outputs = self.scale * (states @ as_complex(self.c).T).real + self.d * features
         return outputs, packed(states[:, -1])
@@ -84,7 +85,7 @@ class _DiagonalLayer(RecurrentLayer):
     def by_definition(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """Return the same in real arithmetic, step by step; only constants are complex."""
+        """Return the results of `forward`, step by step in real arithmetic; only constants are complex."""
         a, factor = self.discrete()
         by_step, b = torch.view_as_real(a), torch.view_as_real(factor[:, None] * as_complex(self.b))
         latest, outputs = state.unflatten(1, (self.num_states, 2)), []
@@ -96,7 +97,9 @@ class _DiagonalLayer(RecurrentLayer):
 
 
 class LRULayer(_DiagonalLayer):
-    """a = exp(-exp(nu) + i exp(theta)), at first in a ring of 0.9 to 0.999, with gains that start as sqrt(1 - |a|^2).
+    """A diagonal layer with a = exp(-exp(nu) + i exp(theta)) and gains as the factors of B's rows.
+
+    At first, 0.9 < |a| < 0.999, and the gains are sqrt(1 - |a|^2).
 
     Source: Orvieto et al., "Resurrecting recurrent neural networks for long sequences" (ICML 2023), section 3.
     Differs from the source: C is drawn smaller by a factor of sqrt(2), so that features keep their size.
@@ -127,11 +130,13 @@ class LRULayer(_DiagonalLayer):
 
 
 class S5Layer(_DiagonalLayer):
-    """One system with all inputs and outputs; its eigenvalues start as LegS's normal part, steps hold the input.
+    """A single system for all inputs and outputs, whose eigenvalues start as the eigenvalues of LegS's normal part.
+
+    The continuous system is discretized by zero-order hold: the input is constant during a step.
 
     Source: Smith et al., "Simplified state space layers for sequence modeling" (ICLR 2023), sections 3.1-3.3.
-    Differs from the source: B and C are drawn in the eigenvectors' basis; one block of eigenvalues, whose real parts
-        stay negative.
+    Differs from the source: B and C are drawn in the basis of the eigenvectors. There is only one block of eigenvalues,
+        and their real parts stay negative.
     """
 
     scale = 2.0
@@ -158,9 +163,11 @@ class S5Layer(_DiagonalLayer):
 
 
 class InputDependentLayer(RecurrentLayer):
-    """x_t = tanh(f(u_t)) x_{t-1} + B u_t + b, element by element, y_t = x_t; f is two linear maps with a ReLU between.
+    """x_t = tanh(f(u_t)) x_{t-1} + B u_t + b, element by element, and y_t = x_t.
 
-    Source: Fan et al. (2024), eq. (3). Differs from the source: it leaves f open, and has no b.
+    The function f is a linear map, a ReLU and another linear map.
+
+    Source: Fan et al. (2024), eq. (3). Differs from the source: the source does not specify f, and has no b.
     """
 
     def __init__(self, *, d_model: int, hidden: int) -> None:

@@ -17,13 +17,13 @@ FEED_FORWARD_SCALE = 0.02
 """The ratio of the variance of a feed-forward block's weights to the variance of an operator's weights."""
 
 MASKED_SCORE = -1e4
-"""A score so low that its weight is exactly 0. It is finite, so that a window of one part alone uses this part."""
+"""A score so low that its softmax weight is exactly 0. It is finite, so a window of only one part uses this part."""
 
 
 class MLPOperator(nn.Module):
     """The operator op(x, y) = L_3(L_1(w_x * x) + L_2(w_y * y)), with (w_x, w_y) = W_3 ReLU(W_2 ReLU(W_1 [x; y])).
 
-    The widths of W_1 to W_3 are 2 D, 2 D, 4 D, 2 D; all maps have biases, and L_1 to L_3 begin as the identity.
+    W_1 to W_3 map widths 2 D -> 2 D -> 4 D -> 2 D. All maps have biases, and L_1 to L_3 begin as the identity.
     """
 
     def __init__(self, d_model: int) -> None:
@@ -89,14 +89,15 @@ _OPERATORS: dict[Operator, type[MLPOperator | GatedSum | LinearOperator]] = {
 
 
 class LogDepthLayer(nn.Module):
-    """A merge of two states, z = op(x, y), then LayerNorm(z + W_2 ReLU(W_1 z)), with x the older and y the newer state.
+    """A merge of two states: z = op(x, y), then LayerNorm(z + W_2 ReLU(W_1 z)), with x the older and y the newer state.
 
-    A state of zeros means "no symbol". Two of them merge to zeros, so that positions before a string stay zero at
-    every level. It is a tree layer (`lengthwise.ops.tree.TreeLayer`) of two heads with constant scores: one takes the
-    newest state, the other the older one, both unchanged, and `output` merges them. `merge` is the equation.
+    A state of zeros means "no symbol". Two such states merge to zeros, so positions before a string stay zero at every
+    level. The layer is a tree layer (`lengthwise.ops.tree.TreeLayer`) of two heads with constant scores. One head
+    copies the newer state and the other head the older state, and `output` merges the copies. `merge` computes the
+    equation directly.
 
     Source: Pert, Alrajeh and Russo (2026), arXiv 2605.26035, by its code's equations.
-    Differs from the source: in nothing we know of, except for windows of zeros alone, which no answer there reads.
+    Differs from the source: in nothing we know of, except for windows of only zeros, which no answer there reads.
     """
 
     def __init__(self, *, d_model: int, operator: Operator) -> None:
@@ -107,21 +108,24 @@ class LogDepthLayer(nn.Module):
         self.norm = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw operators by the mean of their widths, feed-forward weights with 0.02 of that; L_1 to L_3 are I."""
+        """Draw operators with variance 2 / (inputs + outputs), and feed-forward weights with 0.02 times this variance.
+
+        L_1 to L_3 become the identity.
+        """
         self.operator.reset_parameters(generator)
         for linear in (self.feed_forward.widen, self.feed_forward.narrow):
             _draw(linear, generator, FEED_FORWARD_SCALE)
         self.norm.reset_parameters()
 
     def merge(self, older: Float[Tensor, "*N D"], newer: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Return the state of a window of two, by the equation."""
+        """Return the state of a window of two states, by the equation of the class."""
         mixed = self.operator(older, newer)
         merged = self.norm(mixed + self.feed_forward(mixed, F.relu))
         has_symbols = ((older != 0) | (newer != 0)).any(-1, keepdim=True)
         return torch.where(has_symbols, merged, torch.zeros_like(merged))
 
     def fused(self) -> Merge:
-        """Return the equation on parts or on indices of states, without the heads."""
+        """Return a `Merge` that computes the equation directly, without the heads."""
 
         def merge(states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Tensor:
             if windows is None:
@@ -135,11 +139,11 @@ class LogDepthLayer(nn.Module):
         return (1 - eye) * MASKED_SCORE
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Return the states unchanged, as this layer normalizes after its sums."""
+        """Return the states unchanged, because this layer normalizes after its sums."""
         return states
 
     def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]:
-        """Return zeros, as scores do not depend on states."""
+        """Return zeros, because scores do not depend on states."""
         return torch.zeros_like(normed)[..., None, :].expand(*normed.shape[:-1], 2, self.d_model)
 
     def key_value(self, normed: Float[Tensor, "*N D"]) -> tuple[Float[Tensor, "*N H E"], Float[Tensor, "*N H E"]]:

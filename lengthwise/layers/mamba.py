@@ -17,11 +17,11 @@ from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
 
 
 class SelectiveLayer(RecurrentLayer):
-    """A layer of twice the features' width: a recurrence with real decays, a skip and a gate, W_out(y * SiLU(z)).
+    """A layer with twice the features' width: a recurrence with real decays, a skip and a gate, W_out(y * SiLU(z)).
 
     Decays are exp(s r) in [0, 1], or 2 exp(s r) - 1 in [-1, 1] if `eigenvalues` is `"signed"`. The step s > 0 depends
-    on the input, the rate r < 0 is learned. The state before the first symbol is 0, or learned. With `conv` above 0, a
-    convolution of that width with biases precedes the recurrence.
+    on the input, and the rate r < 0 is learned. The state before the first symbol is 0, or learned if `learned_start`.
+    With `conv` above 0, a convolution of this width with biases precedes the recurrence.
 
     Source: Grazzi, Siems, Zela, Franke, Hutter and Pontil, "Unlocking state-tracking in linear RNNs through negative
         eigenvalues" (ICLR 2025), section 4, for signed decays. Differs from the source: in the learned start.
@@ -59,7 +59,10 @@ class SelectiveLayer(RecurrentLayer):
         """Return the parameter that is added to a step before the softplus."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw matrices uniformly up to 1 / sqrt(inputs), log-uniform steps from 0.001 to 0.1, a start from N(0, 1)."""
+        """Draw matrices uniformly up to 1 / sqrt(inputs), and steps log-uniformly from 0.001 to 0.1.
+
+        A learned start is drawn from N(0, 1).
+        """
         draw_linears(self, generator)
         draw_steps(self.step_bias(), generator)
         if self.start is not None:
@@ -84,10 +87,11 @@ class SelectiveLayer(RecurrentLayer):
 
 
 class MambaLayer(SelectiveLayer, TabledLayer):
-    r"""Separate decays, P for each of 2 D channels: h_t = a_t h_{t-1} + s_t b_t x_t, y_t = <c_t, h_t> + d x_t.
+    r"""Mamba, with P decays for each of 2 D channels: h_t = a_t h_{t-1} + s_t b_t x_t, y_t = <c_t, h_t> + d x_t.
 
-    (x, z) = W_in u, and x becomes SiLU(conv(x)). Steps are s = softplus(W_s W x + bias) through ceil(D / 16) numbers. b
-    and c are W x, of P numbers that all channels share. Signed decays leave the input term as it is.
+    (x, z) = W_in u, and x becomes SiLU(conv(x)). A linear map of x gives ceil(D / 16) numbers p, and b and c with P
+    numbers each, which all channels share. Steps are s = softplus(W_s p + bias). Signed decays do not change the input
+    term s_t b_t x_t.
 
     Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), section 3, and its
         code. Differs from the source: as `SelectiveLayer`.
@@ -122,7 +126,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
         return self.step_map.bias
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set rates -1 ... -P in every channel and d = 1; draw W_s uniformly up to 1 / sqrt(inputs)."""
+        """Draw as in `SelectiveLayer`; the rates of every channel become -1 ... -P, and d becomes 1."""
         super().reset_parameters(generator)
         with torch.no_grad():
             self.log_rate.copy_(torch.arange(1.0, self.d_state + 1).log()[:, None].expand_as(self.log_rate))
@@ -182,13 +186,14 @@ class MambaLayer(SelectiveLayer, TabledLayer):
 
 
 class Mamba2Layer(SelectiveLayer):
-    r"""One decay for each of H heads of 2 D / H channels: S_t = a_t S_{t-1} + s_t b_t x_t^T, y_t = S_t^T c_t + d x_t.
+    r"""Mamba-2, with one decay for each of H heads: S_t = a_t S_{t-1} + s_t b_t x_t^T, y_t = S_t^T c_t + d x_t.
 
-    (z, x, b, c, s) = W_in u, of which x, b and c become SiLU(conv(.)), and s becomes softplus(s + bias). All heads
-    share b and c, of P numbers. The gate comes before the norm: W_out RMSNorm(y * SiLU(z)).
+    A head has 2 D / H channels. (z, x, b, c, s) = W_in u. Then x, b and c become SiLU(conv(.)), and s becomes
+    softplus(s + bias). All heads share b and c, which have P numbers each. The gate comes before the norm:
+    W_out RMSNorm(y * SiLU(z)).
 
-    Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 7, and its code. Differs from the source: as
-        `MambaLayer`; the argument is the number of heads, not the number of channels of a head.
+    Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 7, and its code. Differs from the source: as in
+        `MambaLayer`; and the argument is the number of heads, not the number of channels of a head.
     """
 
     def __init__(
@@ -221,7 +226,7 @@ class Mamba2Layer(SelectiveLayer):
         return self.bias
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw rates uniformly from -16 to -1; d = 1 and the norm is 1."""
+        """Draw rates uniformly from -16 to -1; d and the weights of the norm become 1."""
         super().reset_parameters(generator)
         with torch.no_grad():
             self.log_rate.uniform_(1, 16, generator=generator).log_()
@@ -229,7 +234,7 @@ class Mamba2Layer(SelectiveLayer):
         self.norm.reset_parameters()
 
     def selected(self, features: Float[Tensor, "B T D"]) -> tuple[Tensor, Tensor, Float[Tensor, "B T H"]]:
-        """Return z, the values before convolution of x, b and c, and s."""
+        """Return z, then x, b and c before their convolution, and s."""
         mixed = self.width + 2 * self.d_state
         gate, rest, steps = self.input_map(features).split([self.width, mixed, self.num_heads], -1)
         return gate, rest, F.softplus(steps + self.bias)

@@ -14,9 +14,10 @@ ReadInKind = Literal["normed", "plain"]
 
 
 class SymbolReadIn(nn.Module):
-    """Embeddings from N(0, 1), zeros for the pad, positions, and, of kind `"normed"`, a LayerNorm.
+    """Embeddings of symbols with their positions, and a LayerNorm if the kind is `"normed"`.
 
-    The embedding has `num_rows` rows, by default one for each of `vocab_size` symbols.
+    Embeddings start from N(0, 1), and the pad is a vector of zeros. The embedding has `num_rows` rows, by default one
+    for each of `vocab_size` symbols.
 
     Source: the code of Xu and Sato (2024) for dynamic programming; `"plain"`: GPT-2's.
     Differs from the source: the pad is not a symbol of the vocabulary.
@@ -44,7 +45,7 @@ class SymbolReadIn(nn.Module):
             self.norm.reset_parameters()
 
     def forward(self, inputs: Int64[Tensor, "B T"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
-        # The pad has no row of its own: any row serves, as it is masked on the next line.
+        # The pad has no row of its own. It reads row 0, and the next line replaces the result by zeros.
         embedded = self.embedding(inputs.clamp(min=0))
         embedded = embedded.masked_fill(inputs[..., None] == PAD, 0.0)
         states: Tensor = self.norm(self.positions.add(embedded, generator))
@@ -52,7 +53,7 @@ class SymbolReadIn(nn.Module):
 
 
 class VectorReadIn(nn.Module):
-    """A linear map of vectors of `input_dim` numbers, and positions.
+    """A linear map of vectors of `input_dim` numbers, with their positions.
 
     Source: the code of Garg et al., "What can transformers learn in-context?" (NeurIPS 2022).
     Differs from the source: in nothing.

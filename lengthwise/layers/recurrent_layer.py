@@ -1,4 +1,4 @@
-"""The contract of a layer of a stacked recurrent network, and the gate that state-space layers share."""
+"""The contract of layers in a stacked recurrent network, and the gate that state-space layers share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from lengthwise.ops.intervals import Intervals
 
 
 class RecurrentLayer(nn.Module, ABC):
-    """A map from features of some positions and the state before them to outputs and the state after them.
+    """A map from the features of some positions, and the state before them, to outputs and the state after them.
 
-    A state is `state_size` real numbers for each string, with complex numbers in pairs. Several positions at once give
-    the same results as one after another, each with the state after the previous position.
+    A state is `state_size` real numbers for each string, with complex numbers as pairs. A layer must return the same
+    results for several positions at once as for one position after another.
     """
 
     state_size: int
@@ -27,7 +27,7 @@ class RecurrentLayer(nn.Module, ABC):
         """Draw all parameters again."""
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
-        """Return the state before the first symbol, by default zeros, for as many strings as `like` has."""
+        """Return the state before the first symbol for each string in `like`; by default, states are zeros."""
         return like.new_zeros(len(like), self.state_size)
 
     @abstractmethod
@@ -37,9 +37,10 @@ class RecurrentLayer(nn.Module, ABC):
 
 
 class TabledLayer(RecurrentLayer):
-    """A recurrent layer whose step depends on features alone, so that the lowest layer computes it once per symbol.
+    """A recurrent layer whose step depends only on the features, not on earlier ones.
 
-    A table has a row of features for each symbol or position; strings list the row at each position.
+    So the lowest layer computes the parts of its steps once for each symbol, not at each position. The table has a row
+    of features for each symbol or position, and `rows` contains the row of each position.
     """
 
     @abstractmethod
@@ -57,14 +58,14 @@ class TabledLayer(RecurrentLayer):
 
 
 def at_rows(tensors: Sequence[Float[Tensor, "R *_"]], rows: Int64[Tensor, "B T"]) -> list[Float[Tensor, "B T *_"]]:
-    """Return a table's rows at the positions of strings; one look-up of all tensors is faster than several."""
+    """Return the rows of several tables at the positions of strings; one look-up is faster than several."""
     looked_up = F.embedding(rows, torch.cat([tensor.flatten(1) for tensor in tensors], 1))
     parts = looked_up.split([tensor[0].numel() for tensor in tensors], -1)
     return [part.unflatten(-1, tensor.shape[1:]) for part, tensor in zip(parts, tensors, strict=True)]
 
 
 class BoundedLayer(RecurrentLayer):
-    """A recurrent layer that bounds its step for features and states that are known up to intervals."""
+    """A recurrent layer that can bound its step, given intervals that contain its features and its state."""
 
     @abstractmethod
     def bounds(self, features: Intervals, state: Intervals) -> tuple[Intervals, Intervals]:
@@ -72,10 +73,10 @@ class BoundedLayer(RecurrentLayer):
 
 
 class Gated(RecurrentLayer):
-    """A layer, a GELU, a linear map to twice the width, and the gate a * sigmoid(b) of its halves.
+    """A recurrent layer, then a GELU, a linear map to twice the width with halves a and b, and the gate a * sigmoid(b).
 
     Source: the code published with Gu et al., "Efficiently modeling long sequences with structured state spaces" (ICLR
-        2022). Differs from the source: no dropout.
+        2022). Differs from the source: it has no dropout.
     """
 
     def __init__(self, layer: RecurrentLayer, *, d_model: int) -> None:
@@ -99,9 +100,10 @@ class Gated(RecurrentLayer):
 
 
 class Topmost(nn.Module):
-    """The last numbers of a state that consists of several parts one after another.
+    """A module that returns the last `width` numbers of a state, which belong to the topmost layer.
 
-    `copies`: return a copy, so that a user's in-place module, such as `nn.ReLU(inplace=True)`, can write into it.
+    With `copies`, it returns a copy, because a user's in-place module, such as `nn.ReLU(inplace=True)`, may write into
+    the result.
     """
 
     def __init__(self, width: int, *, copies: bool = False) -> None:
@@ -114,14 +116,17 @@ class Topmost(nn.Module):
 
 
 def hidden_layer_readout(width: int, hidden: int, num_classes: int) -> nn.Sequential:
-    """Return a read-out of the topmost `width` numbers of a state: a norm and one hidden layer of ReLU."""
+    """Return a read-out of the topmost `width` numbers of a state: a norm and a hidden layer with ReLU."""
     return nn.Sequential(
         Topmost(width), nn.LayerNorm(width), nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, num_classes)
     )
 
 
 def as_complex(pairs: Float[Tensor, "*M 2"]) -> Tensor:
-    """Return complex numbers from pairs of real ones; parameters are kept so, as `Module.double` skips complex ones."""
+    """Return complex numbers from pairs of real numbers.
+
+    Complex parameters are stored as pairs, because `Module.double` skips complex parameters.
+    """
     return torch.view_as_complex(pairs)
 
 
@@ -132,20 +137,20 @@ def packed(state: Tensor) -> Float[Tensor, "B Z"]:
 
 def unpacked(state: Float[Tensor, "B Z"], *shape: int) -> Tensor:
     """Return the complex numbers of a `packed` state, as [B, *shape]."""
-    # The state may be a part of a larger one, which is not contiguous.
+    # The state may be a slice of a larger state, and then it is not contiguous.
     return torch.view_as_complex(state.contiguous().reshape(-1, *shape, 2))
 
 
 class MixtureReadout(nn.Module):
-    """log p(y) for p(y) = sum_s x_s q_s(y): x is a distribution over states, q_s = softmax(w_s) one over answers.
+    """A read-out log p(y) with p(y) = sum_s x_s q_s(y), for a distribution x over states.
 
-    An answer is certain only if nearly all of x lies in states that are certain of it. So knowledge cannot be spread
-    over numbers that have a meaning only together, and the learned states are the states of a machine. Probabilities
-    below 1e-30 count as 1e-30.
+    Each state s has a distribution q_s = softmax(w_s) over answers. An answer is certain only if nearly all of x lies
+    in states for which it is certain. So a net cannot encode an answer in a combination of numbers, and the learned
+    states become the states of a machine. Probabilities below 1e-30 count as 1e-30.
 
-    Source: Bengio and Frasconi (1995), An Input Output HMM Architecture, whose outputs these are if transitions are the
-        stochastic columns of `BlockLinearLayer`. Differs from the source: distributions of answers depend on the state
-        alone, and gradient descent learns everything.
+    Source: Bengio and Frasconi (1995), An Input Output HMM Architecture. With the stochastic columns of
+        `BlockLinearLayer` as transitions, these are its outputs. Differs from the source: distributions of answers
+        depend only on the state, and gradient descent learns everything.
     """
 
     def __init__(self, num_states: int, num_classes: int) -> None:

@@ -10,11 +10,14 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 
 MINIMUM = -1e30
-"""Replaces log 0. It is finite, so that the difference of two of them is also finite."""
+"""The number that replaces log 0. It is finite, so that differences of two such numbers are finite."""
 
 
 class _Shifted(RecurrentLayer):
-    """A layer that mixes the features of each position with the previous ones, in a learned share for each use."""
+    """A layer that mixes the features of each position with the features of the previous position.
+
+    The shares are learned, for each channel and for each of the layer's `uses` of the mixed features.
+    """
 
     def __init__(self, *, d_model: int, uses: int) -> None:
         super().__init__()
@@ -22,7 +25,7 @@ class _Shifted(RecurrentLayer):
         self.mix = nn.Parameter(torch.empty(uses, d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set shares n / D for channels n; draw matrices uniformly up to 1 / sqrt(inputs)."""
+        """Set the share of channel n to n / D, and draw matrices uniformly up to 1 / sqrt(inputs)."""
         draw_linears(self, generator)
         with torch.no_grad():
             self.mix.copy_(torch.arange(self.d_model) / self.d_model)
@@ -33,18 +36,19 @@ class _Shifted(RecurrentLayer):
 
 
 class TimeMix(_Shifted):
-    r"""An average of values, weighted by keys that decay at constant rates: o_t = W_o (sigmoid(r_t) * wkv_t).
+    r"""An average of values with weights e^k that decay at constant rates: o_t = W_o (sigmoid(r_t) * wkv_t).
 
     For each channel,
 
     wkv_t = (sum_{i<t} e^{-(t-1-i) w + k_i} v_i + e^{u + k_t} v_t) / (the same without v).
 
-    r, k, v come from features mixed with the previous ones. The sums are divided by their largest exponential.
+    r, k and v are linear in features that are mixed with the features of the previous position. Both sums are divided
+    by their largest exponential.
 
     Source: Peng et al., "RWKV: reinventing RNNs for the Transformer era" (Findings of EMNLP 2023), eq. (11)-(13),
         (16), (17), and appendix D for the running maximum. Differs from the source: in the initialization. All matrices
-        are uniform, whereas the published code begins with zeros for r, k and o. Every layer has the decays and the
-        shares of its first one. All bonuses are log 0.3; the code's alternate around it.
+        are uniform, whereas the published code begins with zeros for r, k and o. Every layer begins with the decays and
+        shares of the published code's first layer. All bonuses are log 0.3, but alternate around log 0.3 in the code.
     """
 
     def __init__(self, *, d_model: int) -> None:
@@ -55,16 +59,16 @@ class TimeMix(_Shifted):
         self.bonus = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set rates of decay from e^-5 to e^3, half of them below 0.93, and bonuses log 0.3."""
+        """Set rates of decay from e^-5 to e^3, half of them below 0.93, and set bonuses to log 0.3."""
         super().reset_parameters(generator)
         with torch.no_grad():
-            self.mix[0].sqrt_()  # the published code's share for r
+            self.mix[0].sqrt_()  # the shares for r, as in the published code
             share = torch.arange(self.d_model) / max(1, self.d_model - 1)
             self.log_decay.copy_(-5 + 8 * share**0.7)
         nn.init.constant_(self.bonus, math.log(0.3))
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
-        """Return a state without features and sums, whose largest exponent is the logarithm of 0."""
+        """Return a state whose features and sums are 0, and whose largest exponent stands for the logarithm of 0."""
         zeros = torch.zeros_like(like)
         return torch.cat([zeros, zeros, zeros, zeros + MINIMUM], 1)
 
@@ -76,7 +80,7 @@ class TimeMix(_Shifted):
         receptance = torch.sigmoid(self.receptance(for_r))
         decay, averages = self.log_decay.exp(), []
         for k, v in zip(self.key(for_k).unbind(1), self.value(for_v).unbind(1), strict=True):
-            # The largest exponent so far is taken out of both sums, so that no exponential exceeds 1.
+            # Both sums are divided by the largest exponential so far, so no exponential exceeds 1.
             now = torch.maximum(largest, self.bonus + k)
             old, new = torch.exp(largest - now), torch.exp(self.bonus + k - now)
             averages.append((old * a + new * v) / (old * b + new))
@@ -90,9 +94,9 @@ class TimeMix(_Shifted):
 
 
 class ChannelMix(_Shifted):
-    """o_t = sigmoid(r_t) * W_v max(0, k_t)^2, with r and k from features mixed with the previous ones.
+    """o_t = sigmoid(r_t) * W_v max(0, k_t)^2, where r and k are linear in mixed features, as in `TimeMix`.
 
-    Source: Peng et al. (2023), eq. (14), (15), (18). Differs from the source: as `TimeMix`.
+    Source: Peng et al. (2023), eq. (14), (15), (18). Differs from the source: as in `TimeMix`.
     """
 
     def __init__(self, *, d_model: int) -> None:

@@ -1,4 +1,4 @@
-"""A convolution over the last few inputs, one kernel for each channel."""
+"""A convolution over the last few inputs, with a kernel for each channel."""
 
 import torch
 import torch.nn.functional as F
@@ -10,25 +10,25 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer
 
 
 class ShortConvolution(RecurrentLayer):
-    """y_t = sum_{i<width} w_i * u_{t-i} for each channel, with inputs 0 before the first: causal and depthwise.
+    """A causal, depthwise convolution y_t = sum_{i<width} w_i * u_{t-i}; inputs before the first are 0.
 
     The state is the last `width - 1` inputs, [width - 1, channels], oldest first. For kernels as long as the string,
     `ops.causal_convolution` is faster.
 
-    Source: the convolution before the recurrence of Gu and Dao, "Mamba" (2023), of width 4. Differs from the source: no
-        bias and no nonlinearity; the layer that uses it adds them.
+    Source: the convolution of width 4 before the recurrence of Gu and Dao, "Mamba" (2023). Differs from the source: it
+        has no bias and no nonlinearity. Layers that use it may add them.
     """
 
     def __init__(self, *, channels: int, width: int) -> None:
         super().__init__()
         if width < 1:
             raise ValueError(
-                f"width: expected at least 1 input under the kernel, got {width}; leave the convolution out"
+                f"width: expected at least 1 input under the kernel, got {width}; for 0, leave the convolution out"
             )
         self.channels, self.width = channels, width
         self.state_size = (width - 1) * channels
         self.weight = nn.Parameter(torch.empty(channels, width))
-        """Kernels by channel, oldest input first: the last column multiplies the present input."""
+        """The kernel of each channel, for the oldest input first: the last column multiplies the current input."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw kernels uniformly up to 1 / sqrt(width)."""

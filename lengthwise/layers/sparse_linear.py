@@ -1,4 +1,4 @@
-"""A layer of the recurrence x_t = P_t D_t x_{t-1} + B u_t for matrices P_t with one 1 in every column."""
+"""A layer of the recurrence x_t = P_t D_t x_{t-1} + B u_t, where every column of P_t has a single 1."""
 
 from typing import Literal
 
@@ -24,20 +24,22 @@ def _unit_complex(numbers: Float[Tensor, "*M N"]) -> Float[Tensor, "*M N 2"]:
 class PDSSMLayer(TabledLayer):
     """x_t = P(u_t) D(u_t) x_{t-1} + B u_t from x_0 = e_1, y_t = W x_t + b + d * u_t; the state is N complex numbers.
 
-    P(u) has the 1 of each column where M(u) = sum_k softmax(S u)_k M_k is largest, for K matrices M_k; its gradient is
-    the gradient of the column's softmax. D(u) = sigmoid(f(u)) exp(2 pi i sigmoid(g(u))), where f and g have N hidden
-    units (GELU).
+    Let M(u) = sum_k softmax(S u)_k M_k for K matrices M_k. In each column, P(u) has its 1 at the largest entry of M(u),
+    and its gradient is the gradient of the column's softmax. D(u) = sigmoid(f(u)) exp(2 pi i sigmoid(g(u))), where f
+    and g have N hidden units (GELU).
 
-    `diagonal` is `"full"`, as above; `"phase"`, with numbers of size 1; or `"none"`, D = 1, for which all numbers are
-    real. `driven` adds B. `form` is `"scatter"`, as above, or `"gather"`, D P with one 1 in every row of P.
+    - `diagonal`: `"full"` is D as above. With `"phase"`, all entries of D have absolute value 1. With `"none"`, D = 1,
+      and all numbers are real.
+    - `driven`: whether B is present.
+    - `form`: `"scatter"` is P D as above. `"gather"` is D P, where every row of P has a single 1.
 
-    If the layer is real, not driven and of form `"scatter"`, every state is exactly a one-hot vector: one of N states
-    of a finite machine.
+    If the layer is real, not driven and of form `"scatter"`, every state is exactly a one-hot vector, which is one of N
+    states of a finite machine.
 
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025), and its code for x_0, the initialization, and `"gather"`.
-    Differs from the source: N hidden units, which give the paper's number of parameters; the code has 2 N. Dropout is
-        absent. D = 1, phases alone, and B = 0 are ours.
+    Differs from the source: f and g have N hidden units, which give the paper's number of parameters. The code has 2 N.
+        There is no dropout. D = 1, a D of phases only, and B = 0 are ours.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class PDSSMLayer(TabledLayer):
         self.d = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw M_k normal / sqrt(N), B normal / sqrt(2 N), d normal / sqrt(D), linear maps up to 1 / sqrt(inputs)."""
+        """Draw M_k from N(0, 1 / N), B from N(0, 1 / (2 N)), d from N(0, 1 / D), and other maps as torch does."""
         draw_linears(self, generator)
         nn.init.normal_(self.dictionary, std=self.num_states**-0.5, generator=generator)
         nn.init.normal_(self.d, std=len(self.d) ** -0.5, generator=generator)
@@ -75,7 +77,7 @@ class PDSSMLayer(TabledLayer):
         return mixed
 
     def factors(self, features: Float[Tensor, "R D"]) -> Float[Tensor, "R N F"] | None:
-        """Return the diagonals D(u)."""
+        """Return the diagonals D(u), or None if D = 1."""
         if self.phase_map is None:
             return None
         unit = _unit_complex(self.phase_map(features))
@@ -85,7 +87,7 @@ class PDSSMLayer(TabledLayer):
         self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         shape = (self.num_states, self.parts)
-        # Overflow is kept, so that it costs the answers of its own string, not of the whole batch.
+        # Overflow is kept, so that it spoils only the answers of its own string, not of the whole batch.
         states = sparse_recurrence(
             self.mixtures(table),
             self.dictionary,

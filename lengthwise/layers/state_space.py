@@ -1,10 +1,12 @@
 r"""State-space layers with a separate system for each channel: S4, S4D and Liquid-S4.
 
-A channel u_t, one number at each position, drives x' = A x + B u of P states, with the output y = C x + D u. The system
-is discretized with a learned step. Eigenvalues of A are conjugate pairs, so P / 2 complex numbers represent a state.
+A channel has one number u_t at each position. It drives the system x' = A x + B u with P numbers x, whose output is
+y = C x + D u. The system is discretized with a learned step. Eigenvalues of A are conjugate pairs, so P / 2 complex
+numbers represent a state.
 
-HiPPO-LegS: A_nk = -sqrt((2n+1)(2k+1)) below the diagonal, -(n+1) on it, 0 above; B_n = sqrt(2n+1). A is normal except
-for a rank-one term: A = V (Λ - p p*) V* with Λ diagonal and real parts -1/2.
+In HiPPO-LegS, A_nk is -sqrt((2n+1)(2k+1)) below the diagonal, -(n+1) on the diagonal and 0 above, and B_n is
+sqrt(2n+1). A is the sum of a normal matrix and a matrix of rank one: A = V (Λ - p p*) V*, where Λ is diagonal with real
+parts of -1/2.
 """
 
 import math
@@ -36,11 +38,9 @@ def legs(size: int) -> tuple[Float[Tensor, "P P"], Float[Tensor, " P"]]:
 
 
 def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Λ, p = V* P_n and V* B of HiPPO-LegS for an even `size`, by one of each conjugate pair.
+    """Return Λ, p = V* P and V* B of HiPPO-LegS for an even `size`, with one entry for each conjugate pair.
 
-    The chosen ones have positive frequencies.
-
-    All are complex, of shape [P / 2].
+    From each pair, the entry with the positive frequency is returned. All results are complex, of shape [P / 2].
 
     Source: Gu et al. (ICLR 2022), appendix C.1: A + P P^T with P_n = sqrt(n + 1/2) is -1/2 plus a skew matrix.
     Differs from the source: in nothing.
@@ -48,7 +48,7 @@ def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
     a, b = legs(size)
     p = (torch.arange(size, dtype=torch.float64) + 0.5).sqrt()
     skew = a + torch.outer(p, p) + 0.5 * torch.eye(size, dtype=torch.float64)
-    # A skew-symmetric matrix times -i is Hermitian, so that `eigh` finds exactly real frequencies.
+    # A skew-symmetric matrix times -i is Hermitian, so `eigh` finds frequencies that are exactly real.
     frequencies, vectors = torch.linalg.eigh(-1j * skew)
     chosen = vectors[:, size // 2 :].mH
     start = torch.complex(torch.full_like(frequencies, -0.5), frequencies)[size // 2 :]
@@ -56,7 +56,7 @@ def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def eigenvalues(name: Eigenvalues, size: int) -> Tensor:
-    """Return the P / 2 eigenvalues with which a diagonal system starts.
+    """Return the P / 2 initial eigenvalues of a diagonal system.
 
     Source: Gu et al., "On the parameterization and initialization of diagonal state space models" (NeurIPS 2022): the
     normal part of LegS (S4D-LegS), -1/2 + i pi n (S4D-Lin), -1/2 + i P/pi (P/(2n+1) - 1) (S4D-Inv).
@@ -70,7 +70,7 @@ def eigenvalues(name: Eigenvalues, size: int) -> Tensor:
 
 
 def draw_log_steps(log_steps: Tensor, generator: torch.Generator) -> None:
-    """Draw the logarithms of steps from 0.001 to 0.1 uniformly, as the published codes do."""
+    """Draw the logarithms of steps uniformly, for steps from 0.001 to 0.1, as the published codes do."""
     nn.init.uniform_(log_steps, math.log(1e-3), math.log(1e-1), generator=generator)
 
 
@@ -89,10 +89,10 @@ class _Channels(RecurrentLayer):
 
     @abstractmethod
     def starting_eigenvalues(self) -> Tensor:
-        """Return the first eigenvalues of every channel, [P / 2]."""
+        """Return the initial eigenvalues of every channel, [P / 2]."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set eigenvalues; draw log-uniform steps, C complex normal of variance 1, D normal."""
+        """Set the eigenvalues; draw log-uniform steps, C from complex normals of variance 1, and D from N(0, 1)."""
         start = self.starting_eigenvalues()
         with torch.no_grad():
             self.log_decay.copy_((-start.real).log().expand_as(self.log_decay))
@@ -106,14 +106,14 @@ class _Channels(RecurrentLayer):
         return torch.complex(-self.log_decay.exp(), self.frequency)
 
     def held(self, times: Tensor) -> tuple[Tensor, Tensor]:
-        """Return exp(λ h t) of eigenvalues λ and steps h at `times`, [D, P / 2, times], and (exp(λ h) - 1) / λ."""
+        """Return exp(λ h t) at `times` t, [D, P / 2, times], and (exp(λ h) - 1) / λ, for eigenvalues λ and steps h."""
         exponents = self.continuous() * self.log_step.exp()[:, None]
-        # expm1 keeps the digits of small steps that exp(.) - 1 would cancel.
+        # For small steps, expm1 keeps digits that exp(.) - 1 would lose.
         return torch.exp(exponents[..., None] * times), torch.expm1(exponents) / self.continuous()
 
 
 class S4DLayer(_Channels):
-    """A diagonal A, discretized with the input held over a step; B is 1, since C can absorb any other.
+    """A system with a diagonal A, discretized with inputs that are constant during a step; B is 1, which C can scale.
 
     Source: Gu et al. (NeurIPS 2022), section 3. Differs from the source: in nothing.
     """
@@ -129,7 +129,7 @@ class S4DLayer(_Channels):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """Return a convolution with K_t = 2 Re(C A^t B), plus the response to the state before."""
+        """Return the convolution with K_t = 2 Re(C A^t B), plus D u and the response to the previous state."""
         if torch.compiler.is_exporting():
             return self.by_definition(features, state)
         length, c = features.shape[1], as_complex(self.c)
@@ -144,7 +144,7 @@ class S4DLayer(_Channels):
     def by_definition(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """Return the same in real arithmetic, step by step; only constants are complex."""
+        """Return the results of `forward`, step by step in real arithmetic; only constants are complex."""
         powers, factor = self.held(torch.ones(1, dtype=torch.int64, device=features.device))
         by_step, b = torch.view_as_real(powers[..., 0]), torch.view_as_real(factor)
         c = self.c * self.c.new_tensor([2.0, -2.0])
@@ -156,14 +156,14 @@ class S4DLayer(_Channels):
 
 
 class S4Layer(_Channels):
-    r"""A = Λ - p p* with the complex conjugates, starting as HiPPO-LegS, discretized by the bilinear rule.
+    r"""A system with A = Λ - p p*, which starts as HiPPO-LegS and is discretized by the bilinear rule.
 
-    In the real and imaginary parts of P / 2 states, this is a real matrix: rotations that decay, less 2 q q^T with
-    q = (Re p, Im p). The kernel comes from the powers of this matrix, doubling their number with each product.
+    On the real and imaginary parts of P / 2 numbers, A is a real matrix: decaying rotations minus 2 q q^T with
+    q = (Re p, Im p). The kernel is computed from the powers of this matrix. Each product doubles the number of powers.
 
     Source: Gu et al. (ICLR 2022), sections 2.2, 2.3 and 3.2. Differs from the source: A is Λ - p p* instead of
-        Λ - p q*, with real parts that stay negative, as in its follow-ups. P x P powers give the kernel, in short code
-        that costs more than the source's generating function.
+        Λ - p q*, with real parts that stay negative, as in its follow-ups. The kernel is computed from powers of P x P
+        matrices, which is shorter code but costs more than the source's generating function.
     """
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
@@ -189,7 +189,7 @@ class S4Layer(_Channels):
         half_step = 0.5 * self.log_step.exp()[:, None, None]
         one = torch.eye(self.d_state, dtype=a.dtype, device=a.device)
         b = 2 * half_step * self.b.mT.flatten(1)[..., None]
-        # One factorization of I - h A / 2 serves both A and B.
+        # A single factorization of I - h A / 2 is used for both A and B.
         solved = torch.linalg.solve(one - half_step * a, torch.cat([one + half_step * a, b], 2))
         c = 2 * torch.cat([self.c[..., 0], -self.c[..., 1]], 1)
         return solved[..., :-1], solved[..., -1], c
@@ -198,7 +198,7 @@ class S4Layer(_Channels):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """Return a convolution with K_t = C A^t B, plus the response to the state before."""
+        """Return the convolution with K_t = C A^t B, plus D u and the response to the previous state."""
         length = features.shape[1]
         a, b, c = self.discrete()
         before = state.unflatten(1, (self.d_model, self.d_state))
@@ -213,7 +213,7 @@ class S4Layer(_Channels):
 
 
 class LiquidS4Layer(S4Layer):
-    """x_t = A x_{t-1} + (B u_t) * x_{t-1} + B u_t, with transitions A + diag(B u_t) that depend on the input.
+    """x_t = A x_{t-1} + (B u_t) * x_{t-1} + B u_t, so the transition A + diag(B u_t) depends on the input.
 
     Source: Hasani et al., "Liquid structural state-space models" (ICLR 2023), as in Fan et al. (2024), eq. (4).
     Differs from the source: this is the recurrence itself, step by step. The published code adds a few correlations of
@@ -226,7 +226,7 @@ class LiquidS4Layer(S4Layer):
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         a, b, c = self.discrete()
         latest = state.unflatten(1, (self.d_model, self.d_state)).transpose(0, 1)
-        # Step by step: the transition depends on the input, so that powers of one matrix give no kernel.
+        # This runs step by step: the transition depends on the input, so there is no fixed kernel.
         computed = []
         for u in features.permute(1, 2, 0):
             driven = u[..., None] * b[:, None]

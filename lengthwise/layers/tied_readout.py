@@ -1,4 +1,4 @@
-"""A read-out by the embedding: the logit of a class is the product with the vector of its symbol."""
+"""A read-out that shares the embedding: the logit of a class is the inner product with its symbol's embedding."""
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -6,10 +6,10 @@ from torch import Tensor, nn
 
 
 class TiedReadout(nn.Module):
-    """Logits x E^T for the first Y rows E of an embedding, without a bias and without parameters of the module itself.
+    """Logits x E^T, where E is the first Y rows of an embedding. The module has no bias and no parameters of its own.
 
-    Row v represents symbol v as an input and class v as an answer, which are the same in a language model. The
-    embedding needs `num_rows` rows, which is the larger of the numbers of symbols and classes.
+    Row v represents symbol v as an input and class v as an answer. In a language model, these are the same. The
+    embedding needs `num_rows` rows, enough for all symbols and all classes.
 
     Source: Press and Wolf, "Using the output embedding to improve language models" (EACL 2017); Radford et al.,
         "Language models are unsupervised multitask learners" (2019), and their code.
@@ -18,13 +18,13 @@ class TiedReadout(nn.Module):
 
     def __init__(self, embedding: nn.Embedding, num_classes: int) -> None:
         super().__init__()
-        # Inside a tuple it is not a submodule, so that its matrix is listed, saved and optimized only once.
+        # Inside a tuple, the embedding is not a submodule. So its matrix is listed, saved and optimized only once.
         self._tied = (embedding,)
         self.num_classes = num_classes
 
     @staticmethod
     def num_rows(vocab_size: int, num_classes: int) -> int:
-        """Return the number of rows of the embedding: one for each symbol and each class."""
+        """Return the number of rows that the embedding needs: enough for all symbols and for all classes."""
         return max(vocab_size, num_classes)
 
     def forward(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N Y"]:

@@ -1,4 +1,4 @@
-"""Gains and gates of a looped layer: functions of the loop, or the same in all loops."""
+"""Gains and gates of a looped layer: either functions of the loop's number, or the same in all loops."""
 
 from abc import ABC, abstractmethod
 from typing import Literal
@@ -13,15 +13,15 @@ from lengthwise.layers.transformer_layer import Scales
 from lengthwise.ops.sinusoids import Time, timestep_sinusoids
 
 NUM_FREQUENCIES = 256
-"""The number of sines and cosines of a loop's number, whatever the width of the model."""
+"""The number of sines and cosines that encode a loop's number, for every width of the model."""
 
 
 Gates = Literal["closed", "open"]
-"""Gates at the start of training: 0, so that a loop does nothing, or 1, as if gates were absent."""
+"""Gates at the start of training. `"closed"` gates are 0, so a loop does nothing. `"open"` gates are 1."""
 
 
 class LoopScales(nn.Module, ABC):
-    """The gains and gates of every loop; at first all gains are 1, and all gates 0 (`"closed"`) or 1 (`"open"`)."""
+    """The gains and gates of every loop. At first, gains are 1, and gates are 0 (`"closed"`) or 1 (`"open"`)."""
 
     gates: Gates = "closed"
 
@@ -31,10 +31,10 @@ class LoopScales(nn.Module, ABC):
 
     @abstractmethod
     def raw(self, num_loops: int) -> Float[Tensor, "R 4 D"]:
-        """Return gains and gates of loops 0 ... R - 1, minus their values at the start."""
+        """Return the gains and gates of loops 0 ... R - 1, minus their values at the start of training."""
 
     def forward(self, num_loops: int) -> list[Scales]:
-        """Return the factors of each loop, all computed at once."""
+        """Return the gains and gates of each loop; all loops are computed at once."""
         gains, gates = self.raw(num_loops).chunk(2, 1)
         if self.gates == "open":
             gates = 1 + gates
@@ -42,15 +42,15 @@ class LoopScales(nn.Module, ABC):
 
 
 class TimestepScales(LoopScales):
-    """Gains and gates as functions of the timestep encoding, with as many parameters for any number of loops.
+    """Gains and gates that are functions of the timestep encoding. The number of parameters does not depend on loops.
 
-    e(r) is the frequency embedding of loop r = 0, 1, ... (`lengthwise.ops.sinusoids`), of 256 numbers. With
-    TE(r) = W_2 SiLU(W_1 e(r) + b_1) + b_2, the scales are (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b, where W
-    and b start at 0: 5 D^2 + 262 D parameters. With time `"fraction"`, r / R replaces r, so that the last loop is
-    recognizable for any number of loops. With gates `"open"`, g_1 - 1 and g_2 - 1 replace g_1 and g_2.
+    Loop r = 0, 1, ... has sinusoids e(r) of 256 numbers (`lengthwise.ops.sinusoids`), and the encoding
+    TE(r) = W_2 SiLU(W_1 e(r) + b_1) + b_2. Gains a and gates g are (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b,
+    where W and b start at 0. These are 5 D^2 + 262 D parameters. With time `"fraction"`, r / R replaces r, so the net
+    can recognize the last of any number of loops. With gates `"open"`, g_1 - 1 and g_2 - 1 replace g_1 and g_2.
 
     Source: Xu and Sato (2024), section 4.2, and their code.
-    Differs from the source: in time `"fraction"` and gates `"open"`; the paper's prose has an encoding of D numbers.
+    Differs from the source: in time `"fraction"` and gates `"open"`. The paper's text has an encoding of D numbers.
     """
 
     def __init__(self, *, d_model: int, time: Time = "index", gates: Gates = "closed") -> None:
@@ -61,7 +61,7 @@ class TimestepScales(LoopScales):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         draw_linears(self.encoding, generator)
-        # Zeros, so that all loops start with the same gains and gates.
+        # With zeros, all loops start with the same gains and gates.
         nn.init.zeros_(self.heads.weight)
         nn.init.zeros_(self.heads.bias)
 
@@ -73,8 +73,8 @@ class TimestepScales(LoopScales):
 class ConstantScales(LoopScales):
     """Learned gains and gates that all loops share: the baseline for the timestep encoding.
 
-    Source: ours. For language, the published plain loop has another norm, and for dynamic programming also another
-        activation, so that it differs in more than time.
+    Source: ours. The published plain loop differs from the loop with timesteps in more than time: it has another norm,
+        and for dynamic programming also another activation.
     """
 
     def __init__(self, *, d_model: int, gates: Gates = "closed") -> None:

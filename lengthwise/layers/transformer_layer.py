@@ -1,4 +1,4 @@
-"""The causal pre-norm transformer layer, with optional gains and gates of a loop."""
+"""The causal pre-norm transformer layer, with optional gains and gates for looped models."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,17 +14,17 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import CAUSAL, CausalAttention
 
 LayerKind = Literal["scaled", "rms", "gpt2"]
-"""`scaled`: RMSNorm without a gain, SiLU. `rms`: RMSNorm with a learned gain, GELU. `gpt2`: LayerNorm with gain and
-bias, GELU. GELU is the tanh approximation here; a layer may be given another activation."""
+"""The norm and the default activation of a layer. `scaled`: RMSNorm without a gain, and SiLU. `rms`: RMSNorm with a
+learned gain, and GELU. `gpt2`: LayerNorm with gain and bias, and GELU. GELU is the tanh approximation here."""
 
 Activation = Literal["silu", "gelu", "gelu-tanh"]
 """The activation of a feed-forward block: SiLU, the exact GELU, or its tanh approximation."""
 
 
 class Scales(NamedTuple):
-    """The factors of a layer's normed inputs (gains) and of its outputs (gates), number by number.
+    """Factors, number by number, of a layer's normed inputs (gains) and of its outputs (gates).
 
-    In the order of the published code: attention before feed-forward, gains before gates.
+    Their order is the order of the published code: gains before gates, and attention before feed-forward.
     """
 
     attention_gain: Float[Tensor, " D"]
@@ -45,17 +45,19 @@ class _Maps(NamedTuple):
 class TransformerLayer(nn.Module):
     """x' = x + g_1 * Attn(a_1 * norm(x)), then x' + g_2 * FF(a_2 * norm(x')), with causal attention of H heads.
 
-    FF(x) = W_2 f(W_1 x) has 4 D hidden units and biases everywhere; `activation` is f, by default the activation of
-    the `kind`. A call may give gains a and gates g as `Scales`; without them the layer is GPT-2's. A call also gives
-    the `CausalAttention`, which determines how attention sees positions. States [B, T, D] give states [B, T, D].
+    FF(x) = W_2 f(W_1 x) has 4 D hidden units and biases in both maps. Its `activation` is f, by default the activation
+    of the `kind`. A call may pass gains a and gates g as `Scales`. Without them, all are 1, as in GPT-2. A call may
+    also pass the `CausalAttention`, which determines how attention depends on positions. The layer maps states
+    [B, T, D] to states [B, T, D].
 
-    A gain before a linear map and a gate after it are products with the map's columns and rows. So `forward` multiplies
-    the matrices, once for each call, where `by_definition` multiplies every state. The results are equal up to
-    rounding. Activations `"recomputed"`: the part after attention is computed again for its gradient, not kept.
+    A gain before a linear map multiplies the map's columns, and a gate after it multiplies the map's rows. So `forward`
+    multiplies the matrices once for each call, whereas `by_definition` multiplies every state. The results are equal up
+    to rounding. With activations `"recomputed"`, the part after attention is not kept for the gradient, but computed
+    again.
 
     Source: Xu and Sato (2024), section 4.2, and their code (`scaled`, `rms`); Radford et al., "Language models are
         unsupervised multitask learners" (2019) (`gpt2`).
-    Differs from the source: no dropout.
+    Differs from the source: it has no dropout.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class TransformerLayer(nn.Module):
         self.narrow = nn.Linear(4 * d_model, d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw linear maps as torch does, and set gains of norms to 1 and their biases to 0."""
+        """Draw linear maps as torch does, and set the gains of norms to 1 and their biases to 0."""
         draw_linears(self, generator)
         for norm in self.norms:
             norm.reset_parameters()  # type: ignore[operator]  # ModuleList forgets the type of its modules
@@ -103,7 +105,7 @@ class TransformerLayer(nn.Module):
         scales: Scales | None = None,
         attention: CausalAttention = CAUSAL,
     ) -> Float[Tensor, "B D"]:
-        """Return `forward` at one position of each row; other positions compute only keys and values."""
+        """Return the result of `forward` at one position of each string; others compute only keys and values."""
         maps = self._maps(scales)
         normed = self.norms[0](states)
         here = torch.arange(len(positions), device=states.device)
@@ -118,7 +120,7 @@ class TransformerLayer(nn.Module):
     def by_definition(
         self, states: Float[Tensor, "B T D"], scales: Scales | None = None, attention: CausalAttention = CAUSAL
     ) -> Float[Tensor, "B T D"]:
-        """Return the numbers of `forward` by the equations, with every weight of attention written out."""
+        """Return the results of `forward`, computed by the equations with all attention weights."""
         ones = states.new_ones(states.shape[-1])
         gain_1, gain_2, gate_1, gate_2 = scales or Scales(ones, ones, ones, ones)
         query, key, value = self._heads(self.query_key_value(gain_1 * self.norms[0](states)), 3)
@@ -142,7 +144,7 @@ class TransformerLayer(nn.Module):
         )
 
     def _heads(self, projected: Float[Tensor, "B T _"], count: int) -> tuple[Float[Tensor, "B H T E"], ...]:
-        """Return queries, keys and values, or some of them, head by head."""
+        """Split a projection into `count` tensors, such as queries, keys and values, each head by head."""
         return torch.unflatten(projected, -1, (count, self.num_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
 
     def _respond(
@@ -154,9 +156,10 @@ class TransformerLayer(nn.Module):
 
 
 def draw_gpt2_weights(layers: Sequence[TransformerLayer], generator: torch.Generator) -> None:
-    """Draw matrices from N(0, 0.02^2) and set biases to 0; matrices that end in the residual are smaller.
+    """Draw matrices from N(0, 0.02^2) and set biases to 0.
 
-    These are divided by the square root of their number, so that the residual keeps its size.
+    Matrices whose results are added to the residual are divided by the square root of the number of such matrices. So
+    the residual keeps its size.
 
     Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and their code.
     """
@@ -168,13 +171,13 @@ def draw_gpt2_weights(layers: Sequence[TransformerLayer], generator: torch.Gener
 
 
 def draw_gpt2_linear(linear: nn.Linear, generator: torch.Generator, smaller: float = 1.0) -> None:
-    """Draw a matrix from N(0, 0.02^2), or smaller by a factor, and set the bias to 0."""
+    """Draw a matrix from N(0, 0.02^2), divide it by `smaller`, and set the bias to 0."""
     nn.init.normal_(linear.weight, std=0.02 / smaller, generator=generator)
     nn.init.zeros_(linear.bias)
 
 
 def _scaled(linear: nn.Linear, *, gain: Tensor | None = None, gate: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return weight and bias of x -> gate * linear(gain * x)."""
+    """Return the weight and the bias of the map x -> gate * linear(gain * x)."""
     weight: Tensor = linear.weight
     bias: Tensor = linear.bias
     if gain is not None:

@@ -1,4 +1,4 @@
-"""The transformer layers of RegularGPT, in parts around their attention (`TreeLayer`)."""
+"""The transformer layers of RegularGPT, with separate methods before and after attention (`TreeLayer`)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +13,7 @@ from lengthwise.ops.tree import Merge
 
 
 class FeedForward(nn.Module):
-    """W_2 f(W_1 x), each map with its bias, for a function f that the caller gives."""
+    """W_2 f(W_1 x), where both maps have biases, and each call passes the function f."""
 
     def __init__(self, d_model: int, hidden: int) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class FeedForward(nn.Module):
 
 
 class TreeAttentionLayer(nn.Module):
-    """The common parts: projections into heads and a bias r[h, j] for the j-th newest state of a window.
+    """The common parts of these layers: projections into heads, and a bias r[h, j] for the j-th newest state.
 
     The `num_feed_forwards` feed-forward blocks have `hidden` units in total, by default 4 D.
     """
@@ -57,7 +57,7 @@ class TreeAttentionLayer(nn.Module):
         return [module for module in self.modules() if isinstance(module, nn.Linear)]
 
     def reset_shared_parameters(self) -> None:
-        """Set the parameters that start alike in every layer: gains of norms 1, biases 0, r 0."""
+        """Set the parameters with the same start in every layer: gains of norms to 1, biases and r to 0."""
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()
@@ -81,17 +81,19 @@ class MergeLayer(TreeAttentionLayer):
     """A merge of a window into one state of fixed scale, without a residual around the attention.
 
     n1(y) = tanh(g y);  o = W_o attention(n1(y_0), ..., n1(y_{C-1}));  u = o + F_1(n2(o));  out = norm(u + F_2(n3(u))).
-    F_i(x) = W_i' GELU(W_i x + b_i) + b_i' has half of the hidden units. n2 and n3 are LayerNorms, `norm` has no
-    parameters, and g is a learned gain for each number of the state.
+    F_i(x) = W_i' GELU(W_i x + b_i) + b_i' has half of the hidden units. n2 and n3 are LayerNorms, `norm` is a LayerNorm
+    without parameters, and g is a learned gain for each number of the state.
 
-    - With a residual, the newest state would pass through unmixed; with a free scale, states would drift with depth.
-    - The tanh saturates: information in large numbers stays unchanged however often it is merged, and small changes are
-      forgotten. A linear map instead passes on information that no label depends on, such as the number of symbols, and
-      this grows beyond the range of training.
-    - One hidden layer would have to build the whole product of two states from sums over them. Two halves of its size,
-      one after the other, are as fast and make fewer mistakes.
-    - r[h, j] starts at 8 for j = h mod C, so that every head reads mostly one part of the window. With r = 0 the layer
-      starts as a function of the sum of its window, blind to order, and r moves by about a learning rate a step.
+    - With a residual, the newest state would pass through unmixed. Without the last norm, the size of states would
+      change from level to level.
+    - The tanh saturates. So large numbers keep their information in any number of merges, and small changes are
+      forgotten. A linear map would also pass on information that labels do not depend on, such as the number of
+      symbols. On longer strings, such numbers would leave the range that training has seen.
+    - A single hidden layer would have to compute products of two states from sums over both. Two consecutive layers of
+      half the size are as fast and make fewer mistakes.
+    - r[h, j] starts at 8 for j = h mod C, so every head mostly reads one part of the window. With r = 0, the layer
+      would begin as a function of the sum over the window, which ignores order. Learning r would be slow, because r
+      changes by about one learning rate at each step.
 
     Source: ours. Differs from Chi et al. (2023): their layer is GPT-2's (`PreNormLayer`).
     """
@@ -109,7 +111,7 @@ class MergeLayer(TreeAttentionLayer):
         self.gain = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw linear weights from N(0, 0.08^2); biases 0, g = 2, r = 8 at each head's own position, else 0."""
+        """Draw linear weights from N(0, 0.08^2); set g to 2, r to 8 at the position of each head, and all else to 0."""
         self.reset_shared_parameters()
         nn.init.constant_(self.gain, 2.0)
         with torch.no_grad():
@@ -125,8 +127,8 @@ class MergeLayer(TreeAttentionLayer):
     def fused(self) -> Merge | None:
         """Return the merge in one operation (`lengthwise.ops.merge`) for training, or None if the layer runs in parts.
 
-        The layer runs in parts without gradients, in evaluation mode and in transforms of `torch.func`. It also does if
-        a part was replaced or has a hook, which the operation would bypass.
+        The layer runs in parts if gradients are disabled, in evaluation mode and in transforms of `torch.func`. It also
+        runs in parts if one of its modules was replaced or has a hook, which the operation would ignore.
         """
         if not (self.training and torch.is_grad_enabled()) or torch._C._are_functorch_transforms_active():
             return None
@@ -138,7 +140,7 @@ class MergeLayer(TreeAttentionLayer):
         return partial(merge, weights)
 
     def _is_usual(self) -> bool:
-        """Return whether all parts have their original types and parameters, and no hooks."""
+        """Return whether all modules have their original types and parameters, and no hooks."""
         parts = list(self.modules())
         return (
             {type(part) for part in parts} == {MergeLayer, FeedForward, nn.ModuleList, nn.LayerNorm, nn.Linear}
@@ -158,7 +160,7 @@ class PreNormLayer(TreeAttentionLayer):
     """GPT-2's layer: x + attention(n1(x)), then x + W_2 GELU(W_1 n2(x)).
 
     Source: Chi et al. (2023), section 3 ("all the other details of GPT2").
-    Differs from the source: residual projections are not scaled down by depth, which varies here.
+    Differs from the source: projections into the residual are not divided by a function of the depth, which varies.
     """
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
@@ -169,7 +171,7 @@ class PreNormLayer(TreeAttentionLayer):
         self.norm_2 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw GPT-2's initialization: weights from N(0, 0.02^2), gains 1, biases and r 0."""
+        """Draw weights from N(0, 0.02^2), as GPT-2 does; set gains to 1, and biases and r to 0."""
         self.reset_shared_parameters()
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=0.02, generator=generator)
@@ -199,7 +201,7 @@ class PostNormLayer(TreeAttentionLayer):
         self.norm_2 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw truncated normal weights (two deviations, sd 1/sqrt(fan-in)), r from N(0, 0.02^2); biases are 0."""
+        """Draw weights from N(0, 1 / inputs), truncated at two deviations, and r from N(0, 0.02^2); set biases to 0."""
         self.reset_shared_parameters()
         for linear in self.linears:
             std = linear.in_features**-0.5
@@ -207,7 +209,7 @@ class PostNormLayer(TreeAttentionLayer):
         nn.init.normal_(self.bias, std=0.02, generator=generator)
 
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Return the states unchanged, as this layer normalizes after its sums."""
+        """Return the states unchanged, because this layer normalizes after its sums."""
         return states
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
@@ -217,10 +219,10 @@ class PostNormLayer(TreeAttentionLayer):
 
 
 class BareLayer(TreeAttentionLayer):
-    """Attention, then W_2 ReLU(W_1 x), with biases everywhere, but without normalization and residual.
+    """Attention, then W_2 ReLU(W_1 x), with biases in all maps, but without norms and residuals.
 
-    It is exact on states of zeros and ones, as closed-form weights need. Its states have no fixed scale, so it is not
-    meant for training.
+    Weights in closed form need this layer, because it computes exactly on states of zeros and ones. Its states have no
+    fixed scale, so it is not meant for training.
 
     Source: the network of Lemma 1 of Chi et al. (2023) after the attention of its section 7.2.
     Differs from the source: attention has biases, which a construction sets to 0.
@@ -232,7 +234,7 @@ class BareLayer(TreeAttentionLayer):
         )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw weights from N(0, 1 / fan_in); biases and r are 0."""
+        """Draw weights from N(0, 1 / inputs); set biases and r to 0."""
         self.reset_shared_parameters()
         for linear in self.linears:
             nn.init.normal_(linear.weight, std=linear.in_features**-0.5, generator=generator)
@@ -242,6 +244,6 @@ class BareLayer(TreeAttentionLayer):
         return states
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Return the feed-forward block of the mixed values; the newest state passes through attention alone."""
+        """Return the feed-forward block of the attended values, without a residual of the newest state."""
         merged: Tensor = self.feed_forwards[0](self.to_output(attended), F.relu)
         return merged

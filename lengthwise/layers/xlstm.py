@@ -18,15 +18,16 @@ MAP_WIDTH = 4
 
 
 class SLSTMLayer(RecurrentLayer):
-    r"""Gates (i, f, z, o)_t = W u_t + R h_{t-1} + b, each unit a moving average, normed head by head.
+    r"""The layer of sLSTM, whose gates are (i, f, z, o)_t = W u_t + R h_{t-1} + b.
 
-    c = sigmoid(f) c' + e^i tanh(z), n = sigmoid(f) n' + e^i, h = sigmoid(o) c / n. The output is a group norm of h with
-    one group for each head. R is block-diagonal with one block for each head. The state is h, c / n and log n
-    (`lengthwise.ops.slstm`). With `conv` above 0, i and f are computed from SiLU(conv(u)) instead of u.
+    c = sigmoid(f) c' + e^i tanh(z), n = sigmoid(f) n' + e^i, h = sigmoid(o) c / n, where c' and n' are the previous
+    values. The output is a group norm of h with one group for each head. R is block-diagonal with one block for each
+    head. The state is h, c / n and log n (`lengthwise.ops.slstm`). With `conv` above 0, i and f are computed from
+    SiLU(conv(u)) instead of u.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2, and its code. Differs
-        from the source: W is dense, whereas the code has a block for each head; the norm has a bias; every layer starts
-        with the biases of the first one; the convolution has no bias.
+        from the source: W is dense, whereas the code has a block for each head. The norm has a bias, and the
+        convolution has no bias. Every layer starts with the biases of the code's first layer.
     """
 
     def __init__(self, *, d_model: int, num_heads: int, conv: int = 0) -> None:
@@ -40,7 +41,7 @@ class SLSTMLayer(RecurrentLayer):
         self.norm = nn.GroupNorm(num_heads, d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw W normal of variance 2 / 5 D; R 0, biases of f from 5 to -7 along the units of a head, others 0."""
+        """Draw W from N(0, 2 / (5 D)); set biases of f from 5 to -7 along a head's units, and R and others to 0."""
         draw_by_inputs(self.input_map.weight, self.input_map.in_features, generator)
         nn.init.zeros_(self.feedback)
         nn.init.zeros_(self.input_map.bias)
@@ -52,7 +53,7 @@ class SLSTMLayer(RecurrentLayer):
             self.convolution.reset_parameters(generator)
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
-        """Return a state with output 0, average 0, and the logarithm of a norm of 0."""
+        """Return the state with h = 0, c / n = 0 and `MINIMUM` for log n."""
         nothing = torch.zeros_like(like)
         return torch.cat([nothing, nothing, nothing + MINIMUM, like.new_zeros(len(like), self.sizes[1])], 1)
 
@@ -76,19 +77,20 @@ class SLSTMLayer(RecurrentLayer):
 
 
 class MLSTMLayer(TabledLayer):
-    r"""A matrix memory for each of H heads, of twice the features' width, with a skip and a gate.
+    r"""The layer of mLSTM: a matrix memory for each of H heads, with twice the features' width, a skip and a gate.
 
-    (x, z) = W u and c = SiLU(conv(x)). Queries and keys are computed from c, values from x, by maps of 4 numbers to 4.
-    The two gates of a head are linear in queries, keys and values. `lengthwise.ops.mlstm` computes h, with keys divided
-    by the root of a head's width. The output is W_out ((norm(h) + skip * c) * SiLU(z)), with the norm head by head.
+    (x, z) = W u and c = SiLU(conv(x)). Queries and keys are computed from c, and values from x, by maps from 4 numbers
+    to 4 numbers. The gates i and f of a head are linear in queries, keys and values. `lengthwise.ops.mlstm` computes h,
+    with keys divided by the square root of a head's width. The output is W_out ((norm(h) + skip * c) * SiLU(z)), where
+    each head is normalized by itself.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3, and its code. Differs
-        from the source: as `lengthwise.ops.mlstm`; the convolution has no bias, the norm has one; without a
-        convolution, which the code always has, c is SiLU(x).
+        from the source: as in `lengthwise.ops.mlstm`. The convolution has no bias, and the norm has a bias. The code
+        always has a convolution. Here c is SiLU(x) without one.
     """
 
     def __init__(self, *, d_model: int, num_heads: int, conv: int = 0, num_blocks: int = 1) -> None:
-        """`num_blocks` is the number of blocks of the model; W_out starts smaller if there are more."""
+        """Make the layer of a model with `num_blocks` blocks; the more blocks, the smaller W_out is at the start."""
         super().__init__()
         inner = 2 * d_model
         self.num_heads = num_heads
@@ -106,10 +108,10 @@ class MLSTMLayer(TabledLayer):
         self.output_map = nn.Linear(inner, d_model, bias=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set weights of gates to 0; draw biases of i from N(0, 0.01) and W_out from N(0, 4 / D blocks^2).
+        """Draw W_out from N(0, 4 / (D blocks^2)), and W and the maps of 4 numbers from N(0, 2 / (5 D)).
 
-        Biases of f rise from 3 to 6 along the heads. All other matrices, including the maps of 4 numbers, are N(0, 2 /
-        5 D).
+        Weights of gates become 0. Biases of i are drawn from N(0, 0.01), and biases of f rise from 3 to 6 along the
+        heads.
         """
         d_model = self.input_map.in_features
         for weight in (self.input_map.weight, self.maps):
@@ -169,5 +171,5 @@ class MLSTMLayer(TabledLayer):
 
 
 def draw_by_inputs(weight: Tensor, num_inputs: int, generator: torch.Generator) -> None:
-    """Draw weights from N(0, 2 / 5 inputs)."""
+    """Draw weights from N(0, 2 / (5 inputs))."""
     nn.init.normal_(weight, std=math.sqrt(2 / (5 * num_inputs)), generator=generator)

@@ -1,4 +1,4 @@
-"""Models: tokens in, logits out, at any length."""
+"""Models: they map strings of symbols or vectors to logits."""
 
 from typing import TYPE_CHECKING
 

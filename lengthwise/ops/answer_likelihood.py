@@ -7,18 +7,18 @@ symbol is read. With f_0 the first distribution,
     m_t = A[u_t] f_{t-1},   p_t = e_y . m_t  for row e_y of E and answer y = y_t,   f_t = e_y * m_t / p_t.
 
 So p_t is the probability of answer y_t given all symbols and answers before it, and the sum of all log p_t is the log
-likelihood of the answers. At a position without a target f_t = m_t, and its log p_t counts as 0. Normalizing f_t at
-every step keeps all numbers in the range of floats, on strings of any length.
+likelihood of the answers. At a position without a target, f_t = m_t, and log p_t counts as 0. Because f_t is normalized
+at every step, all numbers stay in the range of floats, on strings of any length.
 
 An answer whose probability is below `MIN_PROBABILITY` is impossible for the model. Its log probability is
-log `MIN_PROBABILITY` with a gradient of 0, and it leaves the distribution as it is.
+log `MIN_PROBABILITY` with a gradient of 0, and f_t = m_t.
 
-The gradient runs backwards. With a weight g_t on log p_t and l_t the gradient by f_t,
+The gradient is computed backwards in time. Let g_t be the gradient by log p_t, and l_t the gradient by f_t. Then
 
     h_t = (l_t - l_t . f_t + g_t) / p_t,   the gradient by m_t is e_y * h_t,   l_{t-1} = A[u_t]^T (e_y * h_t).
 
-For g = 1 these are the messages of the forward-backward algorithm. Products of the gradients with the probabilities
-themselves are therefore expected counts of transitions and answers (`lengthwise.training.baum_welch`).
+For g = 1, these gradients are the messages of the forward-backward algorithm. So a gradient times its probability is an
+expected count of a transition or an answer (`lengthwise.training.baum_welch`).
 
 Source: Bengio and Frasconi, "An input output HMM architecture" (NIPS 1995); Rabiner, "A tutorial on hidden Markov
 models" (1989), for the scaling.
@@ -35,7 +35,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.ops.symbol_recurrence import SymbolStep, sums_by_symbol
 
 MIN_PROBABILITY = 1e-30
-"""The least probability of an answer. Smaller ones count as impossible, so that logarithms are finite."""
+"""The smallest probability of a possible answer. Smaller ones count as impossible, so logarithms are finite."""
 
 Transitions = Float[Tensor, "V S S"]
 Emissions = Float[Tensor, "Y S"]
@@ -46,7 +46,7 @@ Distribution = Float[Tensor, "B S"]
 def answer_log_probabilities_by_definition(
     transitions: Transitions, emissions: Emissions, tokens: Tokens, targets: Tokens, initial: Distribution
 ) -> Float[Tensor, "B T"]:
-    """Return log p_t at every position, one symbol after another."""
+    """Return log p_t at every position, symbol by symbol, with autograd's own gradient."""
     log_probabilities, state = [], initial
     for symbols, answers in zip(tokens.unbind(1), targets.unbind(1), strict=True):
         moved = torch.einsum("bij,bj->bi", transitions[symbols], state)
@@ -66,11 +66,11 @@ def answer_log_probabilities_by_definition(
 def answer_log_probabilities(
     transitions: Transitions, emissions: Emissions, tokens: Tokens, targets: Tokens, initial: Distribution
 ) -> Float[Tensor, "B T"]:
-    """Return log p_t at every position, 0 at targets of `IGNORE`; gradients by all three tables are computed by hand.
+    """Return log p_t at every position, and 0 at targets of `IGNORE`, with a gradient written by hand.
 
-    Nothing of size T S^2 is built. `lengthwise.ops.symbol_recurrence` describes a step.
+    No tensor of size T S^2 is built. `lengthwise.ops.symbol_recurrence` describes a step.
 
-    Example: a coin of two sides whose side is the answer, and a symbol that turns it in one of ten cases.
+    Example: a symbol turns a coin over with probability 0.1, and the answer is the side that is up.
         >>> turn = torch.tensor([[[0.9, 0.1], [0.1, 0.9]]])
         >>> sides, first = torch.eye(2), torch.tensor([[1.0, 0.0]])
         >>> tokens, targets = torch.zeros(1, 3, dtype=torch.int64), torch.tensor([[0, 1, 1]])
@@ -93,7 +93,7 @@ class _AnswerLikelihood(torch.autograd.Function):
         initial: Distribution,
     ) -> Float[Tensor, "B T"]:
         step = SymbolStep(transitions[:, None], None, len(tokens))
-        # `IGNORE` is negative and no row. What is read instead does not count, since `is_possible` is False there.
+        # `IGNORE` is negative, so row 0 is read instead. Its values do not count, since `is_possible` is False there.
         weights = emissions[targets.T.clamp(min=0)]
         moved, states = torch.empty_like(weights), torch.empty_like(weights)
         is_given = targets.T != IGNORE
@@ -105,7 +105,7 @@ class _AnswerLikelihood(torch.autograd.Function):
             torch.mul(moved[t], weights[t], out=states[t])
             torch.sum(states[t], 1, out=divisors[t])
             is_possible[t] = is_given[t] & (divisors[t] >= MIN_PROBABILITY)
-            # 1 instead of a number that may be 0, so that the quotients and logarithms that are not used stay finite.
+            # A divisor that is not used may be 0. It becomes 1, so that its quotients and logarithm stay finite.
             divisors[t].masked_fill_(~is_possible[t], 1)
             states[t] /= divisors[t, :, None]
             torch.where(is_possible[t, :, None], states[t], moved[t], out=states[t])
@@ -125,7 +125,7 @@ class _AnswerLikelihood(torch.autograd.Function):
         by_moved, by_joint = torch.empty_like(states), torch.empty_like(states)
         by_state = torch.zeros_like(initial)
         for t in reversed(range(len(states))):
-            # f_t is a quotient, and l_t . f_t is the gradient through its divisor p_t.
+            # f_t is a quotient with divisor p_t, and l_t . f_t is the part of the gradient through this divisor.
             weight = gradient[:, t] - (by_state * states[t]).sum(1)
             by_joint[t] = _masked(is_possible[t], (by_state + weight[:, None]) / divisors[t, :, None])
             # An impossible answer left the distribution as it was, so the gradient by f_t passes to m_t unchanged.
@@ -138,5 +138,5 @@ class _AnswerLikelihood(torch.autograd.Function):
 
 
 def _masked(is_possible: Bool[Tensor, " B"], values: Distribution) -> Distribution:
-    """Return the values with 0 in the rows of answers that are missing or impossible."""
+    """Return the values, but 0 in the rows whose answers are missing or impossible."""
     return torch.where(is_possible[:, None], values, torch.zeros_like(values))

@@ -6,18 +6,20 @@ from torch import Tensor
 
 
 def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
-    """Return the index of the largest logit, the first of several; -1, which is always wrong, unless all are finite.
+    """Return the index of the largest logit; of equal logits, the first counts.
+
+    If any logit is not finite, return -1, which is always wrong.
 
     Example:
         >>> answers_of(torch.tensor([[0.0, 2.0], [1.0, 1.0], [0.0, torch.inf]])).tolist()
         [1, 0, -1]
     """
-    # argmax alone would return some class for NaN, and an overflow would count as an answer.
+    # argmax alone would return some class even for NaN, so an overflow would count as an answer.
     return torch.where(logits.isfinite().all(-1), logits.argmax(-1), -1)
 
 
 def finite_answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
-    """Return `answers_of` for a model that must answer every string, as the machine that is extracted from it does.
+    """Return `answers_of` for a model that must answer every string, because a machine is extracted from it.
 
     Raises:
         ValueError: a logit is not finite.

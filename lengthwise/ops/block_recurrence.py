@@ -1,19 +1,21 @@
-r"""The linear recurrence x_t = A_t x_{t-1} + v_t for any number of steps T >= 1: three forms of one function.
+r"""The linear recurrence x_t = A_t x_{t-1} + v_t for any number of steps T >= 1, computed in one of three forms.
 
-v_t has shape [B, T, *N, S], x_0 [B, *N, S]. A_t is a matrix, [B, T, *N, S, S], or a diagonal, [B, T, *N, S]. Leading
-dimensions *N are independent blocks: a dense A_t has no such dimension, a block-diagonal one has one. Numbers are real
-or complex.
+The v_t have shape [B, T, *N, S], and x_0 has shape [B, *N, S]. The A_t are matrices [B, T, *N, S, S] or diagonals
+[B, T, *N, S]. The dimensions *N are independent blocks: a dense A_t has no such dimension, and a block-diagonal A_t has
+one. Numbers are real or complex.
 
 `recurrence_by_definition` is a loop. `recurrence` returns the same states by one of three forms:
 
 - `"sequential"`: T steps with S^2 products for each step and block (S for a diagonal).
-- `"scan"`: about 2 log_2 T steps. Only the way up multiplies matrices (S^3). The way down moves states alone.
-- `"chunked"`: chunks of about sqrt(T) steps in parallel: the product of each, the states between them, the states
-  within. S^3 + 2 S^2 products for each step and block, in about 3 sqrt(T) steps.
+- `"scan"`: a prefix scan in about 2 log_2 T steps. Its way up multiplies matrices (S^3 products). Its way down only
+  multiplies matrices with states.
+- `"chunked"`: chunks of about sqrt(T) steps in parallel. First come the products of the matrices of each chunk, then
+  the states between chunks, then the states within chunks. This takes S^3 + 2 S^2 products for each step and block, in
+  about 3 sqrt(T) steps.
 
-The gradient is the same recurrence backwards in time, l_t = g_t + A_{t+1}^H l_{t+1}, where g_t is the gradient by x_t.
-From it follow dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. Whatever the form, only the states are
-kept: T N S numbers. Second derivatives do not exist.
+The gradient follows from the same kind of recurrence backwards in time, l_t = g_t + A_{t+1}^H l_{t+1}. Here g_t is the
+gradient by the output x_t. Then dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. Every form keeps only
+the states for the gradient, which are T N S numbers. Second derivatives do not exist.
 
 Source: Fan et al. (2024), eq. (5), section 3.4; Martin and Cundy (2018) for the gradient. Differs from the source: see
 `lengthwise.ops.scan`; T need not be a power of two.
@@ -34,7 +36,7 @@ from lengthwise.ops.scan import interleaved
 Form = Literal["sequential", "scan", "chunked"]
 
 Overflow = Literal["raise", "keep"]
-"""Treatment of states that overflow: raise `Diverged`, or keep the infinite or undefined numbers."""
+"""Treatment of states that overflow: raise `Diverged`, or keep the infinite and NaN numbers."""
 
 
 def recurrence_by_definition(transitions: Tensor, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
@@ -62,9 +64,9 @@ def recurrence(
     form: str | None = None,
     overflow: Overflow = "raise",
 ) -> Tensor:
-    """Return all states, shaped as `inputs`, by the given form or by the form that is likely the fastest.
+    """Return all states, with the shape of `inputs`, by the given form or by the form that is likely the fastest.
 
-    A graph that is exported cannot depend on numbers, so it contains the loop of the definition.
+    In a graph that is exported, the control flow cannot depend on numbers, so the graph contains the definition's loop.
 
     Raises:
         ValueError: shapes or dtypes do not fit, T = 0, or, with overflow "raise", a number is not finite.
@@ -95,10 +97,11 @@ def final_state(
     state = initial = _initial(transitions, inputs, initial)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, inputs, initial)):
         return recurrence(transitions, inputs, initial, overflow=overflow)[:, -1]
-    # A loop, whatever the length: the other forms would keep all states.
+    # A loop for every length, because the other forms would keep all states.
     for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
         state = applied(a, state) + v
-    if overflow == "raise" and not bool(state.isfinite().all()):  # run again: the message names the first such step
+    if overflow == "raise" and not bool(state.isfinite().all()):
+        # This second run raises, and its message names the first step whose state is not finite.
         return recurrence(transitions, inputs, initial, form="sequential")[:, -1]
     return state
 
@@ -111,10 +114,10 @@ MAX_STEP_PRODUCTS = 2_048
 
 
 def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
-    """Return the form that is likely the fastest on a CPU core, by the rule that the benchmark prints with its times.
+    """Return the form that is likely the fastest on a CPU core; the benchmark prints this choice next to its times.
 
-    Chunks do more multiplications in fewer steps. So they pay only if steps are many, and so small that starting their
-    kernels takes the time.
+    Chunks do more multiplications in fewer steps. So they are faster only for many steps, each so small that starting
+    its kernels takes most of its time.
     """
     width = inputs.shape[-1] if transitions.ndim > inputs.ndim else 1
     step = inputs[:, 0].numel() * width
@@ -153,7 +156,7 @@ def _adjoint_states(transitions: Tensor, gradient: Tensor, form: str) -> Tensor:
     if gradient.shape[1] == 1:
         return gradient
     later = _adjoint(transitions[:, 1:], gradient)
-    if form == "sequential":  # reads its arguments from the end, so that they need not be copied in reverse order
+    if form == "sequential":  # this form can read its arguments from the end, so no reversed copies are needed
         earlier = _sequential(later, gradient[:, :-1], last, backwards=True)
     else:
         earlier = _FORMS[form](later.flip(1), gradient[:, :-1].flip(1), last).flip(1)
@@ -165,7 +168,7 @@ def _adjoint(transitions: Tensor, states: Tensor) -> Tensor:
 
 
 def applied(a: Tensor, x: Tensor) -> Tensor:
-    """Return A x for matrices A or, with as many dimensions as x, for diagonals A."""
+    """Return A x. A is a diagonal if it has as many dimensions as x, else a matrix."""
     return a * x if a.ndim == x.ndim else (a @ x.unsqueeze(-1)).squeeze(-1)
 
 
@@ -183,13 +186,13 @@ def _sequential(transitions: Tensor, inputs: Tensor, initial: Tensor, *, backwar
 
 
 def _scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
-    """Join pairs of steps, run half as many steps, and compute the states between from the resulting states."""
+    """Join pairs of steps, run half as many steps, and compute the skipped states from the resulting states."""
     first = applied(transitions[:, :1], initial[:, None]) + inputs[:, :1]
     length = inputs.shape[1]
     if length == 1:
         return first
     one, other = slice(0, length - 1, 2), slice(1, length, 2)
-    # Only here are matrices multiplied. On the way down, states are vectors, which is cheaper by a factor of S.
+    # Matrices are multiplied only here. On the way down, a matrix times a state is cheaper by a factor of S.
     at_even = _scan(
         _compose(transitions[:, other], transitions[:, one], inputs),
         applied(transitions[:, other], inputs[:, one]) + inputs[:, other],
@@ -218,13 +221,13 @@ def _chunked(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
 
 
 def chunk_starts(transitions: Iterable[Tensor], inputs: Tensor, initial: Tensor) -> list[Tensor]:
-    """Return the first state of every chunk, and the state after the last chunk.
+    """Return the state before every chunk, and the state after the last chunk.
 
-    `inputs` are [B, chunks, steps, *N, S]. `transitions` yields the matrices of all chunks, step by step.
+    `inputs` are [B, chunks, steps, *N, S]. For each step of a chunk, `transitions` yields the matrices of all chunks.
     """
     later = zip(transitions, inputs.unbind(2), strict=True)
-    # The map of a chunk, x -> product x + offset, is built step by step. So the state before a chunk is not needed yet,
-    # and all chunks advance at once.
+    # Each chunk is a map x -> product x + offset. Building it does not need the state before the chunk, so the maps of
+    # all chunks are built at once, step by step.
     product, offset = next(later)
     for a, v in later:
         offset = applied(a, offset) + v
@@ -243,7 +246,7 @@ _FORMS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 
 
 def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Tensor:
-    """Return the first state, zeros by default, after checks of everything but the numbers."""
+    """Return the first state, which is zero by default, and check all shapes and dtypes."""
     if inputs.ndim < 3 or not inputs.shape[1]:
         raise ValueError(f"inputs: expected shape [B, T, *N, S] with T of at least 1, got {list(inputs.shape)}")
     square = [*inputs.shape, inputs.shape[-1]]
@@ -263,12 +266,15 @@ def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Ten
 
 
 def check_finite(states: Tensor, **given: Tensor) -> None:
-    """Raise unless states [B, T, ...] are finite: a ValueError that names a given number, else `Diverged`."""
+    """Raise an error unless all states [B, T, ...] are finite.
+
+    If a given number is not finite, this is a ValueError that names it. Otherwise it is `Diverged`.
+    """
     if bool(states.isfinite().all()):
         return
     for name, tensor in given.items():
         if not bool(tensor.isfinite().all()):
             position = torch.nonzero(~tensor.isfinite())[0].tolist()
             raise ValueError(f"{name}: expected finite numbers, got {tensor[tuple(position)].item()} at {position}")
-    message = "recurrence: states overflow although all that is given is finite; lower the norm of transitions"
+    message = "recurrence: states overflow although all arguments are finite; lower the norm of transitions"
     raise Diverged(message, int((~states.isfinite()).flatten(2).any(2).any(0).int().argmax()) + 1)

@@ -1,4 +1,4 @@
-"""The causal convolution y_t = sum_s k_s u_{t-s} of every channel with its own kernel."""
+"""The causal convolution y_t = sum_s k_s u_{t-s}, where every channel has its own kernel k."""
 
 import torch
 from jaxtyping import Float
@@ -42,7 +42,7 @@ def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D
         raise ValueError(f"dtypes: expected real inputs and kernels, got {inputs.dtype} and {kernels.dtype}")
     if torch.compiler.is_exporting():
         return causal_convolution_by_definition(inputs, kernels)
-    # Twice the length: products of transforms are circular convolutions, and zeros stop the end from wrapping around.
+    # A product of transforms is a circular convolution. Zeros up to twice the length keep the end from wrapping around.
     spectrum = torch.fft.rfft(inputs, 2 * length, dim=1) * torch.fft.rfft(kernels.T, 2 * length, dim=0)
     outputs: Tensor = torch.fft.irfft(spectrum, 2 * length, dim=1)
     return outputs[:, :length]

@@ -1,4 +1,4 @@
-r"""Scaling of the columns of transition matrices, so that products of them stay bounded.
+r"""Scaling the columns of transition matrices, so that products of these matrices stay bounded.
 
 Matrices have shape [*, S, S], column j is ``matrix[..., :, j]``, and x_t = A x_{t-1} mixes columns.
 
@@ -16,10 +16,10 @@ from lengthwise.devices import in_full_precision
 
 
 def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
-    """Divide every column v by max(1, |v|_p), so that larger norms become 1.
+    """Divide every column v by max(1, |v|_p), so that norms above 1 become 1.
 
-    For p = 1, a product of such matrices is another such matrix (eq. 7). For p > 1, a product of S x S matrices may
-    grow by a factor of up to S^(1 - 1/p) at each step.
+    For p = 1, the columns of a product of such matrices also have norms of at most 1 (eq. 7). For p > 1, a product of
+    S x S matrices may grow by a factor of up to S^(1 - 1/p) at each step.
 
     Raises:
         ValueError: p is below 1, so that it does not define a norm.
@@ -38,7 +38,7 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
 def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Divide every column v by |v|_p, so that all norms are 1.
 
-    For p = 1, the sum of absolute values of a state never grows. For p > 1 it may, as with `clamped_columns`.
+    For p = 1, the sum of absolute values of a state never grows. For p > 1 it may grow, as with `clamped_columns`.
 
     Raises:
         ValueError: p is below 1, so that it does not define a norm.
@@ -51,17 +51,17 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
         languages" (AAAI 2025), SD-SSM. Differs from the source: a column of zeros stays zero, where theirs is NaN.
     """
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
-    # The smallest normal number instead of an added epsilon, so that all other norms become exactly 1 up to rounding.
+    # The bound is the smallest normal number. An added epsilon would make all norms slightly smaller than 1.
     scaled: Tensor = matrices / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
     return scaled
 
 
 def rescaled_blocks_by_definition(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
-    """Subtract each column's mean, then divide the matrix by its largest column p-norm, up or down.
+    """Subtract each column's mean, then divide the matrix by its largest column p-norm, even if this norm is below 1.
 
-    The columns sum to 0, so the matrix has rank S - 1 at most. A centered permutation has columns of p-norm
-    ((1 - 1/S)^p + (S - 1) / S^p)^(1/p), which is 1.347 for S = 8 and p = 1.2. So the numbers that it permutes shrink to
-    0.743 of their size at every step: below float32's normal numbers after 295 steps, and to 0 after about 350.
+    Every column sums to 0, so the matrix has rank S - 1 at most. A centered permutation has columns of p-norm
+    ((1 - 1/S)^p + (S - 1) / S^p)^(1/p), which is 1.347 for S = 8 and p = 1.2. So at every step, the numbers of a state
+    shrink to 0.743 of their size. They are below float32's normal numbers after 295 steps, and 0 after about 350.
 
     Raises:
         ValueError: p is below 1, so that it does not define a norm.
@@ -81,11 +81,11 @@ def rescaled_blocks_by_definition(matrices: Float[Tensor, "*N S S"], p: float = 
 
 @in_full_precision
 def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
-    """Return the same; in a graph that is exported, by the definition.
+    """Return the matrices of `rescaled_blocks_by_definition`, several times as fast (`benchmarks/column_norm.py`).
 
-    Only the largest column of a matrix has a gradient through its norm, sign(r) |r|^(p - 1) of the rescaled column r.
-    So all other powers are taken once, forward, which is several times as fast (`benchmarks/column_norm.py`). Second
-    derivatives do not exist.
+    Only the column with the largest norm has a gradient through the norm: sign(r) |r|^(p - 1) for the rescaled column
+    r. So the gradient needs powers of this column only. Second derivatives do not exist. In a graph that is exported,
+    the definition is used.
 
     Example:
         >>> rescaled_blocks(torch.tensor([[2.0, 0.0], [0.0, 6.0]]), p=1.0).tolist()
@@ -114,7 +114,8 @@ class _RescaledBlocks(torch.autograd.Function):
         rescaled, norms, largest = ctx.saved_tensors  # type: ignore[attr-defined]
         p, least = ctx.p, ctx.least  # type: ignore[attr-defined]
         by_centered = gradient / norms.clamp(min=least)
-        # The norm is a maximum over columns, and constant where the bound `least` holds: one column has its gradient.
+        # The norm is a maximum over columns, so only the largest column has its gradient. Below `least`, the divisor is
+        # constant, and no column has it.
         by_norm = -(by_centered * rescaled).sum((-2, -1), keepdim=True) * (norms >= least)
         largest = largest.expand(*rescaled.shape[:-1], 1)
         column = rescaled.gather(-1, largest)
@@ -125,9 +126,9 @@ class _RescaledBlocks(torch.autograd.Function):
 def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0) -> Float[Tensor, "*N S M"]:
     """Make every column a distribution: softmax(column / temperature).
 
-    A product of such matrices is another such matrix, so nothing grows or vanishes over any number of steps. As the
-    temperature goes to 0, columns become one-hot vectors, and the matrices become the maps of a finite machine. At 0
-    they are the one-hot vectors of their largest logits, without a gradient.
+    The columns of a product of such matrices are also distributions, so nothing grows or vanishes over any number of
+    steps. As the temperature goes to 0, columns become one-hot vectors, and the matrices become the maps of a finite
+    machine. At temperature 0, each column is the one-hot vector of its largest logit, without a gradient.
 
     Raises:
         ValueError: the temperature is negative, or logits are not real numbers.
@@ -142,16 +143,16 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
         raise ValueError(f"temperature: expected at least 0, got {temperature}")
     if not logits.is_floating_point():
         raise ValueError(f"logits: expected real numbers, got {logits.dtype}")
-    # Division by 0 would give NaN for equal logits, and infinite ones otherwise.
+    # Division by 0 would give infinite or undefined logits.
     if temperature == 0:
         return torch.zeros_like(logits).scatter_(-2, logits.argmax(-2, keepdim=True), 1.0)
     return torch.softmax(logits / temperature, dim=-2)
 
 
 def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor, "*N S M"]:
-    """Return every column as the one-hot vector of its largest logit, to the last bit, with its softmax's gradient.
+    """Return the exact one-hot vector of each column's largest logit, with the gradient of the column's softmax.
 
-    With ``dim=-1``, rows are used instead.
+    With ``dim=-1``, this is done for rows instead of columns.
 
     Example:
         >>> hard_columns(torch.tensor([[2.0, 0.0], [1.0, 5.0]])).tolist()
@@ -168,11 +169,11 @@ def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor
 
 @in_full_precision
 def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Float[Tensor, "*N S S"]:
-    """Return I - b k k^T; k is the unit vector along the first K - 1 numbers, b = 2 sigmoid(last / temperature).
+    """Return I - b k k^T, with k the unit vector along the first K - 1 numbers and b = 2 sigmoid(last / temperature).
 
-    Such a matrix never makes a vector longer. As the temperature goes to 0, b goes to 0 or 2. Then the matrix is the
-    identity or the reflection at the plane orthogonal to k, and preserves all distances. At temperature 0 it is one of
-    the two, and the last number has no gradient.
+    Such a matrix never makes a vector longer. As the temperature goes to 0, b goes to 0 or 2. The matrix then becomes
+    the identity or the reflection at the plane orthogonal to k, and preserves all distances. At temperature 0, the
+    matrix is exactly one of these two, and the last number has no gradient.
 
     Raises:
         ValueError: the temperature is negative.

@@ -1,17 +1,18 @@
-"""RegularGPT's levels as in its published code: a string's left edge cuts windows.
+"""RegularGPT's levels as in its published code, where the left edge of a string cuts windows off.
 
 A level of a string of n nodes, with chunks of C, has three steps:
 
-1. Raw pads, -n mod C of them, fill the first chunk at its front.
-2. K layers follow. The window of node i consists of the existing nodes among i - C + 1 ... i, so that the windows of
-   the first C - 1 nodes are shorter than C.
-3. The last node of each chunk is kept.
+1. It adds -n mod C raw pads at the front, so that the first chunk is full.
+2. It applies K layers. The window of node i consists of the existing nodes among i - C + 1 ... i, so the windows of the
+   first C - 1 nodes are shorter than C.
+3. It keeps the last node of each chunk.
 
-With K = 1 each kept node has a full window, and this is the tree of `lengthwise.ops.tree_attention` under the raw pad
-rule. With K >= 2 the two differ: that tree has pads at all positions before the string, and its layers merge them.
+With K = 1, each kept node has a full window, and the tree is the tree of `lengthwise.ops.tree_attention` under the raw
+pad rule. With K >= 2 the two trees differ. The tree there has pads at all positions before the string, and its layers
+merge these pads.
 
-Each prefix is a string with its own left edge. The nodes that its windows lack depend on its length, modulo the reach
-of the level. So the form that answers all prefixes computes the layers below the last one C times.
+Each prefix is a string with its own left edge. Which nodes its windows lack depends on its length, modulo the reach of
+the level. So `cut_prefix_states` computes the layers below the last one C times at each level.
 
 Source: the code published with Chi et al. (2023).
 Differs from the source: there, an offset r of exactly 0 excludes a position from attention, here it does not.
@@ -31,12 +32,12 @@ from lengthwise.ops.tree import Tree, TreeLayer
 def cut_prefix_states(
     ids: Int64[Tensor, "B T"], tree: Tree, perturb: Callable[[Tensor], Tensor] | None = None
 ) -> Float[Tensor, "B T D"]:
-    """Return the state of every prefix, read at its own depth; `perturb` is applied to the states of every level."""
+    """Return the state of every prefix at the prefix's own depth; `perturb` is applied to the states of every level."""
     states, answers = tree.leaves[ids], []
     for level in range(tree.num_levels(ids.shape[1])):
         states = _level_at_all_positions(states, level, tree)
         states = perturb(states) if perturb else states
-        # Shorter prefixes were answered by the levels below.
+        # Earlier levels have already answered the shorter prefixes.
         start, stop = tree.reach(level) if level else 0, tree.reach(level + 1)
         answers.append(states[:, start:stop])
     return torch.cat(answers, 1)
@@ -48,7 +49,7 @@ def cut_last_states(
     perturb: Callable[[Tensor], Tensor] | None = None,
     observe: Callable[[int, Mapping[int, Tensor]], None] | None = None,
 ) -> list[Float[Tensor, "_ D"]]:
-    """Return the states of all whole strings, by batch; `observe` is called after each level with its nodes."""
+    """Return the states of the whole strings of each batch; `observe` is called after each level with its nodes."""
     depths = [tree.num_levels(ids.shape[1]) for ids in batches]
     growing = {k: tree.leaves[ids] for k, ids in enumerate(batches)}
     tops: dict[int, Tensor] = {}
@@ -65,10 +66,10 @@ def cut_last_states(
 
 
 def _level_at_all_positions(states: Float[Tensor, "B T D"], level: int, tree: Tree) -> Float[Tensor, "B T D"]:
-    """Return the states a level up, position by position, each with the left edge of the prefix that ends there.
+    """Return the next level's state at each position, for the prefix that ends at this position.
 
-    The nodes of a prefix are at multiples of the level's reach S before its end. So the positions fall into S
-    sequences, and node i of a sequence ends prefixes that have C - 1 - (i mod C) pads in front.
+    The nodes of a prefix are at its end and at multiples of the level's reach S before. So the positions fall into S
+    sequences. The prefixes that end at node i of a sequence have C - 1 - (i mod C) pads in front.
     """
     batch, length, width = states.shape
     stride, size = tree.reach(level), tree.chunk_size_at(level)
@@ -84,12 +85,12 @@ def _level_at_all_positions(states: Float[Tensor, "B T D"], level: int, tree: Tr
 
 
 def _merged(nodes: Float[Tensor, "*N M D"], num_pads: int, chunk_size: int, tree: Tree) -> Float[Tensor, "*N P D"]:
-    """Return the states of all full chunks of nodes after a number of raw pads in front."""
+    """Return the states of all full chunks of nodes, after `num_pads` raw pads are added in front."""
     pads = tree.leaves[0].expand(*nodes.shape[:-2], num_pads, -1)
     nodes = torch.cat([pads, nodes], -2)
     nodes = nodes[..., : nodes.shape[-2] // chunk_size * chunk_size, :]
     *lower, last = tree.layers
-    # Only the last layer's kept nodes are read, so it skips the others; lower layers are read by windows of all nodes.
+    # The last layer computes only the nodes that are kept. Lower layers compute all nodes, which later windows read.
     every = torch.arange(nodes.shape[-2], device=nodes.device)
     for layer in lower:
         nodes = _windowed(layer, nodes, every, chunk_size)
@@ -99,7 +100,7 @@ def _merged(nodes: Float[Tensor, "*N M D"], num_pads: int, chunk_size: int, tree
 def _windowed(
     layer: TreeLayer, nodes: Float[Tensor, "*N M D"], ends: Int64[Tensor, " P"], chunk_size: int
 ) -> Float[Tensor, "*N P D"]:
-    """Return the layer's value on the windows that end at the given nodes, each cut off before node 0."""
+    """Return the layer's value on the windows that end at the given nodes; windows are cut off before node 0."""
     normed = layer.normalize(nodes)
     query = layer.query(normed.index_select(-2, ends))
     key, value = layer.key_value(normed)

@@ -1,17 +1,18 @@
-r"""The delta rule with gates and products of Householder matrices, for any number of steps T >= 1: two forms.
+r"""The delta rule with gates and products of Householder matrices, for any number of steps T >= 1, in two forms.
 
-For each string and head, the state S is a matrix [K, M]. At symbol t it decays by a_t, and n sub-steps j follow. Each
-moves the value that S stores for a key k of length 1 towards another value v, by a strength b.
+For each string and head, the state S is a matrix [K, M]. At symbol t, S is multiplied by the decay a_t, and n sub-steps
+follow. Each sub-step moves the value that S stores for a key k of length 1 towards another value v, by a strength b.
 
 S <- a_t S,   then for j = 1..n:   S <- S - b k (S^T k - v)^T = (I - b k k^T) S + b k v^T,   then   o_t = S^T q_t.
 
-`delta_rule_by_definition` is this loop. `delta_rule` cuts the sub-steps into chunks. Let G be the products of decays
-from sub-step i to j <= i of a chunk, c the products from its start, d the products to its end, and B the strengths:
+`delta_rule_by_definition` is this loop. `delta_rule` cuts the sub-steps into chunks. Let G_ij be the product of the
+decays after sub-step j up to sub-step i >= j of a chunk. Let c be the products from the start of the chunk, d the
+products to its end, and B the strengths. Then
 
 (I + strictly_lower(B K K^T * G)) [U W] = B [V  c K],
 S <- (c_last I - (d K)^T W) S + (d K)^T U,   o = c q S + (lower(q K^T) * G) (U - W S).
 
-Only the equation of S runs chunk by chunk. Both forms return the same up to rounding, with gradients by all arguments.
+Only the equation of S runs chunk by chunk. Up to rounding, both forms return the same, with gradients by all arguments.
 
 Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024), for
 the chunks; Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for the decay; Siems et al., "DeltaProduct"
@@ -30,7 +31,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.ops.parts import through_parts
 
 CHUNK_STEPS = 16
-"""The number of sub-steps of a chunk. More of them take more work in a chunk and fewer steps in sequence."""
+"""The number of sub-steps in a chunk. Larger chunks take more work within chunks and fewer steps in sequence."""
 
 Vectors = Float[Tensor, "B T J H _"]
 Numbers = Float[Tensor, "B T J H"]
@@ -78,8 +79,8 @@ def delta_rule(
 ) -> tuple[Float[Tensor, "B T H M"], Matrices]:
     """Return the outputs of all queries [B, T, H, M] and the last state [B, H, K, M], chunk by chunk.
 
-    Keys are [B, T, n, H, K], values [B, T, n, H, M], strengths [B, T, n, H]. A graph that is exported, or one symbol
-    alone, runs the loop of the definition.
+    Keys are [B, T, n, H, K], values [B, T, n, H, M], strengths [B, T, n, H]. A graph that is exported, or a string of
+    one symbol, runs the loop of the definition.
 
     Raises:
         ValueError: the number of symbols or of sub-steps is 0.
@@ -129,8 +130,8 @@ def _in_chunks_of(
         to_end = decays.to_end * k
         last = decays.last
         q = decays.symbol * q
-    # The inverse of this triangular matrix resolves the order of sub-steps in a chunk without a loop over them. The
-    # solver reads only entries below the diagonal, and takes the diagonal as ones.
+    # Solving with this triangular matrix applies the sub-steps of a chunk in order, without a loop. The solver reads
+    # only the entries below the diagonal, and assumes ones on the diagonal.
     driven = torch.linalg.solve_triangular(
         overlaps, b * torch.cat([v, from_start], -1), upper=False, unitriangular=True
     )
@@ -142,10 +143,11 @@ def _in_chunks_of(
 
 
 class _Decays:
-    """Products of decays within chunks, from the logarithms of the decays of symbols; no exponent is above 0.
+    """Products of decays within chunks, computed from the logarithms of the decays; no exponent is above 0.
 
-    Products of decays are exponentials of differences of sums. Logarithms are cut off where their exponential is 0: a
-    sum with larger ones would have no digits left for the others, and -inf - (-inf) would be NaN.
+    A product of decays is the exponential of a difference of two sums. Very negative logarithms are replaced by one
+    whose exponential is about 0. Otherwise sums would lose the digits of the other logarithms, and -inf - (-inf) would
+    be NaN.
     """
 
     def __init__(self, logarithms: Float[Tensor, "B H N C"], products: int) -> None:
@@ -167,7 +169,7 @@ def _heads_last(*tensors: Tensor) -> list[Tensor]:
 
 
 def _in_chunks(tensor: Tensor, size: int) -> Tensor:
-    """Return [B, T, H, *X] as [B, H, N, C, *X], padded with zeros, which change no state and are not read."""
+    """Return [B, T, H, *X] as [B, H, N, C, *X]; zeros fill the last chunk, which change no state and are not read."""
     missing = -tensor.shape[1] % size
     if missing:
         tensor = torch.cat([tensor, tensor.new_zeros(len(tensor), missing, *tensor.shape[2:])], 1)
@@ -178,7 +180,7 @@ def _in_chunks(tensor: Tensor, size: int) -> Tensor:
 def _states(
     maps: Float[Tensor, "B H N K K"], added: Float[Tensor, "B H N K M"], initial: Matrices
 ) -> tuple[Float[Tensor, "B H N K M"], Matrices]:
-    """Return the states before all chunks, and the state after the last one."""
+    """Return the state before every chunk, and the state after the last chunk."""
     state, starts = initial.flatten(0, 1), []
     # The only part that runs in sequence: one small product for each chunk.
     for a, v in zip(maps.flatten(0, 1).unbind(1), added.flatten(0, 1).unbind(1), strict=True):

@@ -1,13 +1,13 @@
-r"""Sliding-dilated attention that masks positions before the start away, for language models.
+r"""Sliding-dilated attention for language models, in which windows have no positions before the start of a string.
 
     out[i] = sum_j a_j v[i - j s],   a = softmax_j (q[i] . k[i - j s] / sqrt(E) + r[h, j]),   j in [C], i - j s >= 0
 
 with a window of C positions at stride s (the dilation, C^l at level l) and a learned bias r of each head and offset.
 
-`dilated_attention_by_definition` is eq. (1) with its [T, T] mask. `dilated_attention` never builds this mask. Positions
-that are congruent modulo s form separate strings in which windows are contiguous, and a block of queries there reads
-only the keys of its windows. The gradient computes the weights of attention again. So a step keeps only queries, keys
-and values: a head has T C scores, of which one block at a time is in memory.
+`dilated_attention_by_definition` is eq. (1) with its [T, T] mask. `dilated_attention` never builds this mask. It treats
+the positions of each residue modulo s as a separate string, in which windows are contiguous. A block of queries in such
+a string reads only the keys of its windows. The gradient computes the attention weights again, block by block. So only
+queries, keys and values are kept, and the scores of only one block are in memory at a time.
 
 Letters: B strings, T positions, H heads of E numbers, C chunk size, M = B s H strings of N positions modulo s, W =
 min(C, N) positions of a window, Q queries of a block.
@@ -28,7 +28,8 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 MIN_BLOCK = 32
-"""The smallest number of queries in a block, else as many as a window has positions: smaller products take as long."""
+"""The smallest number of queries in a block, because smaller products take as long. Blocks are as long as windows if
+windows are longer."""
 
 
 def dilated_attention_by_definition(
@@ -66,7 +67,7 @@ def dilated_attention(
     bias: Float[Tensor, "H C"],
     stride: int,
 ) -> Float[Tensor, "B H T E"]:
-    """Return the numbers of `dilated_attention_by_definition` without its mask, with first derivatives only.
+    """Return the outputs of `dilated_attention_by_definition` without building its mask. It has no second derivatives.
 
     Example:
         >>> states = torch.ones(1, 1, 5, 2)
@@ -88,14 +89,14 @@ def dilated_attention(
 
 
 def _by_residue(states: Float[Tensor, "B H T E"], stride: int, missing: int) -> Float[Tensor, "M N E"]:
-    """Return the positions of each residue modulo the stride as a separate string, filled with zeros at the end."""
+    """Return the positions of each residue modulo the stride as a separate string; zeros fill the end."""
     padded = F.pad(states, (0, 0, 0, missing)) if missing else states
     residues: Tensor = padded.unflatten(2, (-1, stride)).permute(0, 3, 1, 2, 4).flatten(0, 2).contiguous()
     return residues
 
 
 def _band(bias: Float[Tensor, "H W"], size: int) -> Float[Tensor, "H Q _"]:
-    """Return the mask of a block of queries and of the keys from W - 1 positions before it: r along diagonals."""
+    """Return the mask of a block of queries and its keys, which begin W - 1 positions earlier: r along diagonals."""
     padded = F.pad(bias.flip(1), (size - 1, size - 1), value=-math.inf)
     return padded.unfold(1, size + bias.shape[1] - 1, 1).flip(1)
 
@@ -153,12 +154,12 @@ class _BandedAttention(torch.autograd.Function):
         by_value = torch.zeros_like(value)
         by_band = torch.zeros_like(band)
         for queries, keys, rows, columns in _blocks(query.shape[1], band):
-            # Computed again instead of kept, so that memory never holds more than one block's weights.
+            # The weights are computed again, so that memory never holds the weights of more than one block.
             weights = _weights(query[:, queries], key[:, keys], band[:, rows, columns])
             arriving = gradient[:, queries]
             by_value[:, keys] += torch.bmm(weights.mT, arriving)
             by_weights = torch.bmm(arriving, value[:, keys].mT)
-            # The gradient of softmax from its weights w alone: w (g - sum(g w)). So scores need not be kept.
+            # The gradient of softmax needs only its weights w: w (g - sum(g w)). So scores need not be kept.
             by_scores = by_weights.sub_((by_weights * weights).sum(-1, keepdim=True)).mul_(weights)
             by_band[:, rows, columns] += by_scores.unflatten(0, (-1, len(band))).sum(0)
             by_scores.mul_(query.shape[-1] ** -0.5)

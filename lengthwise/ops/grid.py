@@ -1,11 +1,12 @@
 """Messages that a cell passes over the grid of two strings: downwards along columns and to the right along rows.
 
 The cell at row i and column j reads the messages from above and from the left, letter i of the first string and letter
-j of the second. It returns the message downwards and the message to the right. The message
-above the first row is `top`, left of the first column `left`. A message is a tensor of any shape [*M], a class id or a
-vector. A cell receives messages [N, *M] and letters [N] of N cells at once.
+j of the second string. It returns the message downwards and the message to the right. The message above the first row
+is `top`, and the message left of the first column is `left`. A message is a tensor of any shape [*M], such as a class
+id or a vector. One call of the cell computes N cells, from messages [N, *M] and letters [N].
 
-Cells of an antidiagonal do not depend on one another, so A + B - 1 calls of the cell compute all A B messages.
+Cells of an antidiagonal do not depend on one another. So for strings of A and B letters, A + B - 1 calls of the cell
+compute all A B cells.
 
 Source: Graves et al., "Multi-dimensional recurrent neural networks" (ICANN 2007). Differs from the source: one
 direction, and separate messages along each dimension, as in Kalchbrenner et al., "Grid long short-term memory" (ICLR
@@ -25,7 +26,7 @@ Cell = Callable[[Messages, Messages, Letters, Letters], tuple[Messages, Messages
 
 
 class Antidiagonal(NamedTuple):
-    """The messages from the cells of an antidiagonal, whose first row is `start`, counted from 0."""
+    """The messages from the cells of an antidiagonal. Its topmost cell is in row `start`, counted from 0."""
 
     start: int
     down: Shaped[Tensor, "B W *M"]
@@ -63,7 +64,7 @@ def antidiagonals(
     first: Int64[Tensor, "B n"],
     second: Int64[Tensor, "B m"],
 ) -> Iterator[Antidiagonal]:
-    """Yield the same messages by antidiagonal: number d contains the cells of row i and column d - i.
+    """Yield the messages of `grid_by_definition`, by antidiagonals; antidiagonal d has the cells (i, d - i).
 
     Example:
         >>> def cell(above, left, a, b):
@@ -75,7 +76,7 @@ def antidiagonals(
     count, (height, width) = len(first), (first.shape[1], second.shape[1])
     above, before = (message.expand(count, 1, *message.shape) for message in (top, left))
     down = right = above[:, :0]
-    previous = 0  # the first row of the antidiagonal before
+    previous = 0  # the first row of the previous antidiagonal
     for diagonal in range(height + width - 1):
         start, end = max(0, diagonal - width + 1), min(height, diagonal + 1)
         from_above = down[:, max(0, start - 1 - previous) : end - 1 - previous]
@@ -100,9 +101,10 @@ def last_row(
     second: Int64[Tensor, "B m"],
     heights: Int64[Tensor, " B"],
 ) -> Shaped[Tensor, "B m *M"]:
-    """Return the downward messages that leave row `heights` of each grid; rows count from 1, and row 0 is the border.
+    """Return the messages that leave row h of each grid downwards, for the h of each grid in `heights`.
 
-    Letters after that row have no influence, so shorter strings may be padded with any letters.
+    Rows count from 1, and row 0 means the border above the grid. Letters of the first string after row h have no
+    influence, so shorter strings may be padded with any letters.
     """
     count, (height, width) = len(first), (first.shape[1], second.shape[1])
     above = top.expand(count, width, *top.shape)
@@ -113,7 +115,7 @@ def last_row(
     parts = antidiagonals(cell, top, left, first, second)
     row_messages = torch.stack(
         [part.down[strings, (row - part.start).clamp(0, part.down.shape[1] - 1)] for part in parts]
-    )  # antidiagonals without a cell in the row contribute some other cell, which is not selected below
+    )  # an antidiagonal without a cell in this row contributes another cell, which is not selected below
     taken = row_messages[row[:, None] + torch.arange(width, device=heights.device), strings[:, None]]
     is_border = (heights == 0).view(-1, *[1] * (taken.ndim - 1))
     return torch.where(is_border, above, taken)

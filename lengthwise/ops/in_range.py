@@ -1,16 +1,18 @@
 r"""Linear recurrences x_t = A_t x_{t-1} + v_t with unbounded states, kept within the range of floating-point numbers.
 
-x_t = c_t (A_t x_{t-1} + v_t) with c_t = min(1, L / |A_t x_{t-1} + v_t|). Here |x| is the largest absolute value among a
-string's numbers, and L is 2^30 (2^60 in float64). So if a state exceeds L, all its numbers are divided by one number.
+The states are x_t = c_t (A_t x_{t-1} + v_t) with c_t = min(1, L / |A_t x_{t-1} + v_t|). Here |x| is the largest
+absolute value among the numbers of a string's state, and L is 2^30 (2^60 in float64). So if a state exceeds L, all its
+numbers are divided by one number.
 
-Why this keeps the function: a norm that reads states sees only their directions. If v = 0, directions are the same as
-without c. Otherwise they are the same up to rounding, as a state as large as L has lost what is added to it. The
-exception are states that grew and shrink again, in which v counts for more than without c. For the gradient, c is a
-constant.
+This keeps the function of a net whose norm reads the states, because such a norm depends only on their directions. If
+v = 0, directions are the same as without c. Otherwise they are the same up to rounding, because rounding removes v from
+a state as large as L. States that grow beyond L and shrink again are an exception: there, v counts for more than
+without c. For the gradient, c is a constant.
 
-If v = 0, the states are f_t times the states without c, with f_t = min(f_{t-1}, L / |A_t ... A_1 x_0|). As long as
-those are finite, they are computed as always and multiplied by f. If they are not, the positions are halved, and the
-second half continues from the end of the first. If v is not 0, states follow one another from the first c_t below 1 on.
+If v = 0, the states are f_t times the states without c, with f_t = min(f_{t-1}, L / |A_t ... A_1 x_0|). If all states
+without c are finite, they are computed as usual and multiplied by f. If not, the positions are halved, and the second
+half continues from the last state of the first half. If v is not 0, the states are computed one after another from the
+first c_t below 1 on.
 
 Source: ours; the scaling of forward variables in hidden Markov models (Rabiner, 1989) is similar.
 """
@@ -24,15 +26,15 @@ from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.symbol_recurrence import symbol_recurrence
 
 LARGEST = {torch.float32: 2.0**30, torch.float64: 2.0**60}
-"""The largest absolute value of a state's number. Its square is far from overflow, and inputs are below its last
-digit."""
+"""The largest absolute value L of a number in a state. Its square is far from overflow, and usual inputs are smaller
+than its last digit."""
 
 Steps = Callable[[int, int, Tensor], Tensor]
-"""A function of start, stop and a state [B, *N, S]; it returns the states [B, stop - start, *N, S] without c."""
+"""A function of start, stop and a state [B, *N, S]; it returns the states [B, stop - start, *N, S] without scaling."""
 
 
 def steps_by_position(transitions: Tensor, values: Tensor) -> Steps:
-    """Return the steps of `recurrence`, whose A_t and v_t are given position by position."""
+    """Return the `Steps` of `recurrence`, for A_t and v_t that are given for each position."""
 
     def steps(start: int, stop: int, state: Tensor) -> Tensor:
         return recurrence(transitions[:, start:stop], values[:, start:stop], state, overflow="keep")
@@ -41,7 +43,7 @@ def steps_by_position(transitions: Tensor, values: Tensor) -> Steps:
 
 
 def steps_by_symbol(transitions: Tensor, values: Tensor, tokens: Tensor) -> Steps:
-    """Return the steps of `symbol_recurrence`, whose A and v are given symbol by symbol."""
+    """Return the `Steps` of `symbol_recurrence`, for A and v that are given for each symbol."""
 
     def steps(start: int, stop: int, state: Tensor) -> Tensor:
         return symbol_recurrence(transitions, values, tokens[:, start:stop], state, overflow="keep")
@@ -50,7 +52,7 @@ def steps_by_symbol(transitions: Tensor, values: Tensor, tokens: Tensor) -> Step
 
 
 def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:
-    """Return all states, one after another; no number exceeds L unless it is infinite after a single step.
+    """Return all states, step by step. No number exceeds L, except an overflow within a single step.
 
     Example:
         >>> def thousandfold(start, stop, state):
@@ -62,9 +64,10 @@ def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *,
 
 
 def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:
-    """Return the same; if no state without c exceeds L, these states to the last bit. `driven`: some v_t is not 0.
+    """Return the states of `states_in_range_by_definition`, computed with few calls of `steps`.
 
-    A graph that is exported cannot depend on numbers, so it contains the loop of the definition.
+    If no state without c exceeds L, the result equals these states to the last bit. `driven`: some v_t is not 0. In a
+    graph that is exported, the control flow cannot depend on numbers, so the graph contains the definition's loop.
 
     Example:
         >>> def thousandfold(start, stop, state):
@@ -89,9 +92,9 @@ def _within(steps: Steps, start: int, stop: int, state: Tensor, driven: bool) ->
         begun = steps(start, first, state)  # run again, because gradients through infinite states are NaN
         return torch.cat([begun, _one_by_one(steps, first, stop, begun[:, -1])], 1)
     if stop - start == 1 or bool((factors > 0).all()):  # a factor is 0 or NaN after an infinite state
-        # A state that follows a scaled one is scaled by as much, so that the factor never rises.
+        # Once a state is scaled, all later states are scaled by at least as much, so the factor never rises.
         return _scaled(states, factors.cummin(1).values)
-    # Only halves whose states overflow are split again; all others keep the fast form.
+    # Only a half whose states overflow is split again. All other parts use the fast form.
     middle = (start + stop) // 2
     begun = _within(steps, start, middle, state, driven)
     return torch.cat([begun, _within(steps, middle, stop, begun[:, -1], driven)], 1)
@@ -108,7 +111,7 @@ def _one_by_one(steps: Steps, start: int, stop: int, state: Tensor) -> Tensor:
 
 def _factors(states: Tensor) -> Tensor:
     """Return min(1, L / |x|) of each state [B, T, *N, S]."""
-    # Detached, because c is a constant for the gradient. A string has one factor, so that its direction stays.
+    # Detached, because c is a constant for the gradient. A state has one factor, so that its direction stays.
     return (LARGEST.get(states.dtype, 2.0**30) / states.detach().abs().flatten(2).amax(2)).clamp(max=1)
 
 

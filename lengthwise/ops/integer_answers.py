@@ -1,24 +1,24 @@
-"""The loss of real numbers that stand for integers."""
+"""A loss for real numbers that are rounded to integers."""
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
 NEIGHBORS = 3
-"""Integers beyond this many neighbors on each side are left out: their share is below exp(-9 s)."""
+"""The number of integers on each side of the nearest one that sums include. All others have a share below exp(-9 s)."""
 
 
 def integer_loss(
     numbers: Float[Tensor, " N"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], *, sharpness: float
 ) -> Float[Tensor, ""]:
-    """Return the mean cross-entropy, less its minimum, if y answers k in proportion to exp(-s (k - y)^2).
+    """Return the mean cross-entropy, minus its minimum, if y answers k in proportion to exp(-s (k - y)^2).
 
-    With z(y) = log of the sum over all integers k of exp(-s (k - y)^2),
+    Let z(y) be the logarithm of the sum over all integers k of exp(-s (k - y)^2). Then
 
         loss = s (y - t)^2 + z(y) - z(0),
 
-    which is 0 if y is the target t. Numbers within 1/2 of their target cost little. Farther numbers cost about in
-    proportion to their distance.
+    which is 0 if y is the target t. Numbers within 1/2 of their target cost little. Farther away, the loss grows about
+    with the square of the distance.
 
     Example:
         >>> targets = torch.tensor([3, 3])
@@ -38,7 +38,7 @@ def integer_loss(
 def integer_loss_by_definition(
     numbers: Float[Tensor, " N"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], *, sharpness: float
 ) -> Float[Tensor, ""]:
-    """Return the same, by the cross-entropy over many integers."""
+    """Return the loss of `integer_loss`, computed as a cross-entropy over many integers."""
     low, high = int(numbers.min()) - 20, int(numbers.max()) + 20
     low, high = min(low, int(targets.min())), max(high, int(targets.max()))
     integers = torch.arange(low, high + 1, dtype=numbers.dtype, device=numbers.device)

@@ -21,13 +21,13 @@ def powers_times_by_definition(
 
 
 def powers_times(matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"], count: int) -> Float[Tensor, "D P T"]:
-    """Return A^t v for t = 0 ... count - 1, doubling their number with each product of matrices.
+    """Return A^t v for t = 0 ... count - 1; each product of matrices doubles the number of results.
 
     Example:
         >>> powers_times(torch.tensor([[[2.0]]]), torch.ones(1, 1), 5)
         tensor([[[ 1.,  2.,  4.,  8., 16.]]])
     """
-    # A^(n + t) v = A^n (A^t v): one product with A^n doubles the number of results, so that log T products suffice.
+    # A^(n + t) v = A^n (A^t v), so one product with A^n doubles the number of results, and log T products suffice.
     products, power = vectors[..., None], matrices
     while products.shape[-1] < count:
         products = torch.cat([products, power @ products[..., : count - products.shape[-1]]], -1)

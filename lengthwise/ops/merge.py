@@ -1,13 +1,14 @@
-r"""The merge of windows in one operation with a gradient written by hand, on which training spends most of its time.
+r"""The merge of windows as one operation, with a gradient written by hand. Training spends most of its time on it.
 
 A window has the states y_0 ... y_{C-1}, newest first. With n(x) = (x - mean) / sqrt(variance + 1e-5):
 
     z_j = tanh(g y_j);  q = W_q z_0;  k_j, v_j = W_kv z_j;  a_j = softmax_j(q . k_j / sqrt(E) + r_j), for each head;
     x_0 = W_o sum_j a_j v_j;  x_i = x_{i-1} + W'_i GELU(W_i (s_i n(x_{i-1}) + t_i) + b_i) + b'_i;  out = n(x_last).
 
-The definition is the layer in parts, `lengthwise.layers.tree_layers.MergeLayer`. The matrices of a level are so small
-that starting an operation takes as long as running it. So this form starts fewer operations, and autograd records one.
-In attention, features come first and windows last, so that sums over a head's few features run along windows.
+The definition is the layer `lengthwise.layers.tree_layers.MergeLayer`, which computes its parts one by one. The
+matrices of a level are so small that starting an operation takes as long as running it. So this form starts fewer
+operations, and autograd records only one. In attention, features are the first dimension and windows the last. So sums
+over the few features of a head run along windows.
 
 Letters: R rows, M windows, C chunk size, D width, H heads of E = D / H, F hidden units of a feed-forward block, and N
 columns: C M parts of windows, or R rows.
@@ -23,7 +24,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 EPSILON = 1e-5
-"""The number that a norm adds to the variance: the default of `torch.nn.LayerNorm`."""
+"""The number that a norm adds to the variance. It is the default of `torch.nn.LayerNorm`."""
 
 
 def merge(
@@ -31,14 +32,14 @@ def merge(
     states: Float[Tensor, "R D"] | Float[Tensor, "C M D"],
     windows: Int64[Tensor, "C M"] | None = None,
 ) -> Float[Tensor, "M D"]:
-    """Return the merged states of windows, oldest part first, given the parts themselves or indices of R states.
+    """Return the merged state of each window. Windows are given as their parts [C, M, D], or as indices of R states.
 
-    `weights` are g [D], W_q [D, D], W_kv [2 D, D] (keys, then values), W_o [D, D], r [H, C], and of each feed-forward
-    block s, t [D], W [F, D], b [F], W' [D, F], b' [D]. If r has more columns than a window has parts, only the first
-    ones count.
+    The oldest part of a window comes first. `weights` are g [D], W_q [D, D], W_kv [2 D, D] (keys, then values),
+    W_o [D, D], r [H, C], and for each feed-forward block s, t [D], W [F, D], b [F], W' [D, F], b' [D]. If r has more
+    columns than a window has parts, only its first columns count.
 
     Raises:
-        ValueError: a second derivative is required, which does not exist.
+        ValueError: a second derivative is requested, which does not exist.
 
     Example:
         >>> one = torch.eye(2)
@@ -62,10 +63,10 @@ class _Merge(torch.autograd.Function):
         queries, keys_values = _projected(parts, windows, query, key_value)
         shares, mixed = _attended(queries, keys_values, bias)
         state = mixed.t() @ output.t()
-        # Kept, not computed again in the gradient: starting operations takes the time here, and a level is small.
+        # Intermediate results are kept, because computing them again would start more operations, and they are small.
         kept = [parts, queries, keys_values, shares, mixed]
         for scale, shift, widen, widen_bias, narrow, narrow_bias in _sixes(blocks):
-            # `F.layer_norm` would hide the mean and the rate, and the gradient would compute them again.
+            # `F.layer_norm` does not return the mean and the rate, so the gradient would have to compute them again.
             normed, mean, rate = torch.native_layer_norm(state, scale.shape, scale, shift, EPSILON)
             sums = torch.addmm(widen_bias, normed, widen.t())
             hidden = F.gelu(sums)
@@ -81,8 +82,8 @@ class _Merge(torch.autograd.Function):
         # The kept intermediate results have no history, so a second derivative would silently be wrong.
         if torch.is_grad_enabled():
             raise ValueError(
-                "create_graph: expected False for a merge in training mode, got True; call model.eval(), which takes "
-                "layers apart into what has derivatives of any order"
+                "create_graph: expected False for a merge in training mode, got True; call model.eval(), whose layers "
+                "run as separate operations with derivatives of any order"
             )
         states, windows, *saved = ctx.saved_tensors  # type: ignore[attr-defined]
         weights, kept = saved[: ctx.num_weights], saved[ctx.num_weights :]  # type: ignore[attr-defined]
@@ -104,7 +105,7 @@ class _Merge(torch.autograd.Function):
 
 
 def _sixes(tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
-    """Return the weights of each feed-forward block, or the values that its gradient needs, as groups of six."""
+    """Return groups of six tensors: a feed-forward block has six weights, and its gradient needs six kept tensors."""
     return [tensors[i : i + 6] for i in range(0, len(tensors), 6)]
 
 
@@ -117,7 +118,7 @@ def _projected(
     """Return the queries of the newest parts, and the keys and values of all parts."""
     if windows is None:
         return query @ parts[-1].t(), key_value @ parts.flatten(0, 1).t()
-    # Project each state once, then gather: windows share states, so that this takes fewer products than the reverse.
+    # Windows share states, so projecting each state once and then gathering takes fewer products than the reverse.
     columns = parts.t()
     return (query @ columns).index_select(1, windows[-1]), (key_value @ columns).index_select(1, windows.flatten())
 
@@ -136,7 +137,7 @@ def _projected_backward(
         zeros = parts.new_zeros(len(key_value), len(parts))
         by_keys_values = zeros.index_add_(1, windows.flatten(), by_keys_values)
     columns = parts.reshape(-1, len(query))
-    # Queries belong to the newest parts, which are the last rows; with indices, to all rows.
+    # Queries belong to the newest parts, which are the last rows. With indices, queries are computed for all rows.
     by_columns, first = by_keys_values.t() @ key_value, len(columns) - by_queries.shape[1]
     by_columns[first:].addmm_(by_queries.t(), query)
     return by_columns.view_as(parts), by_queries @ columns[first:], by_keys_values @ columns
@@ -145,11 +146,11 @@ def _projected_backward(
 def _attended(
     queries: Float[Tensor, "D M"], keys_values: Float[Tensor, "_ N"], bias: Float[Tensor, "H C"]
 ) -> tuple[Float[Tensor, "H C M"], Float[Tensor, "D M"]]:
-    """Return the weights of all parts, and the mixed values."""
+    """Return the attention weights of all parts, and the weighted sums of values."""
     heads, chunk = bias.shape
     keys, values = keys_values.view(2, heads, -1, chunk, queries.shape[1])
     scores = (queries.view(heads, -1, 1, queries.shape[1]) * keys).sum(1)
-    # Biases are newest first, and windows oldest first.
+    # Biases have the newest part first, and windows the oldest part first.
     shares = torch.add(bias.flip(1)[..., None], scores, alpha=keys.shape[1] ** -0.5).softmax(1)
     return shares, (shares[:, None] * values).sum(2).flatten(0, 1)
 
@@ -170,7 +171,7 @@ def _attended_backward(
     torch.mul(shares[:, None], by_mixed, out=by_values)
     by_shares = (values * by_mixed).sum(1)
     by_scores = torch._softmax_backward_data(by_shares, shares, 1, shares.dtype)
-    # Before the next line scales the scores' gradient in place: biases are added unscaled.
+    # This must come before the next line, which scales the scores' gradient in place: biases are added unscaled.
     by_bias = by_scores.sum(2).flip(1)
     by_products = by_scores.mul_(keys.shape[1] ** -0.5)[:, None]
     torch.mul(by_products, queries.view(heads, -1, 1, count), out=by_keys)
@@ -194,7 +195,7 @@ def _block_backward(
 def _norm_backward(
     gradient: Float[Tensor, "M D"], state: Float[Tensor, "M D"], mean: Tensor, rate: Tensor, *weights: Tensor | None
 ) -> tuple[Any, ...]:
-    """Return the gradients of a norm by its input and by its weights, None for weights that it lacks."""
+    """Return the gradients of a norm by its input and by its weights; the gradient by a missing weight is None."""
     needs = [True, *(weight is not None for weight in weights)]
     gradients: tuple[Any, ...] = torch.ops.aten.native_layer_norm_backward.default(
         gradient, state, state.shape[1:], mean, rate, *weights, needs

@@ -4,11 +4,12 @@ For every head, with scalar gates i and f, keys and queries of N numbers and val
 
     C_t = sigmoid(f) C_{t-1} + e^i k v^T,   n_t = sigmoid(f) n_{t-1} + e^i k,   h_t = C_t^T q / max(|n_t . q|, 1).
 
-The state consists of C and n, divided by e^m, and of m: sums [B, H, N, P + 1], whose last column is n, and m [B, H].
-The stabilizer m_t = max(log sigmoid(f) + m_{t-1}, i, 0) keeps every factor between 0 and 1. This includes e^{-m}, which
-replaces the 1 in the maximum; above m = 80, e^{-80} does. Since h does not depend on m, m has no gradient.
+The state consists of the sums [B, H, N, P + 1] and the stabilizer m [B, H]. The sums are C and, as their last column,
+n, all divided by e^m. With m_t = max(log sigmoid(f) + m_{t-1}, i, 0), every factor is between 0 and 1. After this
+division, e^{-m} replaces the 1 in the maximum of h_t, and e^{-80} replaces it if m is above 80. Since h does not depend
+on m, m has no gradient.
 
-The definition is a loop over positions; `mlstm` computes the same in the chunks of `lengthwise.ops.outer_products`.
+The definition is a loop over positions. `mlstm` computes the same in the chunks of `lengthwise.ops.outer_products`.
 
 Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3 and appendix A.3. Differs from
 the source: m is at least 0, and nothing is added to the maximum; the code adds 1e-6.
@@ -25,7 +26,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.ops.outer_products import outer_products, outer_products_by_definition
 
 MAX_STABILIZER = 80.0
-"""The largest stabilizer that bounds the normalizer: e^{-80} is still above the smallest float32."""
+"""The largest m that is used in the lower bound e^{-m} of the normalizer: e^{-80} is still a normal float32 number."""
 
 Scalars = Float[Tensor, "B T H"]
 Vectors = Float[Tensor, "B T H N"]
@@ -54,7 +55,7 @@ def mlstm_by_definition(
 def mlstm(
     i: Scalars, f: Scalars, keys: Vectors, values: Values, queries: Vectors, sums: Sums, stabilizer: Stabilizer
 ) -> tuple[Values, Sums, Stabilizer]:
-    """Return the same in chunks; in a graph that is exported, by the definition.
+    """Return the results of `mlstm_by_definition`, computed in chunks; an exported graph contains the definition.
 
     Example:
         >>> ones, gates = torch.ones(1, 2, 1, 1), torch.full((1, 2, 1), 1000.0)
@@ -87,9 +88,9 @@ def _run(
     log_f = F.logsigmoid(f)
     # Detached, since h does not depend on m.
     m = stabilizers(i.detach(), log_f.detach(), stabilizer.detach())
-    # Both exponents are at most 0, since m is at least log f + m' and at least i.
+    # Both exponents are at most 0, since m is at least i and at least log sigmoid(f) plus the previous m.
     decays, enters = torch.exp(log_f + m[:, :-1] - m[:, 1:]), torch.exp(i - m[:, 1:])
-    # A value of 1 next to the others makes the last column of the sums the normalizer n.
+    # A further value of 1 at each position makes the last column of the sums the normalizer n.
     counted = torch.cat([values, torch.ones_like(values[..., :1])], -1)
     read, sums = recurrence(decays, enters[..., None] * keys, counted, queries, sums)
     bound = torch.exp(-m[:, 1:].clamp(max=MAX_STABILIZER))

@@ -2,13 +2,13 @@ r"""Decaying sums of outer products: the recurrence of a matrix state with one d
 
     S_t = a_t S_{t-1} + k_t v_t^T,     y_t = S_t^T q_t,
 
-for every head. The a_t are real numbers, possibly 0 or negative, whose products over a chunk are finite. Keys and
-queries have N numbers, values P. Decays are [B, T, H], values [B, T, H, P], states [B, H, N, P]. Keys and queries are
-[B, T, H, N], or [B, T, 1, N] if all heads share them.
+for every head. The a_t are real numbers, possibly 0 or negative, and their products over a chunk are finite. Keys and
+queries have N numbers, and values have P numbers. Decays are [B, T, H], values [B, T, H, P], states [B, H, N, P]. Keys
+and queries are [B, T, H, N], or [B, T, 1, N] if all heads share them.
 
 The definition is a loop over positions. `outer_products` cuts the string into chunks of up to 32 positions. Within a
-chunk, y_i = sum_{j <= i} (q_i . k_j) L_ij v_j with L_ij = a_{j+1} ... a_i, a masked attention. Between chunks, states
-follow one another. The products L are multiplied out (`decay_products`), so logarithms of decays are not needed.
+chunk, y_i = sum_{j <= i} (q_i . k_j) L_ij v_j with L_ij = a_{j+1} ... a_i, which is masked attention. States are passed
+from chunk to chunk. The products L are multiplied out (`decay_products`), so logarithms of decays are not needed.
 
 Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 6, their SSD. Differs from the source: products of
 decays instead of sums of their logarithms, which signed decays do not have.
@@ -26,7 +26,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.ops.parts import through_parts
 
 MAX_CHUNK = 32
-"""The largest number of positions in a chunk. Work within chunks grows with it, work between chunks falls."""
+"""The largest number of positions in a chunk. Larger chunks need more work within chunks and less between chunks."""
 
 Decays = Float[Tensor, "B T H"]
 Shared = Float[Tensor, "B T G N"]
@@ -35,7 +35,7 @@ State = Float[Tensor, "B H N P"]
 
 
 def decay_products_by_definition(decays: Float[Tensor, "*M C"]) -> Float[Tensor, "*M C C"]:
-    """Return L_ij = a_{j+1} ... a_i for i >= j, 0 above the diagonal.
+    """Return L_ij = a_{j+1} ... a_i for i >= j, and 0 above the diagonal.
 
     Example:
         >>> decay_products_by_definition(torch.tensor([2.0, 3.0, -5.0])).tolist()
@@ -49,9 +49,9 @@ def decay_products_by_definition(decays: Float[Tensor, "*M C"]) -> Float[Tensor,
 
 
 def decay_products(decays: Float[Tensor, "*M C"]) -> Float[Tensor, "*M C C"]:
-    """Return the same, with a gradient in two matrix products: dL/da_k = sum_{i >= k > j} G_ij L_ik L_{k-1,j}.
+    """Return the products of `decay_products_by_definition`, with a gradient that never divides by a decay.
 
-    It never divides by a decay, which may be 0.
+    If G_ij is the gradient by L_ij, the gradient by a_k is sum_{i >= k > j} G_ij L_ik L_{k-1,j}. A decay may be 0.
 
     Example:
         >>> decay_products(torch.tensor([2.0, 0.0, -5.0])).tolist()
@@ -66,7 +66,7 @@ class _DecayProducts(torch.autograd.Function):
     def forward(ctx: FunctionCtx, decays: Tensor) -> Tensor:
         length = decays.shape[-1]
         below = torch.ones(length, length, dtype=torch.bool, device=decays.device).tril(-1)
-        # Ones on the diagonal begin each product at 1. No quotient of longer products is taken, since decays may be 0.
+        # Ones on the diagonal begin each product at 1. Quotients of longer products would fail for decays of 0.
         products = torch.where(below, decays[..., None], 1.0).cumprod(-2).tril()
         ctx.save_for_backward(products)
         return products
@@ -102,7 +102,7 @@ def outer_products_by_definition(
 def outer_products(
     decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
 ) -> tuple[Values, State]:
-    """Return the same, in chunks; in a graph that is exported, by the definition.
+    """Return the results of `outer_products_by_definition`, in chunks; an exported graph contains the definition.
 
     Example:
         >>> signs, ones = -torch.ones(1, 3, 1), torch.ones(1, 3, 1, 1)
@@ -119,10 +119,10 @@ def _outer_products(
     decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
 ) -> tuple[Values, State]:
     length = decays.shape[1]
-    # Chunks of nearly equal length: fixed ones of 32 positions could leave most of the last one as padding.
+    # Chunks have nearly equal lengths. With chunks of exactly 32 positions, the last one could be mostly padding.
     count = math.ceil(length / MAX_CHUNK)
     size = math.ceil(length / count)
-    missing = count * size - length  # fill up with positions that change nothing: decays 1, keys 0
+    missing = count * size - length  # positions at the end that change nothing, with decays of 1 and keys of 0
     decays = pad(decays, (0, 0, 0, missing), value=1.0)
     keys, values, queries = (pad(each, (0, 0, 0, 0, 0, missing)) for each in (keys, values, queries))
     decays = decays.unflatten(1, (count, size)).transpose(2, 3)

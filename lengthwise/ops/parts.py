@@ -1,4 +1,4 @@
-"""Functions of a batch of strings, applied to some strings at a time, so that intermediate results stay small."""
+"""Applying a function of a batch to a few strings at a time, so that intermediate results stay small."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,21 +6,23 @@ import torch
 from torch import Tensor
 
 NUMBERS_PER_PART = 1 << 20
-"""The largest number of elements of strings that are read together. The memory of small parts is used again; larger
-blocks are taken from the system, and cleared by it, every time."""
+"""The largest number of elements in the strings that are read together. The allocator reuses the memory of small parts.
+Larger blocks would come from the operating system every time, which also clears them."""
 
 
 def through_parts(
     function: Callable[..., tuple[Tensor, Tensor]], given: Sequence[Tensor | None], numbers_of_a_string: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the results of a function of batches that treats strings alike, computed for some strings at a time.
+    """Return the results of a function of a batch, computed for a few strings at a time.
+
+    The function must treat each string by itself, and each string has `numbers_of_a_string` elements.
 
     Example:
         >>> through_parts(lambda numbers: (2 * numbers, -numbers), [torch.arange(3)], NUMBERS_PER_PART)
         (tensor([0, 2, 4]), tensor([ 0, -1, -2]))
     """
     num_strings = max(len(each) for each in given if each is not None)
-    # Strings are independent, so that splitting the batch does not change any result.
+    # Strings are independent, so splitting the batch does not change any result.
     count = max(1, NUMBERS_PER_PART // max(1, numbers_of_a_string))
     if num_strings <= count:
         return function(*given)

@@ -1,4 +1,4 @@
-r"""Prefix scans of any associative operator: the definition, and a scan of logarithmic depth.
+r"""Prefix scans of any associative operator: the definition, and a scan with logarithmically many steps.
 
 Elements are tuples of tensors with time in dimension 1 and any other dimensions. ``operator(earlier, later)`` combines
 two such tuples element by element of time. With x_1 ... x_T, the prefixes are
@@ -6,8 +6,8 @@ two such tuples element by element of time. With x_1 ... x_T, the prefixes are
     y_1 = x_1,   y_t = y_{t-1} * x_t.
 
 The definition takes T steps. `scan` takes about 2 log_2 T steps with fewer than 2 T products. It combines adjacent
-elements, scans the sequence of half the length, and computes every other prefix by one more product. The operator must
-be associative, nothing else; T need not be a power of two.
+elements, scans the sequence of half the length, and computes every other prefix by one more product. The operator need
+only be associative, and T need not be a power of two.
 
 Source: Blelloch, "Prefix sums and their applications" (1990). Differs from Fan et al. (2024), section 3.4 and appendix
 A.2: their scan keeps all products of matrices of each level, T log_2 T of them.
@@ -40,7 +40,7 @@ def scan_by_definition(operator: Operator, elements: Elements) -> Elements:
 
 
 def scan(operator: Operator, elements: Elements) -> Elements:
-    """Return all prefixes, in logarithmic depth; the operator must be associative.
+    """Return all prefixes in about 2 log_2 T steps; the operator must be associative.
 
     Example:
         >>> (sums,) = scan(lambda one, other: (one[0] + other[0],), (torch.arange(5)[None],))
@@ -52,10 +52,10 @@ def scan(operator: Operator, elements: Elements) -> Elements:
     if length == 1:
         return elements
     first = _at(elements, slice(0, 1))
-    # Blelloch: associativity lets adjacent elements be joined before the prefix to their left is known.
+    # Associativity allows joining adjacent elements before the prefix to their left is known.
     pairs = operator(_at(elements, slice(0, length - 1, 2)), _at(elements, slice(1, length, 2)))
     at_even = scan(operator, pairs)  # prefixes of 2, 4, ... elements
-    # Of two elements, the second prefix is the pair itself, and only the first is left.
+    # For two elements, the second prefix is the pair itself, so only the first prefix is missing.
     if length == 2:
         at_odd = first
     else:
@@ -66,7 +66,7 @@ def scan(operator: Operator, elements: Elements) -> Elements:
 
 
 def interleaved(first: Tensor, second: Tensor) -> Tensor:
-    """Return the entries of two tensors in turn along dimension 1; `first` may have one entry more than `second`."""
+    """Interleave two tensors along dimension 1; `first` may have one entry more than `second`."""
     joined = first.new_empty((first.shape[0], first.shape[1] + second.shape[1], *first.shape[2:]))
     joined[:, ::2], joined[:, 1::2] = first, second
     return joined

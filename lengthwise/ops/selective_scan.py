@@ -1,18 +1,18 @@
 r"""The selective scan: a diagonal recurrence whose decays, inputs and read-outs all depend on the input.
 
-For every channel e and each of its P numbers p,
+The state of each channel e has P numbers. For every channel e and number p,
 
     h_t[p, e] = a_t[p, e] h_{t-1}[p, e] + b_t[p] v_t[e],     y_t[e] = sum_p c_t[p] h_t[p, e].
 
-The decays a_t[p, e] are exp(s_t[e] r[p, e]) in [0, 1] or, signed, 2 exp(s_t[e] r[p, e]) - 1 in [-1, 1], with steps
-s >= 0 and rates r <= 0. Steps and values are [B, T, E], rates [P, E], b and c [B, T, P], the state before the first
-position [B, P, E].
+The decays a_t[p, e] are exp(s_t[e] r[p, e]) in [0, 1] or, if signed, 2 exp(s_t[e] r[p, e]) - 1 in [-1, 1], with steps
+s >= 0 and rates r <= 0. Steps and values are [B, T, E], rates [P, E], b and c [B, T, P]. The state before the first
+position is [B, P, E].
 
 The definition is a loop over positions, with autograd's own gradient. `selective_scan` runs the same loop with buffers
-that stay in a core's cache. A string has T P E numbers; only the state before every part of 8 positions is kept, and
-the gradient computes the rest again. Let g_t be the gradient by y_t. The gradient by h_t, l_t = c_t g_t + a_{t+1}
-l_{t+1}, runs backwards. From it follow dL/dv_t = b_t . l_t, dL/db_t = l_t . v_t, dL/dc_t = h_t . g_t and
-dL/da_t = l_t h_{t-1}. Second derivatives do not exist.
+that stay in a core's cache. The states of a string have T P E numbers. Only the state before every part of 8 positions
+is kept, and the gradient computes the other states again. Let g_t be the gradient by y_t. The gradient by h_t is
+l_t = c_t g_t + a_{t+1} l_{t+1}, computed backwards in time. Then dL/dv_t = b_t . l_t, dL/db_t = l_t . v_t,
+dL/dc_t = h_t . g_t and dL/da_t = l_t h_{t-1}. Second derivatives do not exist.
 
 Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), sections 3.2 and 3.3;
 Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025) for signed decays.
@@ -30,16 +30,16 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from lengthwise.devices import in_full_precision
 
 Eigenvalues = Literal["positive", "signed"]
-"""The range of decays: positive ones are in [0, 1], signed ones in [-1, 1]."""
+"""The range of decays: positive decays are in [0, 1], and signed decays in [-1, 1]."""
 
 POSITIONS_PER_PART = 8
-"""The number of positions between two states that are kept for the gradient, which computes the others again."""
+"""The number of positions between two states that are kept. The gradient computes the states between them again."""
 
 NUMBERS_PER_STEP = 1 << 16
 """The largest number of elements in the states of strings that are read together: 256 KB in float32."""
 
 MAX_TABLED = 1 << 17
-"""The largest number of decays that are computed in advance for all rows: 512 KB in float32."""
+"""The largest number of decays in a table of all rows (see `selective_scan`): 512 KB in float32."""
 
 Channels = Float[Tensor, "B T E"]
 Vectors = Float[Tensor, "B T P"]
@@ -48,7 +48,7 @@ Rows = tuple[Float[Tensor, "R E"], Int64[Tensor, "B T"]]
 
 
 def decays_of(exponents: Tensor, eigenvalues: Eigenvalues) -> Tensor:
-    """Return exp(.) of exponents that are not positive, or 2 exp(.) - 1, which is exactly -1 where exp(.) is 0.
+    """Return exp(x) for exponents x <= 0, or 2 exp(x) - 1 for signed decays, which is exactly -1 if exp(x) is 0.
 
     Example:
         >>> decays_of(torch.tensor([0.0, -200.0]), "signed").tolist()
@@ -68,7 +68,7 @@ def selective_scan_by_definition(
     eigenvalues: Eigenvalues = "positive",
     rows: Rows | None = None,
 ) -> tuple[Channels, State]:
-    """Return the outputs at all positions and the last state, one position after another; `rows` are ignored.
+    """Return the outputs at all positions and the last state, position by position; `rows` is ignored.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)
@@ -96,9 +96,10 @@ def selective_scan(
     eigenvalues: Eigenvalues = "positive",
     rows: Rows | None = None,
 ) -> tuple[Channels, State]:
-    """Return the same, in buffers that stay in the cache; in a graph that is exported, by the definition.
+    """Return the results of `selective_scan_by_definition`; an exported graph contains the definition.
 
-    `rows` are a table of steps and the row of each position, so that decays are computed once for each row.
+    If many positions have equal steps, `rows` is a table of the different steps and the row of each position. Decays
+    are then computed once for each row.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)
@@ -128,7 +129,7 @@ class _Tabled(NamedTuple):
 
 
 class _Part:
-    """Buffers for some positions of some strings: their decays, and their states with the state before them."""
+    """Buffers for some positions of some strings: the decays, and the states with the state before the first."""
 
     def __init__(
         self, rates: Tensor, like: Tensor, length: int, eigenvalues: Eigenvalues, tabled: _Tabled | None
@@ -140,7 +141,7 @@ class _Part:
         self.states = like.new_empty(length + 1, *like.shape)
 
     def run(self, start: Tensor, span: slice, steps: Tensor, values: Tensor, b: Tensor) -> None:
-        """Fill the buffers, position after position of a span."""
+        """Fill the buffers for a span of positions, one position after another."""
         self.states[0] = start
         for index, t in enumerate(range(span.start, span.stop)):
             decays, after = self.decays[index], self.states[index + 1]
@@ -150,7 +151,7 @@ class _Part:
                     decays.mul_(2).sub_(1)
             else:
                 torch.index_select(self.tabled.decays, 0, self.tabled.rows[:, t], out=decays)
-            # In place: new buffers at each position would not stay in the cache.
+            # Computed in place, because new buffers at each position would not stay in the cache.
             torch.mul(decays, self.states[index], out=after).addcmul_(b[t].mT, values[t])
 
 
@@ -172,7 +173,7 @@ class _SelectiveScan(torch.autograd.Function):
         parts = list(_parts(steps.shape[1]))
         # Only the gradient reads the kept states.
         starts = initial.new_empty(len(parts) if needs_gradient else 0, *initial.shape)
-        # Strings outermost: all positions of a few strings run before the next strings, so that states stay in cache.
+        # The outer loop is over strings: all positions of a few strings run first, so that their states stay in cache.
         for rows in _rows(initial):
             by_time = [_by_time(each[rows]) for each in (steps, values, b, c)]
             part = _Part(rates, initial[rows], parts[0].stop, eigenvalues, _select_strings(tabled, rows))
@@ -181,7 +182,7 @@ class _SelectiveScan(torch.autograd.Function):
                 if needs_gradient:
                     starts[index, rows] = latest
                 part.run(latest, span, *by_time[:3])
-                # Not strict: the last part may be shorter than the buffers.
+                # `strict` is False because the last part may be shorter than the buffers.
                 for t, state in zip(range(span.start, span.stop), part.states[1:], strict=False):
                     torch.bmm(by_time[3][t], state, out=computed[t])
                 latest = part.states[span.stop - span.start]
@@ -204,7 +205,7 @@ class _SelectiveScan(torch.autograd.Function):
             part = _Part(rates, by_last[rows], parts[0].stop, ctx.eigenvalues, tabled)  # type: ignore[attr-defined]
             adjoint, total = by_last[rows].clone(), torch.zeros_like(by_last[rows])
             for index, span in reversed(list(enumerate(parts))):
-                # Computed again: keeping all states would take T P E numbers for each string instead of T P E / 8.
+                # States are computed again, because keeping all would take T P E numbers a string, not T P E / 8.
                 part.run(starts[index, rows], span, *by_time[:3])
                 _run_back(part, adjoint, total, [each[span] for each in (*by_time, *computed)])
             by_initial[rows] = adjoint
@@ -216,21 +217,21 @@ class _SelectiveScan(torch.autograd.Function):
 
 
 def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]) -> None:
-    """Turn l after a part into l before it, in place, and add dL/dr of each string to `total`."""
+    """Carry the gradient `adjoint` from the end of a part to its start in place; add each string's dL/dr to `total`."""
     by_exponent, weighted = torch.empty_like(adjoint), torch.empty_like(adjoint)
     for t in reversed(range(len(by_time[0]))):
         steps, values, b, c, by_outputs, by_steps, by_values, by_b, by_c = (each[t] for each in by_time)
         decays = part.decays[t]
         before = part.states[t]
         after = part.states[t + 1]
-        # All gradients at t read l_t, so they come before the product with the decays moves it to t - 1 in place.
+        # All gradients at t read l_t, so they are computed before l_t is multiplied by the decays in place.
         adjoint.addcmul_(c.mT, by_outputs)
         torch.bmm(by_outputs, after.mT, out=by_c)
         torch.bmm(values, adjoint.mT, out=by_b)
         torch.bmm(b, adjoint, out=by_values)
         torch.mul(adjoint, before, out=by_exponent)
         adjoint.mul_(decays)
-        # For a = exp(x), da/dx = a; for a = 2 exp(x) - 1, it is a + 1. Both need no further exponential.
+        # da/dx is a for a = exp(x), and a + 1 for a = 2 exp(x) - 1, so no further exponential is needed.
         if part.eigenvalues == "positive":
             by_exponent.mul_(decays)
         else:

@@ -1,4 +1,4 @@
-"""Fixed sinusoids of positions in a string and of loops."""
+"""Fixed sinusoidal encodings of positions in a string, and of the loops of a looped model."""
 
 from typing import Literal
 
@@ -36,7 +36,7 @@ def sinusoids_at(positions: Int64[Tensor, " T"], width: int) -> Float[Tensor, "T
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
     Differs from the source: in nothing; for an odd D the last cosine is left out.
     """
-    # For an odd width there is one sine more; its cosine is cut off at the end.
+    # For an odd width, the cosine of the last angle is cut off.
     angles = _angles(positions, (width + 1) // 2, 2.0 / width)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width].float()
 
@@ -74,7 +74,7 @@ def position_angles(length: int, width: int) -> Float[Tensor, "T F"]:
 
 
 def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -> Float[Tensor, "R F"]:
-    """Return the frequency embedding of loops r = 0 ... R - 1, in float32.
+    """Return the encoding of loops r = 0 ... R - 1, in float32.
 
     With F = `width` and f_i = 10000^{-2i/F}, all cos(r f_i) come first, then all sin(r f_i). With time `"fraction"`,
     r / R replaces r.

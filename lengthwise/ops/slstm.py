@@ -1,15 +1,16 @@
 r"""The recurrence of sLSTM: exponential input gates, a normalizer, and the output fed back into all gates.
 
-With (i, f, z, o)_t = g_t + R h_{t-1} for each unit, R block-diagonal over heads,
+For each unit, with (i, f, z, o)_t = g_t + R h_{t-1} and a matrix R that is block-diagonal over heads,
 
     c_t = sigmoid(f) c_{t-1} + exp(i) tanh(z),   n_t = sigmoid(f) n_{t-1} + exp(i),   h_t = sigmoid(o) c_t / n_t.
 
-c and n are 0 at first. The state consists of h, r = c / n, which is in [-1, 1], and l = log n, all of [B, H, E] for H
-heads of E units; `MINIMUM` replaces log 0. Gates g are [B, T, 4, H, E], R is [4, H, E, E], from units to gates.
+At first, c and n are 0. The state consists of h, r = c / n and l = log n, each [B, H, E] for H heads of E units. All r
+are in [-1, 1], and `MINIMUM` replaces log 0. The inputs of the gates, g, are [B, T, 4, H, E]. R, which maps units to
+gates, is [4, H, E, E].
 
-The definition follows the source, which replaces the gates by exp(i - m) and exp(log sigmoid(f) + m' - m) with a
-running maximum m. `slstm` stays in the coordinates r and l, in which the recurrence is a moving average that cannot
-overflow. With x = log sigmoid(f) + l_{t-1} and w = sigmoid(x - i),
+The definition follows the source, which replaces the gates by exp(i - m) and exp(log sigmoid(f) + m' - m). Here m is a
+running maximum, and m' is its previous value. `slstm` computes with r and l instead. In these coordinates, the
+recurrence is a moving average that cannot overflow. With x = log sigmoid(f) + l_{t-1} and w = sigmoid(x - i),
 
     r_t = w r_{t-1} + (1 - w) tanh(z),     l_t = log(e^x + e^i),     h_t = sigmoid(o) r_t.
 
@@ -28,7 +29,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from lengthwise.devices import in_full_precision
 
 MINIMUM = -1e30
-"""Replaces log 0. It is finite, so that the difference of two of them is also finite."""
+"""The number that replaces log 0. It is finite, so that differences of two such numbers are finite."""
 
 Gates = Float[Tensor, "B T 4 H E"]
 Feedback = Float[Tensor, "4 H E E"]
@@ -39,13 +40,13 @@ Outputs = Float[Tensor, "B T H E"]
 def slstm_by_definition(
     gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units
 ) -> tuple[Outputs, Units, Units, Units]:
-    """Return the outputs at all positions and the last h, r and l, by the source's equations.
+    """Return the outputs at all positions and the last h, r and l, computed by the source's equations.
 
     Example:
         >>> nothing, no_feedback = torch.zeros(1, 2, 4, 1, 1), torch.zeros(4, 1, 1, 1)
         >>> empty = torch.zeros(1, 1, 1)
         >>> _, _, _, log_norm = slstm_by_definition(nothing, no_feedback, empty, empty, empty + MINIMUM)
-        >>> log_norm.exp().item()  # half of 1, and 1
+        >>> log_norm.exp().item()  # n is 1, then 0.5 * 1 + 1
         1.5
     """
     c = average
@@ -67,7 +68,7 @@ def slstm_by_definition(
 def slstm(
     gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units
 ) -> tuple[Outputs, Units, Units, Units]:
-    """Return the same; in a graph that is exported, by the definition.
+    """Return the results of `slstm_by_definition`, with a gradient written by hand; exported graphs use the definition.
 
     Example:
         >>> nothing, no_feedback = torch.zeros(1, 2, 4, 1, 1), torch.zeros(4, 1, 1, 1)
@@ -104,12 +105,12 @@ class _SLSTM(torch.autograd.Function):
             weight, closing, new, opening = computed[t]
             kept = F.logsigmoid(total[1]).add_(log_norm)
             torch.sub(kept, total[0], out=weight)
-            # log(e^x + e^i) = softplus(x - i) + i never overflows; above 40, softplus(y) = y to the last bit.
+            # log(e^x + e^i) = softplus(x - i) + i never overflows. For y above 40, softplus(y) is y to the last bit.
             log_norm = F.softplus(weight, threshold=40.0).add_(total[0])
             torch.sigmoid(total[1].neg_(), out=closing)
             torch.tanh(total[2], out=new)
             torch.sigmoid(total[3], out=opening)
-            # A convex combination, so the average stays in [-1, 1] whatever the gates are.
+            # This is a convex combination, so the average stays in [-1, 1] for all gates.
             torch.lerp(new, averages[t], weight.sigmoid_(), out=averages[t + 1])
             torch.mul(opening, averages[t + 1], out=hidden[t + 1])
         ctx.save_for_backward(feedback, computed, hidden, averages)

@@ -1,19 +1,21 @@
-r"""The recurrence x_t = P D x_{t-1} + v for matrices P with one 1 in every column, each step from a row of tables.
+r"""The recurrence x_t = P D x_{t-1} + v with a single 1 in every column of P; P, D and v come from a row of tables.
 
-Row r of the tables belongs to a symbol or a position. It has a mixture M = sum_k mixtures[r, k] dictionary[k] of K
-matrices, a diagonal D and v. Every column of P has its 1 where the column of M is largest. `mixtures` are [R, K],
-`dictionary` [K, N, N], `factors` (D) and `values` (v) [R, N, F], `rows` [B, T], x_0 [B, N, F], states [B, T, N, F].
-F = 2 is for complex numbers in pairs, F = 1 for real ones. Without factors D = 1, without values v = 0.
+A row of the tables belongs to a symbol or a position. Row r defines a mixture M = sum_k mixtures[r, k] dictionary[k] of
+K matrices, a diagonal D and a vector v. Each column of P has its 1 at the largest entry of the same column of M. Shapes
+are [R, K] for `mixtures`, [K, N, N] for `dictionary`, [R, N, F] for `factors` (D) and `values` (v), [B, T] for `rows`,
+[B, N, F] for x_0 and [B, T, N, F] for states. Numbers are real if F = 1, and complex, as pairs, if F = 2. Without
+factors, D = 1. Without values, v = 0.
 
-`form`: `"scatter"` is P D as above, x'[p(j)] += d[j] x[j]. `"gather"` is D P for a P with one 1 in every row, where the
-row of M is largest, x'[i] = d[i] x[p(i)].
+There are two values of `form`. `"scatter"` is P D as above: x'[p(j)] += d[j] x[j]. `"gather"` is D P for a P with a
+single 1 in every row, at the row's largest entry of M: x'[i] = d[i] x[p(i)].
 
-The gradient by P passes to the softmax of M's columns (rows), as if the step used it (`hard_columns`).
+The gradient by P passes to the softmax of M's columns (rows if `"gather"`), as if the step used this softmax
+(`hard_columns`).
 
-`sparse_recurrence_by_definition` writes matrices out. `sparse_recurrence` keeps P as N indices, and a product of steps
-is again such a step. It runs step by step or, if steps are small and many, by a prefix scan. The gradient by states is
-the recurrence of the other form backwards, l_t = g_t + A_{t+1}^H l_{t+1}. The gradient by M has N^2 numbers, which are
-summed for each row of the tables, some rows at a time. Only the states are kept.
+`sparse_recurrence_by_definition` builds the matrices. `sparse_recurrence` represents P by N indices, and a product of
+two steps has the same form. It runs step by step or, if there are many small steps, by a prefix scan. The gradient by
+the states is the recurrence of the other form backwards in time, l_t = g_t + A_{t+1}^H l_{t+1}. The gradient by M has
+N^2 numbers. These are summed for each row of the tables, for some rows at a time. Only the states are kept.
 
 Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models" (NeurIPS
 2025): the paper (`"scatter"`) and the code published with it (`"gather"`). Differs from the source: their gradient
@@ -36,7 +38,7 @@ from lengthwise.ops.scan import Elements, scan
 Form = Literal["scatter", "gather"]
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 22
-"""The largest number of elements in the matrices of rows that are built at once."""
+"""The largest number of elements in the matrices M that are built at once."""
 
 Mixtures = Float[Tensor, "R K"]
 Dictionary = Float[Tensor, "K N N"]
@@ -54,7 +56,7 @@ def sparse_recurrence_by_definition(
     *,
     form: Form = "scatter",
 ) -> Float[Tensor, "B T N F"]:
-    """Return all states, one after another, with autograd's own gradient, in real arithmetic."""
+    """Return all states, step by step in real arithmetic, with autograd's own gradient."""
     columns = hard_columns(torch.einsum("rk,kij->rij", mixtures, dictionary), _choice_dim(form))
     state, states = initial, []
     for row in rows.unbind(1):
@@ -86,7 +88,7 @@ def sparse_recurrence(
     form: Form = "scatter",
     overflow: Overflow = "raise",
 ) -> Float[Tensor, "B T N F"]:
-    """Return all states; in a graph that is exported, by the definition.
+    """Return the states of `sparse_recurrence_by_definition`; an exported graph contains the definition.
 
     Raises:
         ValueError: the form is unknown, T = 0, shapes do not fit, or, with overflow "raise", a number is not finite.
@@ -110,7 +112,7 @@ def sparse_recurrence(
 
 
 class Steps(NamedTuple):
-    """P and D of each row: indices p, and numbers d unless all are 1; real or complex."""
+    """P and D of each row, as indices p and numbers d; `factors` is None if all d are 1."""
 
     indices: Int64[Tensor, "*M N"]
     factors: Tensor | None
@@ -127,8 +129,8 @@ class Steps(NamedTuple):
 
     def after(self, earlier: "Steps", form: Form) -> "Steps":
         """Return the product of two steps, which applies the earlier one first."""
-        # A column's 1 goes where the later step sends the earlier step's target. A row's source is found the other way
-        # around: the later step's source is looked up in the earlier step.
+        # If P has a 1 in every column, p maps a source to its target, so the later p is applied to the earlier p. If P
+        # has a 1 in every row, p maps a target to its source, so the earlier p is applied to the later p.
         first, second = (earlier, self) if form == "scatter" else (self, earlier)
         factors = None
         if first.factors is not None and second.factors is not None:
@@ -136,7 +138,7 @@ class Steps(NamedTuple):
         return Steps(second.indices.gather(-1, first.indices), factors)
 
     def adjoint(self) -> "Steps":
-        """Return the conjugate transposes: those of `"scatter"` steps are `"gather"` steps, and vice versa."""
+        """Return the conjugate transposes, which turn `"scatter"` steps into `"gather"` steps, and vice versa."""
         # The transpose of a matrix with one 1 in every column has one 1 in every row, with the same indices.
         return Steps(self.indices, None if self.factors is None else self.factors.conj().resolve_conj())
 
@@ -172,7 +174,7 @@ class _SparseRecurrence(torch.autograd.Function):
         steps = Steps(indices, None if factors is None else _numbers(factors))
         in_time, backwards = rows.T, steps.adjoint()
         gradient = _numbers(gradient.transpose(0, 1).contiguous())
-        # No step follows the last position, so its l is its gradient, and the recurrence backwards begins there.
+        # No step follows the last position, so l is g there, and the recurrence backwards begins with it.
         adjoints = gradient
         if len(gradient) > 1:
             later = _states(backwards, in_time[1:].flip(0), gradient[:-1].flip(0), gradient[-1], OPPOSITE_FORM[form])
@@ -184,7 +186,7 @@ class _SparseRecurrence(torch.autograd.Function):
         right = before
         by_factors = None
         if steps.factors is not None:
-            # For each row, D's gradient is the sum of l[p(j)] conj(x[j]) (scatter) or l[i] conj(x[p(i)]) (gather).
+            # For each row, the gradient by D sums l[p(j)] conj(x[j]) (scatter) or l[i] conj(x[p(i)]) (gather).
             moved = steps.indices[in_time]
             others = adjoints.gather(-1, moved), before if form == "scatter" else before.gather(-1, moved)
             by_factors = by_row.sums((others[0] if form == "scatter" else adjoints) * others[1].conj())
@@ -196,7 +198,7 @@ class _SparseRecurrence(torch.autograd.Function):
 
 
 class RowSums:
-    """Sums over all positions [T, B], flattened, with the same row of the tables."""
+    """Sums over all positions that have the same row of the tables; `rows` are [T, B], flattened."""
 
     def __init__(self, rows: Int64[Tensor, " P"], num_rows: int) -> None:
         self.rows, self.num_rows = rows, num_rows
@@ -209,12 +211,12 @@ class RowSums:
         return flat.new_zeros(self.num_rows, flat.shape[1]).index_add_(0, self.rows, flat)
 
     def products(self, left: Float[Tensor, "P N F"], right: Float[Tensor, "P N F"], first: int, count: int) -> Tensor:
-        """Return the sums of outer products for rows from `first` on, real parts alone; inputs are sorted by row."""
+        """Return the real parts of summed outer products for `count` rows from `first` on; inputs are sorted by row."""
         counts = self.counts[first : first + count]
         start = sum(self.counts[:first])
         left, right = (numbers[start : start + sum(counts)] for numbers in (left, right))
-        # One batched product if every row occurs once, as rows of positions do; sorted rows need no scatter of N^2
-        # numbers for each position.
+        # If every row occurs once, as when a row belongs to a position, one batched product suffices. Because positions
+        # are sorted by row, no scatter of N^2 numbers for each position is needed.
         if all(number == 1 for number in counts):
             return left @ right.mT
         sums = [
@@ -241,22 +243,22 @@ def _gradients_by_choice(
 
 
 def _states(steps: Steps, rows: Int64[Tensor, "T B"], inputs: Tensor | None, initial: Tensor, form: Form) -> Tensor:
-    """Return all states [T, B, N], from the inputs of every position."""
-    # The rule of `block_recurrence.fastest_form`: steps of N indices are small, so that starting them takes the time.
+    """Return all states [T, B, N]; `inputs` has the v of every position."""
+    # The rule of `block_recurrence.fastest_form`: if a step is small, starting it takes most of its time.
     if len(rows) >= MIN_CHUNKED_STEPS and initial.numel() <= MAX_STEP_PRODUCTS:
         return _scanned(steps.at(rows.T), inputs, initial, form)
     states, state = initial.new_empty(len(rows), *initial.shape), initial
     for t, row in enumerate(rows.unbind()):
         state = steps.at(row).applied(form, state)
         if inputs is not None:
-            # In place, as `applied` has returned a new tensor.
+            # This is in place, because `applied` has returned a new tensor.
             state += inputs[t]
         states[t] = state
     return states
 
 
 def _scanned(steps: Steps, inputs: Tensor | None, initial: Tensor, form: Form) -> Tensor:
-    """Return all states by a prefix scan of steps x -> P D x + v, the first of which starts from the first state."""
+    """Return all states by a prefix scan of the steps x -> P D x + v; the first step includes the first state."""
 
     def as_step(elements: Elements) -> Steps:
         return Steps(elements[0], elements[2] if len(elements) > 2 else None)
@@ -271,14 +273,14 @@ def _scanned(steps: Steps, inputs: Tensor | None, initial: Tensor, form: Form) -
     # Cloned, because the first state is added in place below.
     offsets = initial.new_zeros(shape) if inputs is None else inputs.transpose(0, 1).clone()
     first = Steps(steps.indices[:, 0], None if steps.factors is None else steps.factors[:, 0])
-    # As a part of the first offset, the first state needs no element of its own, which would shift all positions.
+    # The first state is added to the first offset. An element of its own would shift all positions.
     offsets[:, 0] += first.applied(form, initial)
     elements = (steps.indices, offsets) if steps.factors is None else (steps.indices, offsets, steps.factors)
     return scan(joined, elements)[1].transpose(0, 1)
 
 
 def _chosen(mixtures: Mixtures, dictionary: Dictionary, form: Form) -> Int64[Tensor, "R N"]:
-    """Return the index of the 1 of each column (row)."""
+    """Return the index of the 1 in each column (scatter) or row (gather)."""
     dim = _choice_dim(form)
     return torch.cat([_mixed(mixed, dictionary).max(dim).indices for _, mixed in _chunks(mixtures, dictionary)])
 
@@ -289,7 +291,7 @@ def _mixed(mixtures: Mixtures, dictionary: Dictionary) -> Float[Tensor, "R N N"]
 
 
 def _chunks(mixtures: Mixtures, dictionary: Dictionary) -> list[tuple[int, Mixtures]]:
-    """Return some rows at a time, with the index of the first."""
+    """Return chunks of rows, each with the index of its first row."""
     size = max(1, MAX_ELEMENTS_PER_CHUNK // dictionary[0].numel())
     return [(size * index, chunk) for index, chunk in enumerate(mixtures.split(size))]
 
@@ -299,7 +301,7 @@ def _choice_dim(form: Form) -> int:
 
 
 def _numbers(pairs: Float[Tensor, "*M F"]) -> Tensor:
-    """Return complex numbers from pairs, or the real numbers themselves."""
+    """Return pairs (F = 2) as complex numbers, or real numbers (F = 1) without their last dimension."""
     return torch.view_as_complex(pairs.contiguous()) if pairs.shape[-1] == 2 else pairs[..., 0]
 
 

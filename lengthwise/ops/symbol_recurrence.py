@@ -1,14 +1,15 @@
 r"""The recurrence x_t = A[u_t] x_{t-1} + v[u_t] over symbols u_t, with a table of transitions by symbol.
 
-`transitions` has shape [V, N, S, S], `values` [V, N, S], `tokens` [B, T], x_0 [B, N, S]; states are [B, T, N, S].
-Nothing of size T N S^2 is ever built. A step multiplies the states of all strings by the matrices of all symbols, in
-one product of N matrices, [B, S] times [S, V S]. Then it picks the row of each string's symbol. This needs V times the
-multiplications, but starts one kernel. With many symbols, a step gathers the matrices of its own symbols instead. If
-steps are small and many, chunks of about sqrt(T) steps run in parallel, as in `lengthwise.ops.block_recurrence`.
+`transitions` has shape [V, N, S, S], `values` [V, N, S], `tokens` [B, T] and x_0 [B, N, S]. States are [B, T, N, S].
+No tensor of size T N S^2 is built. A step multiplies the states of all strings by the matrices of all symbols: for each
+of N blocks, [B, S] times [S, V S]. Then it picks the result for each string's symbol. This needs V times as many
+multiplications, but starts only one kernel. With many symbols, a step gathers the matrices of the strings' symbols
+instead. If there are many small steps, chunks of about sqrt(T) steps run in parallel, as in
+`lengthwise.ops.block_recurrence`.
 
-The gradient is the same recurrence backwards (see `lengthwise.ops.block_recurrence`). The gradient by the tables is
-summed over positions sorted by symbol, an [S, R] times [R, S] product for each symbol and block. Only the states are
-kept.
+The gradient is the same recurrence backwards in time (see `lengthwise.ops.block_recurrence`). For the gradient by the
+tables, positions are sorted by symbol. Each symbol with R positions then takes an [S, R] times [R, S] product for each
+block. Only the states are kept.
 
 Source: ours. Differs from Fan et al. (2024): their code computes A_t for every position, even in the first layer, where
 it depends on the symbol alone.
@@ -40,19 +41,20 @@ MAX_CHUNKED_PRODUCTS = 1 << 18
 """The largest number of multiplications in a step's matrix products for which chunks are faster on long strings."""
 
 MAX_COMPOSED_POSITIONS = 1 << 10
-"""Up to this number of positions of a 1, over all strings, composing maps is faster than starting steps."""
+"""The largest number of elements in the maps of one step of all strings for which composing maps is faster than running
+steps."""
 
 STEPS_PER_COMPOSITION = 1 << 9
-"""The number of steps whose maps are composed at once, so that they stay small."""
+"""The number of steps whose maps are composed at once. It bounds the memory of the maps."""
 
 MIN_GATHERED_SYMBOLS = 32
-"""From this number of symbols on, gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
+"""The smallest number of symbols for which gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
 
 
 def symbol_recurrence_by_definition(
     transitions: Table, values: Values, tokens: Tokens, initial: State
 ) -> Float[Tensor, "B T N S"]:
-    """Return all states, by a loop over matrices that are written out for every position."""
+    """Return all states by a loop over positions, after building the matrix of every position."""
     return recurrence_by_definition(transitions[tokens], values[tokens], initial)
 
 
@@ -60,7 +62,7 @@ def symbol_recurrence_by_definition(
 def symbol_recurrence(
     transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
 ) -> Float[Tensor, "B T N S"]:
-    """Return all states; a graph that is exported cannot depend on numbers and contains the definition's loop.
+    """Return the states of `symbol_recurrence_by_definition`; an exported graph contains the definition.
 
     Raises:
         ValueError: T = 0, a token is not a symbol, shapes or dtypes do not fit, or, with overflow "raise", a number is
@@ -88,13 +90,14 @@ def symbol_final_state(
 ) -> State:
     """Return the last state, ``symbol_recurrence(...)[:, -1]``; without a gradient, no other state is kept.
 
-    If all columns of A, and x_0, are one-hot vectors and v = 0, products add zeros to a single 1. Then states are
-    followed as positions of that 1, with the same bits. For a few strings, maps of positions are composed pairwise.
+    If v = 0, and all columns of A and all blocks of x_0 are one-hot vectors, then all states are one-hot vectors. In
+    this case, only the position of the 1 in each block is computed, and the result has the same bits. For few strings,
+    the maps of positions are composed pairwise.
     """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
         return symbol_recurrence(transitions, values, tokens, initial, overflow=overflow)[:, -1]
     _check(transitions, values, tokens, initial)
-    # Exact comparisons, since the short cut must give the bits of the products.
+    # The comparisons are exact, because this case must return the same bits as the products.
     if _is_one_hot(transitions) and _is_one_hot(initial[..., None]) and not bool(values.any()):
         return _one_hot_final_state(transitions, tokens, initial)
     if _in_chunks(transitions, tokens):
@@ -103,21 +106,22 @@ def symbol_final_state(
         state, step = initial, SymbolStep(transitions, values, len(tokens))
         for symbols in tokens.unbind(1):
             state = step(state, symbols)
-    if overflow == "raise" and not bool(state.isfinite().all()):  # run again: the message names the first such step
+    if overflow == "raise" and not bool(state.isfinite().all()):
+        # This second run raises, and its message names the first step whose state is not finite.
         return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
     return state
 
 
 def _is_one_hot(columns: Float[Tensor, "*M S K"]) -> bool:
-    """Return whether every column is a 1 and zeros, to the last bit."""
+    """Return whether every column has a single 1 and exact zeros otherwise."""
     ones = columns == 1
     return bool((ones | (columns == 0)).all() and (ones.sum(-2) == 1).all())
 
 
 def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int64[Tensor, "B T N"]:
-    """Return the position of the 1 of each block in all states, for one-hot columns and first states.
+    """Return the position of the 1 in each block of all states; columns and first states must be one-hot vectors.
 
-    `symbol_recurrence` with values 0 returns these one-hot vectors as its states, to the last bit.
+    With values 0, the states of `symbol_recurrence` are exactly these one-hot vectors.
 
     Example:
         >>> flips = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]], [[[0.0, 1.0], [1.0, 0.0]]]])
@@ -125,7 +129,7 @@ def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int
         [1, 1, 0]
     """
     if not (_is_one_hot(transitions) and _is_one_hot(initial[..., None])):
-        raise ValueError("transitions: expected one-hot columns, got others; follow them by symbol_recurrence")
+        raise ValueError("transitions: expected one-hot columns, got others; call symbol_recurrence instead")
     _, blocks, width, _ = transitions.shape
     successors, positions, offsets = _numbered(transitions, initial)
     successors = successors.flatten()
@@ -138,17 +142,17 @@ def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int
 def _numbered(
     transitions: Table, initial: State
 ) -> tuple[Int64[Tensor, "V P"], Int64[Tensor, "B N"], Int64[Tensor, " N"]]:
-    """Return one-hot columns and first states as indices of their 1 among all N S numbers, and each block's start."""
+    """Return one-hot columns and first states as indices of their 1 among N S numbers, and the start of each block."""
     _, blocks, width, _ = transitions.shape
     offsets = width * torch.arange(blocks, device=transitions.device)
     return (transitions.argmax(-2) + offsets[:, None]).flatten(1), initial.argmax(-1) + offsets, offsets
 
 
 def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> State:
-    """Return the last state for one-hot columns and first states: N positions of a 1 in N S numbers."""
+    """Return the last state if columns and first states are one-hot, by computing positions of the 1 only."""
     _, blocks, width, _ = transitions.shape
     successors, positions, _ = _numbered(transitions, initial)
-    # Few strings leave most of each step to its start, so composition in log T rounds wins; many strings do not.
+    # With few strings, starting a step takes most of its time, so composing all maps in log T rounds is faster.
     if positions.shape[0] * successors.shape[1] <= MAX_COMPOSED_POSITIONS:
         for symbols in tokens.split(STEPS_PER_COMPOSITION, 1):
             positions = _composed(successors[symbols]).gather(1, positions)
@@ -160,7 +164,7 @@ def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> 
 
 
 def _composed(maps: Int64[Tensor, "B T P"]) -> Int64[Tensor, "B P"]:
-    """Return the position after all T maps for each of P positions, pairwise: log T rounds instead of T steps."""
+    """Return the position after all T maps for each of P positions, in log T rounds of pairwise composition."""
     while (length := maps.shape[1]) > 1:
         # Composition is associative, so neighbors may be joined first.
         pairs = maps[:, 1::2].gather(2, maps[:, : length - 1 : 2])
@@ -169,7 +173,7 @@ def _composed(maps: Int64[Tensor, "B T P"]) -> Int64[Tensor, "B P"]:
 
 
 def _in_chunks(transitions: Table, tokens: Tokens) -> bool:
-    """Return whether the matrix products that chunks need take less time than starting the kernels of a step."""
+    """Return whether running steps in chunks is faster: for many steps whose matrix products are small."""
     _, blocks, width, _ = transitions.shape
     return tokens.shape[1] >= MIN_CHUNKED_STEPS and len(tokens) * blocks * width**3 <= MAX_CHUNKED_PRODUCTS
 
@@ -177,13 +181,13 @@ def _in_chunks(transitions: Table, tokens: Tokens) -> bool:
 def _chunked(
     transitions: Table, tokens: Tokens, inputs: Float[Tensor, "B T N S"], initial: State
 ) -> Float[Tensor, "B T N S"]:
-    """Return all states, by chunks of equal length in parallel; steps that fill up the last one are cut off."""
+    """Return all states, by running chunks of equal length in parallel; extra steps fill the last chunk."""
     batch_size, length = tokens.shape
     size = round(math.sqrt(length / 2))
     missing = -length % size
     symbols = torch.nn.functional.pad(tokens, (0, missing)).unflatten(1, (-1, size))
     inputs = torch.nn.functional.pad(inputs, (0, 0, 0, 0, 0, missing)).unflatten(1, (-1, size))
-    # A generator, so that only the matrices of one step of all chunks exist at a time, not T N S^2 numbers.
+    # A generator builds the matrices of one step of all chunks at a time, so T N S^2 numbers never exist at once.
     starts = chunk_starts((transitions[u] for u in symbols.unbind(2)), inputs, initial)
     state = torch.stack(starts[:-1], 1).flatten(0, 1)
     states, step = torch.empty_like(inputs), SymbolStep(transitions, None, len(state))
@@ -201,7 +205,8 @@ class SymbolStep:
         self.transitions, self.values = transitions, values
         self.gathers = count >= MIN_GATHERED_SYMBOLS
         if not self.gathers:
-            # In block n, column (u, i) is row i of A[u]: states in rows times this are the images under all symbols.
+            # In block n, column (u, i) is row i of A[u]. So row vectors times this matrix are the images under all
+            # symbols.
             self.wide = transitions.permute(1, 3, 0, 2).reshape(blocks, width, count * width)
             offset = transitions.new_zeros(count, blocks, width) if values is None else values
             self.offset = offset.transpose(0, 1).reshape(blocks, 1, count * width)
@@ -235,7 +240,7 @@ class _SymbolRecurrence(torch.autograd.Function):
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         transitions, tokens, initial, states = ctx.saved_tensors  # type: ignore[attr-defined]
         if _in_chunks(transitions, tokens):
-            # Backwards, one more step with input 0 gives the gradient by the first state.
+            # One more step backwards, with input 0, gives the gradient by the first state.
             symbols, nothing = tokens.flip(1), torch.zeros_like(gradient[:, :1])
             inputs = torch.cat([gradient[:, :-1].flip(1), nothing], 1)
             earlier = _chunked(transitions.mT, symbols, inputs, gradient[:, -1])
@@ -254,8 +259,8 @@ class _SymbolRecurrence(torch.autograd.Function):
 def sums_by_symbol(
     adjoints: Float[Tensor, "T B N S"], before: Float[Tensor, "T B N S"], tokens: Tokens, transitions: Table
 ) -> tuple[Table, Values]:
-    """Return, over all positions of each symbol, the sum of l_t x_{t-1}^T, and of l_t."""
-    # Sorted by symbol, each sum is one product of matrices, without an S^2 outer product for each position.
+    """Return the sums of l_t x_{t-1}^T and of l_t over all positions of each symbol."""
+    # With positions sorted by symbol, each sum is one product of matrices, not an outer product for each position.
     order = tokens.T.flatten().argsort()
     counts = tokens.flatten().bincount(minlength=len(transitions)).tolist()
     rows = [tensor.flatten(0, 1)[order].split(counts) for tensor in (adjoints, before)]

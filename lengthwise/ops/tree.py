@@ -1,14 +1,15 @@
-"""The parts of a tree over symbols: its leaves, the layers that merge states, and how many states each level merges.
+"""The parts of a tree over symbols: the leaves, the layers that merge states, and the chunk size of each level.
 
-A string of 5 symbols with C = 2 has ceil(log_2 5) = 3 levels. Pads (`.`) in front fill it up to 2^3 = 8 leaves:
+A string of 5 symbols with chunk size C = 2 has ceil(log_2 5) = 3 levels. Pads (`.`) in front fill it up to 2^3 = 8
+leaves:
 
     level 0    .   .   .   a   b   c   d   e        leaves
     level 1     (..)    (.a)    (bc)    (de)        neighbors merge, reach 2
     level 2         (...a)          (bcde)          reach 4
     level 3              (...abcde)                 the answer for the string
 
-The prefix `a b c` has its own tree of 2 levels over `. a b c`. So all prefixes together need, at level l, the window of
-C^l symbols that ends at every position, and each prefix is read at its own depth.
+The prefix `a b c` has its own tree of 2 levels over `. a b c`. So to answer all prefixes, level l needs the state of
+the window of C^l symbols that ends at each position. The answer of each prefix is read at the prefix's own depth.
 """
 
 import math
@@ -19,22 +20,23 @@ from jaxtyping import Float
 from torch import Tensor
 
 PadRule = Literal["merged", "raw"]
+"""The states at positions before a string: layers merge pads like all states, or every level has the raw pad there."""
 
 LeftEdge = Literal["pads", "cut"]
-"""Treatment of windows that begin before a string: pads there, or fewer states (`lengthwise.ops.cut_tree`)."""
+"""The windows that begin before a string: they contain pads there, or fewer states (`lengthwise.ops.cut_tree`)."""
 
 
 @runtime_checkable
 class TreeLayer(Protocol):
-    """A transformer layer in parts around its attention, so that each form can arrange them.
+    """A transformer layer whose parts before and after attention are separate methods.
 
-    Its value for the newest state y_0 and its window y_0 ... y_{C-1} is
-    ``output(y_0, attend(query(n_0), keys, values, bias))`` with ``n_j = normalize(y_j)`` and
-    ``keys[j], values[j] = key_value(n_j)``.
+    So each form of `lengthwise.ops.tree_attention` can arrange the parts in its own way. For a window y_0 ... y_{C-1},
+    with the newest state y_0, the value of the layer is ``output(y_0, attend(query(n_0), keys, values, bias))`` with
+    ``n_j = normalize(y_j)`` and ``keys[j], values[j] = key_value(n_j)``.
     """
 
-    # Methods only: since Python 3.12, `isinstance` looks up the members of a protocol in the class and in the object's
-    # own dictionary, where a module's parameters and submodules are not.
+    # All members are methods. Since Python 3.12, `isinstance` finds members of a protocol only in the class and in the
+    # object's own dictionary, which does not contain a module's parameters and submodules.
     def window_bias(self) -> Float[Tensor, "H C"]: ...
     def normalize(self, states: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]: ...
     def query(self, normed: Float[Tensor, "*N D"]) -> Float[Tensor, "*N H E"]: ...
@@ -43,12 +45,13 @@ class TreeLayer(Protocol):
 
 
 Merge = Callable[[Tensor, Tensor | None], Tensor]
-"""A layer's value on windows, oldest part first: of states [R, D] by indices [C, M], or of parts [C, M, D] and None."""
+"""A function that returns a layer's value on windows, oldest part first. Its arguments are states [R, D] and indices
+[C, M], or parts [C, M, D] and None."""
 
 
 @runtime_checkable
 class FusedLayer(Protocol):
-    """A tree layer that can compute its value in one operation for training; None if it must run in parts."""
+    """A tree layer that can compute its value in one operation; `fused` returns None if it must run in parts."""
 
     def fused(self) -> Merge | None: ...
 
@@ -56,7 +59,8 @@ class FusedLayer(Protocol):
 class Tree(NamedTuple):
     """The arguments that all forms share: a leaf for each symbol (row 0 is the pad), the K layers, C and the pad rule.
 
-    The lowest levels may have other chunk sizes: level l has the l-th of `lower_chunk_sizes`, all further levels C.
+    The lowest levels may have other chunk sizes: level l has the chunk size ``lower_chunk_sizes[l]``. All levels above
+    these have C.
     """
 
     leaves: Float[Tensor, "V D"]
@@ -67,11 +71,11 @@ class Tree(NamedTuple):
     left_edge: LeftEdge = "pads"
 
     def chunk_size_at(self, level: int) -> int:
-        """Return the number of states of a level, counted from 0, that one state of the next level merges."""
+        """Return the number of states of a level that one state of the next level merges; levels count from 0."""
         return self.lower_chunk_sizes[level] if level < len(self.lower_chunk_sizes) else self.chunk_size
 
     def reach(self, level: int) -> int:
-        """Return the number of symbols below a state after this many levels, which is the distance of merged states."""
+        """Return the number of symbols below a state of this level, which is also the distance of merged states."""
         return math.prod(self.chunk_size_at(below) for below in range(level))
 
     def num_levels(self, length: int) -> int:
@@ -82,7 +86,7 @@ class Tree(NamedTuple):
 def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = ()) -> int:
     """Return the depth of the tree over a prefix: the smallest L >= 1 whose first L chunk sizes multiply to >= length.
 
-    If all chunks have C symbols, this is C^L >= length.
+    If all chunk sizes are C, this is the smallest L >= 1 with C^L >= length.
 
     Example:
         >>> num_levels(125, 5), num_levels(126, 5), num_levels(1, 2)
@@ -95,7 +99,7 @@ def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = 
     if (smallest := min((chunk_size, *lower_chunk_sizes))) < 2:
         raise ValueError(f"chunk_size: expected at least 2, got {smallest}; one state alone cannot be merged")
     levels, reach = 0, 1
-    # A string of one symbol is merged once as well, so that every answer comes from a merged state.
+    # A string of one symbol also has one level, so that every answer comes from a merged state.
     while reach < length or levels == 0:
         reach *= lower_chunk_sizes[levels] if levels < len(lower_chunk_sizes) else chunk_size
         levels += 1

@@ -1,32 +1,34 @@
 r"""Sliding-dilated attention applied log_C T times with shared weights: three forms of one function.
 
-With h_0[m] the leaf of symbol m (the pad for m < 0), a level computes
+Let h_0[m] be the leaf of symbol m, and the pad for m < 0. Then a level computes
 
     h_{l+1}[m] = layer(h_l[m], h_l[m - C^l], ..., h_l[m - (C-1) C^l])
 
-with attention over these C states, biased by r_j for the state at distance j C^l. Prefix t is read at position t - 1
-after L(t) = max(1, least L with C^L >= t) levels. With thickness K, a level applies K layers at the same dilation. The
-lowest levels may have other chunk sizes (`Tree`). With C_0, C_1, ..., level l has C_l parts at multiples of
-C_0 ... C_{l-1}. Each layer has the biases r_j of the longest window, and a shorter window uses the first of them.
+with attention over these C states. The score of the state at distance j C^l has a bias r_j. The answer for the prefix
+of length t is read at position t - 1, after L(t) = max(1, smallest L with C^L >= t) levels. With thickness K, a level
+applies K layers at the same dilation. The lowest levels may have other chunk sizes (`Tree`). With chunk sizes C_0, C_1,
+..., a window of level l has C_l states at multiples of C_0 ... C_{l-1}. Each layer has the biases r_j of the longest
+window, and a shorter window uses the first of them.
 
-Positions before the start are pads. Under the pad rule `"merged"` they pass through the layers like all states. Under
-`"raw"` every level has the same raw pad there. Left edge `"cut"` has another rule (`lengthwise.ops.cut_tree`), which
-all forms follow.
+Positions before the start are pads. Under the pad rule `"merged"`, pads pass through the layers like all states. Under
+`"raw"`, every level has the same raw pad there. With the left edge `"cut"`, windows are cut off instead
+(`lengthwise.ops.cut_tree`). All forms support both left edges.
 
-`masked_states` is the definition: a [T, T] mask per level, as in eq. (1). `prefix_states` computes the same without a
-mask. `last_state` computes only the answer for the whole string, from the positions congruent to T - 1 modulo C^l at
-level l. As long as windows repeat, these two merge each distinct window once and gather. This is exact, even in
-training.
+`masked_states` is the definition, with a [T, T] mask for each level, as in eq. (1). `prefix_states` computes the same
+without a mask. `last_state` computes only the answer for the whole string, from the positions congruent to T - 1 modulo
+C^l at level l. As long as windows repeat, `prefix_states` and `last_state` merge each distinct window once, and copy
+the result to all nodes with this window. This is exact, even in training.
 
-Both begin with what nodes share: `rows` contains the distinct states of a level, `codes` the row of each node. From the
-first level with few repeated windows on, `states` contains a state for each node. `pad` is the current level's pad.
+On the levels where windows repeat, `rows` contains the distinct states of a level, and `codes` the row of each node.
+From the first level with few repeated windows on, `states` contains a state for each node. `pad` is the current level's
+pad.
 
 Letters: B strings, T symbols, N or M nodes of a level, V symbols with the pad, R rows, D width, H heads of E = D / H,
 C chunk size, K thickness. `lengthwise.ops.tree` draws the tree of a string of 5 symbols.
 
 Source: Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning, section 3, eq. (1).
 Differs from the source: the pads that its footnote 1 inserts to fill a chunk are states that take part in attention.
-If they were masked away, one symbol and the same symbol twice would be indistinguishable, whatever the weights.
+If they were masked, no weights could distinguish a symbol from the same symbol twice.
 """
 
 import math
@@ -43,10 +45,10 @@ from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states
 from lengthwise.ops.tree import FusedLayer, Merge, Tree, TreeLayer
 
 TABLE_ROWS = 1024
-"""Noise acts above the levels that have at most this many possible windows, whatever the batch."""
+"""The largest number of possible windows for which a level's states get no noise from `perturb`."""
 
 MAX_DISTINCT = 0.75
-"""Windows are compared as long as the distinct states are at most this fraction of the nodes."""
+"""The largest ratio of distinct states to nodes at which a level looks for repeated windows."""
 
 
 def attend(
@@ -55,9 +57,9 @@ def attend(
     values: Sequence[Float[Tensor, "*N H E"]],
     bias: Float[Tensor, "H C"],
 ) -> Float[Tensor, "*N D"]:
-    """Return the attention of each query over its own window of C states, newest first, with heads concatenated.
+    """Return the attention of each query over its own window of C states, with heads concatenated.
 
-    a_j = softmax_j(q . k_j / sqrt(E) + r_j);  out = sum_j a_j v_j.
+    a_j = softmax_j(q . k_j / sqrt(E) + r_j);  out = sum_j a_j v_j. The newest state of a window has j = 0.
     """
     scale = 1.0 / math.sqrt(query.shape[-1])
     scaled = query * scale
@@ -78,21 +80,24 @@ def attend_masked(
     bias: Float[Tensor, "H C"],
     stride: int,
 ) -> Float[Tensor, "B T D"]:
-    """Return eq. (1), full attention plus the mask M: M[m, n] = r_j if m - n = j * stride, j in [C], else -inf."""
+    """Return eq. (1): attention over all positions with a mask M that is added to the scores.
+
+    M[m, n] = r_j if m - n = j * stride with j in [C], else -inf.
+    """
     length = query.shape[1]
     positions = torch.arange(length, device=query.device)
     distance = positions[:, None] - positions[None, :]
     offset, remainder = distance // stride, distance % stride
     allowed = (remainder == 0) & (offset >= 0) & (offset < bias.shape[1])
-    # Clamped offsets only keep the index legal: their scores are masked. Distance 0 is always allowed, so no row is
-    # masked as a whole, whose softmax would be NaN.
+    # Offsets are clamped only to keep the index legal, because their scores are masked. Distance 0 is always allowed,
+    # so no row is completely masked. The softmax of such a row would be NaN.
     mask = bias[:, offset.clamp(0, bias.shape[1] - 1)].masked_fill(~allowed, -math.inf)
     scores = torch.einsum("bmhe,bnhe->bhmn", query, key) / math.sqrt(query.shape[-1]) + mask
     return torch.einsum("bhmn,bnhe->bmhe", scores.softmax(-1), value).flatten(-2)
 
 
 def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[Tensor, "*N D"]:
-    """Return the layer's value on windows of C states, oldest first: the state of the window."""
+    """Return the layer's value on windows of C states, oldest first."""
     normed = layer.normalize(windows)
     keys, values = layer.key_value(normed)
     newest = layer.query(normed[..., -1, :])
@@ -101,7 +106,7 @@ def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[T
 
 
 def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Float[Tensor, "M D"]:
-    """Return the value of a `Merge` by its definition; given indices, states are projected first, then gathered."""
+    """Return the value of a `Merge`, computed by the layer's parts; with indices, states are projected and gathered."""
     if windows is None:
         return merge_windows(layer, states.transpose(0, 1))
     normed, newest_first = layer.normalize(states), windows.flip(0)
@@ -112,16 +117,16 @@ def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M
 
 
 def merge_of(layer: TreeLayer) -> Merge:
-    """Return the layer's value in one operation, or in parts without one or if products use bfloat16."""
+    """Return the layer's `Merge`: one operation if the layer has one and products are float32, else its parts."""
     fused = layer.fused() if isinstance(layer, FusedLayer) and not lowers_precision() else None
     return fused or partial(merge_by_parts, layer)
 
 
 def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D"]:
-    """Return every prefix's state by the definition: the mask of eq. (1) with pads written out before the start.
+    """Return every prefix's state by the definition: the mask of eq. (1), with explicit pads before the start.
 
-    This takes O(T^2) memory. The pads reach as far back as the widest window of a symbol. The left edge cuts windows of
-    pads without loss, since attention over equal states returns their common value, however many there are.
+    This takes O(T^2) memory. The pads reach as far back as the widest window of a symbol. Windows of pads may lack
+    states that lie even farther back: attention over equal states returns their value for any number of them.
     """
     if tree.left_edge == "cut":
         return torch.stack([_state_by_itself(ids[:, :length], tree) for length in range(1, ids.shape[1] + 1)], 1)
@@ -143,7 +148,7 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
 
 
 def _state_by_itself(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B D"]:
-    """Return the state of whole strings whose left edge cuts windows, by a mask over the nodes of each level."""
+    """Return the state of whole strings with left edge `"cut"`, by a mask over the nodes of each level."""
     states = tree.leaves[ids]
     for level in range(tree.num_levels(ids.shape[1])):
         size = tree.chunk_size_at(level)
@@ -162,10 +167,10 @@ def prefix_states(
     perturb: Callable[[Tensor], Tensor] | None = None,
     table_rows: int = TABLE_ROWS,
 ) -> Float[Tensor, "B T D"]:
-    """Return every prefix's state, read at its own depth, in one pass: T K C log_C T attention terms.
+    """Return every prefix's state, read at the prefix's own depth, in one pass with T K C log_C T attention terms.
 
-    `perturb` is applied to the states, and to the pad, of every level above the tabled ones. If it is random, the forms
-    draw in different orders and differ.
+    `perturb` is applied to the states and to the pad of every level above the levels with at most `table_rows` possible
+    windows. If `perturb` is random, the forms draw in different orders, so their results differ.
     """
     if tree.left_edge == "cut":
         return cut_prefix_states(ids, tree, perturb)
@@ -176,7 +181,8 @@ def prefix_states(
     answers = []
     level = 0
     merge = merge_of(tree.layers[-1])
-    # With noise, the number of tabled levels must not depend on the batch: nodes that share a state share its noise.
+    # Nodes that share a state would share its noise. So with noise, the number of tabled levels must not depend on the
+    # batch.
     while level < levels and (level < num_tabled if perturb else _repeats(rows, [codes], tree, table_rows)):
         rows, (codes,) = _merge_distinct(rows, [_shifted(codes, level, tree)], tree, merge)
         # Prefixes that end among the leading pads consist of pads, so their state is the pad's.
@@ -186,8 +192,8 @@ def prefix_states(
     states, pad = None if _repeats(rows, [codes], tree, table_rows) else _gathered(rows, codes), rows[0]
     for upper in range(level, levels):
         if states is None:
-            # Only with noise: windows repeat above the tabled levels. Each is merged once, then each node gets its own
-            # noise.
+            # This happens only with noise, if windows repeat above the tabled levels. Each distinct window is merged
+            # once, then each node gets its own noise.
             rows, (codes,) = _merge_distinct(rows, [_shifted(codes, upper, tree)], tree, merge)
             states, pad = _gathered(rows, codes), rows[0]
         else:
@@ -207,9 +213,9 @@ def last_state(
     perturb: Callable[[Tensor], Tensor] | None = None,
     table_rows: int = TABLE_ROWS,
 ) -> Float[Tensor, "B D"]:
-    """Return the whole string's state, ``prefix_states(...)[:, -1]``; level l has only every C^l-th position.
+    """Return the whole string's state, ``prefix_states(...)[:, -1]``, from only every C^l-th position of level l.
 
-    This takes about T / (C - 1) merges when K = 1, fewer if windows repeat. `perturb` as in `prefix_states`.
+    For K = 1, this takes about T / (C - 1) merges, or fewer if windows repeat. `perturb` is as in `prefix_states`.
     """
     (states,) = last_states([ids], tree, perturb, table_rows)
     return states
@@ -222,16 +228,17 @@ def last_states(
     table_rows: int = TABLE_ROWS,
     observe: Callable[[int, Mapping[int, Tensor]], None] | None = None,
 ) -> list[Float[Tensor, "_ D"]]:
-    """Return `last_state` of every batch, each with its own size and length.
+    """Return `last_state` of several batches, each with its own size and length.
 
-    All merges of a level run at once for all batches, so small batches together cost little more than one of them.
-    `observe` is called after each level from the first without shared states on, with the nodes [B, N, D] of batches.
+    Each level is merged at once for all batches, so several small batches cost little more than one. `observe` is
+    called after each level in which nodes no longer share states. It receives the level and the nodes [B, N, D] of the
+    batches.
     """
     if tree.left_edge == "cut":
         return cut_last_states(batches, tree, perturb, observe)
     num_tabled = _num_tabled(tree, table_rows)
     depths = [tree.num_levels(ids.shape[1]) for ids in batches]
-    # The trees that still grow; their nodes are codes as long as states are shared.
+    # The batches whose trees still grow. Their nodes are codes as long as states are shared.
     growing = dict(enumerate(ids[:, _num_leading_pads(ids, tree) :] for ids in batches))
     rows = tree.leaves
     level = 0
@@ -245,7 +252,7 @@ def last_states(
     if not _repeats(rows, growing.values(), tree, table_rows):
         growing = {k: _gathered(rows, codes) for k, codes in growing.items()}
     while growing:
-        # Codes have two axes, and states three. Codes are left here only with noise, as in `prefix_states`.
+        # Codes have two axes, and states have three. Codes remain here only with noise, as in `prefix_states`.
         if all(nodes.ndim == 2 for nodes in growing.values()):
             rows, codes = _merge_codes(rows, growing, level, tree, merge)
             growing, pad = {k: _gathered(rows, nodes) for k, nodes in codes.items()}, rows[0]
@@ -264,7 +271,7 @@ def last_states(
 def _merge_codes(
     rows: Float[Tensor, "R D"], growing: Mapping[int, Int64[Tensor, "_ _"]], level: int, tree: Tree, merge: Merge
 ) -> tuple[Float[Tensor, "S D"], dict[int, Int64[Tensor, "_ _"]]]:
-    """Return the distinct states a level up, and the row of each node."""
+    """Return the distinct states of the next level, and the row of each node."""
     windows = [_chunked(codes, codes.new_zeros(()), tree.chunk_size_at(level)) for codes in growing.values()]
     rows, codes = _merge_distinct(rows, windows, tree, merge)
     return rows, dict(zip(growing, codes, strict=True))
@@ -273,7 +280,7 @@ def _merge_codes(
 def _merge_states(
     growing: Mapping[int, Float[Tensor, "_ _ D"]], pad: Float[Tensor, " D"], level: int, tree: Tree, merge: Merge
 ) -> tuple[dict[int, Float[Tensor, "_ _ D"]], Float[Tensor, " D"]]:
-    """Return the states a level up, and the pad."""
+    """Return the states and the pad of the next level."""
     chunk = tree.chunk_size_at(level)
     for layer in tree.layers[:-1]:
         growing = {k: _slide(layer, states, pad, 1, chunk) for k, states in growing.items()}
@@ -287,7 +294,7 @@ def _merge_states(
 
 
 def _chunked(nodes: Tensor, pad: Tensor, chunk_size: int) -> Tensor:
-    """Return the chunks of C nodes [B, M, C, ...], oldest first, with pads in front that fill the first one."""
+    """Return the chunks of C nodes [B, M, C, ...], oldest first; pads in front fill the first chunk."""
     missing = -nodes.shape[1] % chunk_size
     if missing:
         nodes = torch.cat([pad.expand(len(nodes), missing, *nodes.shape[2:]), nodes], 1)
@@ -300,17 +307,17 @@ def _gathered(rows: Float[Tensor, "R D"], codes: Int64[Tensor, "B N"]) -> Float[
 
 
 def _read_after(level: int, tree: Tree, skipped: int = 0) -> tuple[int, slice]:
-    """Return the positions whose prefixes are read after this level, as no lower level reached them.
+    """Return the positions whose prefixes are read after this level, because lower levels do not reach them.
 
-    The first `skipped` columns are left out. Return how many of the positions are among these, and a slice of the
-    others.
+    The first `skipped` columns are not stored. So the result is the number of these positions among the first `skipped`
+    columns, and a slice of the other positions.
     """
     start, stop = 0 if level == 0 else tree.reach(level), tree.reach(level + 1)
     return max(0, min(stop, skipped) - start), slice(max(0, start - skipped), max(0, stop - skipped))
 
 
 def _merge_pad(layer: TreeLayer, pad: Float[Tensor, " D"]) -> Float[Tensor, " D"]:
-    """Return the layer's value on a window of pads: any attention weights mix one and the same value."""
+    """Return the layer's value on a window of pads, where all attention weights give the same result."""
     _, value = layer.key_value(layer.normalize(pad))
     return layer.output(pad, value.flatten(-2))
 
@@ -318,9 +325,9 @@ def _merge_pad(layer: TreeLayer, pad: Float[Tensor, " D"]) -> Float[Tensor, " D"
 def _slide(
     layer: TreeLayer, states: Float[Tensor, "B T D"], pad: Float[Tensor, " D"], stride: int, chunk_size: int
 ) -> Float[Tensor, "B T D"]:
-    """Return the layer's value at every position over C states at multiples of `stride` back, pads before the start."""
+    """Return the layer's value at every position, on C states at multiples of `stride` back, with pads in front."""
     batch, length, _ = states.shape
-    # An offset beyond the string finds pads at every position, so T pads in front are enough for all such offsets.
+    # An offset longer than the string reads a pad at every position, so T pads in front suffice for all such offsets.
     reach = min((chunk_size - 1) * stride, length)
     starts = [reach - min(j * stride, length) for j in range(chunk_size)]
     padded = torch.cat([pad.expand(batch, reach, -1), states], 1)
@@ -336,7 +343,7 @@ def _slide(
 
 
 def _num_tabled(tree: Tree, table_rows: int) -> int:
-    """Return the number of levels with at most `table_rows` possible windows, whatever the strings."""
+    """Return the number of levels that have at most `table_rows` possible windows over all strings."""
     levels, count = 0, len(tree.leaves) ** tree.chunk_size_at(0)
     while len(tree.layers) == 1 and count <= table_rows:
         levels += 1
@@ -345,7 +352,7 @@ def _num_tabled(tree: Tree, table_rows: int) -> int:
 
 
 def _repeats(rows: Float[Tensor, "R D"], codes: Iterable[Int64[Tensor, "*_"]], tree: Tree, table_rows: int) -> bool:
-    """Return whether nodes share enough states to look for repeated windows, and windows have 64-bit codes."""
+    """Return whether nodes share enough states to look for repeated windows; codes of windows must fit into 64 bits."""
     longest = max((tree.chunk_size, *tree.lower_chunk_sizes))
     if len(tree.layers) > 1 or not table_rows or len(rows) ** longest >= 1 << 63:
         return False
@@ -362,7 +369,7 @@ def _merge_distinct(
     """
     powers = torch.tensor([len(rows) ** j for j in range(windows[0].shape[-1])], device=rows.device)
     codes = [(window * powers).sum(-1) for window in windows]
-    # The window of pads is added even if no string has it: `unique` sorts, so that row 0 is the pad again.
+    # The window of pads is added even if no string has it. `unique` sorts, so row 0 is again the pad.
     pad_code = codes[0].new_zeros(1)
     distinct, index = torch.cat([pad_code, *(code.flatten() for code in codes)]).unique(return_inverse=True)
     above = merge(rows, distinct // powers[:, None] % len(rows))
@@ -373,7 +380,7 @@ def _merge_distinct(
 
 
 def _num_leading_pads(ids: Int64[Tensor, "B T"], tree: Tree) -> int:
-    """Return the number of first columns that are pads in every string and need no computing under the merged rule."""
+    """Return the number of first columns that are pads in every string; the raw rule needs all columns, so it has 0."""
     if tree.pad_rule == "raw" or bool(ids[:, 0].any()):
         return 0
     # If every column is a pad, argmax is 0 and nothing is skipped: slower, with the same result.

@@ -1,1 +1,1 @@
-"""Position encodings of transformers, one module each; `base` and `bias` contain the common parts."""
+"""Position encodings of transformers, each in its own module; `base` and `bias` contain the common parts."""

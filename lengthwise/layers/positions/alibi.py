@@ -10,7 +10,9 @@ from lengthwise.layers.positions.bias import DistanceBias
 
 @POSITIONS.register("alibi")
 class ALiBi(DistanceBias):
-    """Scores q_i . k_j / sqrt(E) - m_h (i - j), with the slopes m_h of `alibi_slopes`. No parameters; for any T.
+    """Scores q_i . k_j / sqrt(E) - m_h (i - j), with the slopes m_h of `alibi_slopes`.
+
+    The encoding has no parameters and works for any T.
 
     Source: Press et al., "Train short, test long: attention with linear biases enables input length extrapolation"
         (ICLR 2022), section 3.
@@ -27,7 +29,8 @@ class ALiBi(DistanceBias):
 def alibi_slopes(num_heads: int) -> list[float]:
     """Return the slopes m_h, h = 1 ... H, which are 2^{-8h/H} if H is a power of two.
 
-    Otherwise they are the slopes of the largest power of two below H, then every second slope of the power above it.
+    Otherwise, let P be the largest power of two below H. Then the slopes are all slopes for P heads, followed by every
+    second slope for 2 P heads until there are H slopes.
 
     Example:
         >>> alibi_slopes(4)

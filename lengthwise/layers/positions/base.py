@@ -15,7 +15,7 @@ from lengthwise.registry import Registry
 class PositionSizes(NamedTuple):
     """The sizes of an encoding: width D, heads H, layers L with separate weights, and `max_positions`.
 
-    `max_positions` is the size of a table or of a range; encodings for any length ignore it.
+    `max_positions` is the size of a table or of a range. Encodings that work for any length ignore it.
     """
 
     d_model: int
@@ -27,7 +27,7 @@ class PositionSizes(NamedTuple):
 class CausalAttention:
     """Attention of one layer at one length: softmax(q_i . k_j / sqrt(E)) over keys j <= i, with E numbers a head.
 
-    Subclasses change queries, keys or scores by positions. Shapes: queries, keys and values [B, H, T, E].
+    Subclasses make queries, keys or scores depend on positions. Queries, keys and values are [B, H, T, E].
     """
 
     def attend(
@@ -43,12 +43,12 @@ class CausalAttention:
         value: Float[Tensor, "B H T E"],
         positions: Int64[Tensor, " B"],
     ) -> Float[Tensor, "B H 1 E"]:
-        """Return `attend` at one position of each row, given only the query of that position."""
+        """Return the result of `attend` at one position of each string, given only the query of this position."""
         seen = torch.arange(key.shape[2], device=key.device) <= positions[:, None, None, None]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
 
     def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
-        """Return the scores by definition: the softmax's arguments for keys j <= i; scores of later keys are unused."""
+        """Return the scores by definition, which softmax receives for keys j <= i; scores of later keys are unused."""
         scores: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         return scores
 
@@ -58,10 +58,11 @@ CAUSAL = CausalAttention()
 
 
 class PositionEncoding(nn.Module, ABC):
-    """The way a transformer distinguishes positions: `add` changes its inputs, `attention` the attention of layers.
+    """The way in which a transformer distinguishes positions.
 
-    Built as ``Encoding(sizes)``. By default both change nothing, and parameters are absent. Position t must not depend
-    on later positions and, in evaluation, not on the length.
+    `add` changes the inputs of the transformer, and `attention` changes the attention of its layers. By default, both
+    change nothing, and an encoding has no parameters. An encoding is built as ``Encoding(sizes)``. Results at position
+    t must not depend on later positions. In evaluation, they must also not depend on the length.
     """
 
     name: ClassVar[str]
@@ -72,23 +73,26 @@ class PositionEncoding(nn.Module, ABC):
 
     @property
     def window(self) -> int | None:
-        """The number of last positions that each layer sees, None for all."""
+        """The number of last positions that each layer sees, or None for all."""
         return None
 
     @property
     def max_length(self) -> int | None:
-        """The number of positions that the encoding has, None for any."""
+        """The largest length that the encoding supports, or None if it supports any length."""
         return None
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again."""
 
     def add(self, states: Float[Tensor, "B T D"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
-        """Return the inputs with their positions; a training step passes the generator for its draws."""
+        """Return the inputs with their positions encoded; a training step passes the generator for its draws."""
         return states
 
     def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
-        """Return the attention of each layer for states of this length, type and device, once per forward pass."""
+        """Return the attention of each layer, for states of this length, type and device.
+
+        It is called once per forward pass.
+        """
         return [CAUSAL] * self.sizes.num_layers
 
 

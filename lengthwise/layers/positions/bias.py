@@ -11,7 +11,7 @@ from torch import Tensor
 from lengthwise.layers.positions.base import CausalAttention, PositionEncoding
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""The largest number of scores at once. Longer strings run part of the queries at a time, without T^2 memory."""
+"""The largest number of scores at once. Longer strings run some queries at a time, so they do not need T^2 memory."""
 
 
 class ScoreBias(PositionEncoding):
@@ -25,11 +25,11 @@ class ScoreBias(PositionEncoding):
         """Return b_h(i, j) for pairs of positions i >= j, by definition."""
 
     def rows(self, start: int, stop: int, device: torch.device) -> Float[Tensor, "H N M"]:
-        """Return the biases of queries `start` ... `stop` - 1 and keys 0 ... `stop` - 1; -inf for later keys."""
+        """Return the biases of queries `start` ... `stop` - 1 and keys 0 ... `stop` - 1; -inf if key > query."""
         return self.causal_pairs(*_positions(start, stop, device))
 
     def causal_pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
-        """Return the bias of any pairs of positions, -inf for later keys."""
+        """Return the biases of any pairs of positions, which are -inf for keys after the query."""
         return self.pairs(query, torch.minimum(query, key)).masked_fill(key > query, -torch.inf)
 
     def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
@@ -37,7 +37,7 @@ class ScoreBias(PositionEncoding):
 
 
 class DistanceBias(ScoreBias):
-    """A bias b_h(i - j) of the distance alone, so that it is computed for T distances instead of T^2 pairs."""
+    """A bias b_h(i - j) that depends only on the distance, so it is computed for T distances instead of T^2 pairs."""
 
     @abstractmethod
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
@@ -57,9 +57,10 @@ def _positions(start: int, stop: int, device: torch.device) -> tuple[Int64[Tenso
 
 
 def spread(falling: Float[Tensor, "H M"], num_rows: int) -> Float[Tensor, "H N M"]:
-    """Return the last rows of biases [H, M, M] from the biases of distances M - 1 ... 0; -inf for later keys.
+    """Return the last rows of the biases [H, M, M] of all pairs, given the biases of distances M - 1 ... 0.
 
-    Each row is a window of one vector: all distances, then -inf. So the rows are views and need no computation.
+    Keys after the query have -inf. Each row is a window of one vector, which contains the given biases and then -inf.
+    So the rows are views and need no computation.
 
     Example:
         >>> spread(torch.tensor([[2.0, 1.0, 0.0]]), 2)

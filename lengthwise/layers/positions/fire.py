@@ -1,4 +1,4 @@
-"""FIRE: a small net maps the distance, relative to the position of the query, to a bias."""
+"""FIRE: a small net computes the bias from the distance, measured relative to the position of the query."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ HIDDEN = 32
 
 INITIAL_C = 0.1
 INITIAL_LIMIT = 512.0
-"""The first value of c, and the first limit L, in positions."""
+"""The initial value of c, and the initial limit L, in positions."""
 
 EPSILON = 1e-6
 
@@ -24,8 +24,8 @@ EPSILON = 1e-6
 class FIRE(PositionEncoding):
     """Scores q_i . k_j / sqrt(E) + f_h(psi(i - j) / (psi(max(i, L)) + 1e-6)) with psi(x) = ln(1 + |c x|); for any T.
 
-    f is a net with 32 ReLUs and an output for each head. f, c (at first 0.1) and L = 512 |l| (l at first 1) are learned
-    separately in each layer. The same distance counts less at a later query, once the query is beyond L.
+    f is a net with 32 ReLUs and an output for each head. Each layer learns its own f, c and L = 512 |l|. At first,
+    c = 0.1 and l = 1. For a query beyond L, distances count relative to the position of the query.
 
     Source: Li et al., "Functional interpolation for relative positions improves long context transformers" (ICLR 2024),
         and the code in their appendix.
@@ -64,8 +64,8 @@ class FIREBias(ScoreBias):
     def rows(self, start: int, stop: int, device: torch.device) -> Float[Tensor, "H N M"]:
         """Return the biases of some queries.
 
-        Up to position L the bias depends on the distance alone, so the net runs once for each distance. Beyond it, the
-        net has `HIDDEN` units for each pair, which are computed for a part of the rows at a time.
+        Up to position L, the bias depends only on the distance, so the net runs once for each distance. Beyond L, the
+        net runs for each pair, with `HIDDEN` hidden units a pair. So it runs for some rows at a time.
         """
         if stop - 1 < float(self._limit.detach()):
             return spread(self._biases(torch.arange(stop - 1, -1, -1, device=device), self._limit), stop - start)

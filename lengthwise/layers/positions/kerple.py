@@ -14,7 +14,8 @@ FLOOR = 0.01
 class Kerple(DistanceBias):
     """Positive numbers p_h and a_h of every head, which all layers share; p starts as U(0, 2) and a as U(0, 1).
 
-    Their effective values are at least 0.01. The gradient ignores this limit, so that training can lead back above it.
+    The biases use values of at least 0.01. The gradient ignores this limit, so training can move a smaller parameter
+    back above it.
     """
 
     def __init__(self, sizes: PositionSizes) -> None:
@@ -33,7 +34,7 @@ class KerpleLog(Kerple):
 
     Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022),
         the logarithmic variant, r_1 = p and r_2 = a, and their code.
-    Differs from the source: its code writes the limited numbers into the parameters; here parameters may be below.
+    Differs from the source: its code writes the limited numbers into the parameters. Here parameters may be smaller.
     """
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
@@ -47,7 +48,8 @@ class KerplePower(Kerple):
 
     Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022),
         the power variant, r_1 = a and r_2 = p, and their code.
-    Differs from the source: its code writes the limited numbers into the parameters; here parameters may be outside.
+    Differs from the source: its code writes the limited numbers into the parameters. Here parameters may be outside
+        of the limits.
     """
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
@@ -56,7 +58,7 @@ class KerplePower(Kerple):
 
 
 def _limited(numbers: Float[Tensor, " H"], num_axes: int, maximum: float | None = None) -> Float[Tensor, "H *_"]:
-    """Return numbers limited to `FLOOR` ... `maximum` with the gradient of unlimited ones, and axes for distances."""
-    # A clamp alone has gradient 0 outside of its limits, so that a parameter could never come back.
+    """Return numbers limited to `FLOOR` ... `maximum`, with the original numbers' gradient and `num_axes` new axes."""
+    # A clamp alone has gradient 0 outside of its limits, so a parameter could never come back.
     limited = numbers + (numbers.clamp(FLOOR, maximum) - numbers).detach()
     return limited.view(-1, *(1,) * num_axes)

@@ -31,10 +31,10 @@ class LearnedPositions(PositionEncoding):
 
     def add(self, states: Float[Tensor, "B T D"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
         length = states.shape[1]
-        # Longer strings have no encoding, and wrapping around would give answers without a warning.
+        # Longer strings have no encoding. Reusing encodings would give wrong answers without a warning.
         if length > len(self.table):
             raise ValueError(
-                f"length: expected at most {len(self.table)} positions, of which this model has learned encodings, got "
-                f"{length}; make it with more model.learned_positions, or with 0, which are sinusoids"
+                f"length: expected at most {len(self.table)} positions, the number of learned encodings, got {length}; "
+                "make the model with more model.learned_positions, or with 0 for sinusoids"
             )
         return states + self.table[:length]

@@ -12,12 +12,12 @@ from lengthwise.layers.positions.bias import DistanceBias
 class LocalAttention(DistanceBias):
     """Scores q_i . k_j / sqrt(E) if i - j < w, else -inf, with a window of w = `max_positions` positions.
 
-    After L layers an answer depends only on the last L (w - 1) + 1 positions. Within a window, only the causal mask
+    After L layers, an answer depends only on the last L (w - 1) + 1 positions. Within a window, only the causal mask
     distinguishes positions. The encoding has no parameters and works for any T.
 
     Source: Beltagy et al., "Longformer: the long-document transformer" (2020), section 3.1, sliding window; as a
         recency bias for regular languages: Chi et al. (2023), section 2.2.
-    Differs from the source: causal, and the scores of all pairs are computed.
+    Differs from the source: attention is causal, and the scores of all pairs are computed.
     """
 
     @property

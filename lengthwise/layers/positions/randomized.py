@@ -1,4 +1,4 @@
-"""Randomized positions: in training, sinusoids of positions drawn from a longer range."""
+"""Randomized positions: in training, positions are drawn from a longer range and encoded by sinusoids."""
 
 import torch
 from jaxtyping import Float
@@ -10,17 +10,18 @@ from lengthwise.ops.sinusoids import sinusoids_at
 
 @POSITIONS.register("randomized")
 class RandomizedPositions(PositionEncoding):
-    """x_t + PE(p_t) with p_0 < p_1 < ..., in training T of the numbers 0 ... `max_positions` - 1, drawn for each batch.
+    """x_t + PE(p_t) with the sinusoids of `position_sinusoids` at increasing positions p_0 < p_1 < ...
 
-    Without a generator, as in evaluation, p_t = t. Otherwise a prefix would not have the same positions in every string
-    of up to `max_positions` symbols. The encoding has no parameters.
+    In training, the positions are T of the numbers 0 ... `max_positions` - 1, drawn for each batch. Without a
+    generator, as in evaluation, p_t = t. Drawn positions would differ between strings that share a prefix. The encoding
+    has no parameters.
 
     Raises:
         ValueError: a string is longer than the range.
 
     Source: Ruoss et al., "Randomized positional encodings boost length generalization of transformers" (ACL 2023),
         and their code, which draws one sample for each batch, from 2,048 positions.
-    Differs from the source: it also draws in evaluation, as a model does here if its `drawing` has a generator.
+    Differs from the source: the source also draws in evaluation. A model does so here if its `drawing` has a generator.
     """
 
     @property
@@ -31,8 +32,8 @@ class RandomizedPositions(PositionEncoding):
         length, longest = states.shape[1], self.sizes.max_positions
         if length > longest:
             raise ValueError(
-                f"length: expected at most {longest} positions, of which this model draws, got {length}; make it with "
-                "more model.position_range"
+                f"length: expected at most {longest} positions, from which this model draws, got {length}; make the "
+                "model with a larger model.position_range"
             )
         if generator is None:
             positions = torch.arange(length)

@@ -17,7 +17,7 @@ class RotaryPositions(PositionEncoding):
     So scores depend only on differences of positions. The encoding has no parameters and works for any T.
 
     Raises:
-        ValueError: a head has an odd number of units, which cannot be paired.
+        ValueError: a head has an odd number of units, but units are rotated in pairs.
 
     Source: Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), section 3.2.
     Differs from the source: in nothing.
@@ -33,7 +33,7 @@ class RotaryPositions(PositionEncoding):
 
     def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
         angles = position_angles(states.shape[1], self.sizes.d_model // self.sizes.num_heads)
-        # In float64 until here: float32 has too few digits for the angles of late positions.
+        # Angles are float64, because float32 has too few digits for late positions.
         turns = torch.polar(torch.ones_like(angles), angles)
         dtype = torch.complex128 if states.dtype == torch.float64 else torch.complex64
         rotated = RotatedAttention(turns.to(states.device, dtype))
@@ -41,7 +41,7 @@ class RotaryPositions(PositionEncoding):
 
 
 class RotatedAttention(CausalAttention):
-    """Attention with rotated pairs of numbers; as complex numbers they are multiplied by e^{i angle}."""
+    """Attention with rotated queries and keys: pairs of numbers are complex numbers, multiplied by e^{i angle}."""
 
     def __init__(self, turns: Complex[Tensor, "T F"]) -> None:
         self.turns = turns
@@ -62,7 +62,7 @@ class RotatedAttention(CausalAttention):
         return super().attend_at(turned, _rotate(key, self.turns), value, positions)
 
     def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
-        """Return the scores with the rotation of each position as a matrix [E, E] of blocks (cos, -sin; sin, cos)."""
+        """Return the scores by definition; a rotation is a matrix [E, E] of diagonal blocks (cos, -sin; sin, cos)."""
         cosines, sines = self.turns.real, self.turns.imag
         blocks = torch.stack([torch.stack([cosines, -sines], -1), torch.stack([sines, cosines], -1)], -2)
         rotations = torch.stack([torch.block_diag(*position_blocks) for position_blocks in blocks])

@@ -10,7 +10,7 @@ from lengthwise.ops.sinusoids import position_sinusoids
 
 @POSITIONS.register("sinusoidal")
 class SinusoidalPositions(PositionEncoding):
-    """x_t + PE(t), t = 0 ... T - 1, with the sinusoids of `position_sinusoids`; for any T.
+    """x_t + PE(t), t = 0 ... T - 1, with the sinusoids of `position_sinusoids`. The encoding works for any T.
 
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
     Differs from the source: inputs are not multiplied by sqrt(D).

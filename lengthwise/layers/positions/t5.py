@@ -1,4 +1,4 @@
-"""T5's biases: a learned number for each head and bucket of distances."""
+"""T5's biases: a learned number for each pair of a head and a bucket of distances."""
 
 import math
 
@@ -13,7 +13,7 @@ NUM_BUCKETS = 32
 """The number of buckets of distances."""
 
 NUM_EXACT = 16
-"""The number of smallest distances with their own bucket."""
+"""The number of distances that have their own bucket: 0 to 15."""
 
 MAX_DISTANCE = 128
 """The distance at which the formula of the logarithmic buckets would reach `NUM_BUCKETS`."""
@@ -49,11 +49,11 @@ def t5_buckets(distance: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
         tensor([ 0, 15, 16, 16, 17, 30, 31, 31])
 
     Source: Raffel et al. (2020), section 2.1, and their code, for causal attention.
-    Differs from the source: in nothing; logarithms are compared in float64, as limits of the distances.
+    Differs from the source: in nothing; the limits of buckets are computed in float64.
     """
     num_wide = NUM_BUCKETS - NUM_EXACT
     ratio = MAX_DISTANCE / NUM_EXACT
     wide = [math.ceil(NUM_EXACT * ratio ** (bucket / num_wide)) for bucket in range(num_wide)]
-    # Integer limits of distances: logarithms in float32 could round a distance into the next bucket.
+    # Distances are compared with integer limits, because float32 logarithms could round one into the next bucket.
     limits = torch.tensor([*range(1, NUM_EXACT), *wide], device=distance.device)
     return torch.bucketize(distance, limits, right=True)

@@ -1,4 +1,4 @@
-"""Transformer-XL's relative positions: scores of the distance that depend on the query."""
+"""Transformer-XL's relative positions: scores that depend on both the distance and the query."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ from lengthwise.layers.positions.base import POSITIONS, CausalAttention, Positio
 from lengthwise.ops.sinusoids import distance_sinusoids
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 22
-"""The largest number of scores that are computed at once, the fastest for 64 strings of 100 to 500 symbols. Large parts
-take memory that the system clears each time, and have more masked scores. Small parts make more calls.
+"""The largest number of scores that are computed at once. It is the fastest for 64 strings of 100 to 500 symbols.
+Larger parts use memory that the system clears each time, and have more masked scores. Smaller parts need more calls.
 """
 
 
@@ -25,8 +25,8 @@ class TransformerXLPositions(PositionEncoding):
 
     Source: Dai et al., "Transformer-XL: attentive language models beyond a fixed-length context" (ACL 2019), section
         3.3, and their code, which has the sines of R first, then the cosines.
-    Differs from the source: no recurrence over segments. The code of Delétang et al. (ICLR 2023), a baseline of Chi et
-        al. (2023), has u and v in each layer, and attention to both sides.
+    Differs from the source: it has no recurrence over segments. The code of Delétang et al. (ICLR 2023), a baseline of
+        Chi et al. (2023), has its own u and v in each layer, and attention to both sides.
     """
 
     def __init__(self, sizes: PositionSizes) -> None:
@@ -47,7 +47,7 @@ class TransformerXLPositions(PositionEncoding):
 
 
 class XLAttention(CausalAttention):
-    """Attention with W_R R, head by head: `falling` has the distances T - 1 ... 0."""
+    """Attention with Transformer-XL's scores; `falling` has W_R R of the distances T - 1 ... 0, head by head."""
 
     def __init__(self, u: Float[Tensor, "H E"], v: Float[Tensor, "H E"], falling: Float[Tensor, "H T E"]) -> None:
         self.u = u[:, None]
@@ -77,7 +77,7 @@ class XLAttention(CausalAttention):
         return F.scaled_dot_product_attention(query + self.u, key, value, attn_mask=bias)
 
     def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
-        """Return the scores with a vector W_R R_{i-j} for each pair, [H, T, T, E]."""
+        """Return the scores by definition, from a vector W_R R_{i-j} for each pair of positions, [H, T, T, E]."""
         positions = torch.arange(query.shape[2], device=query.device)
         distance = (positions[:, None] - positions).clamp(min=0)
         relative = self.falling.flip(1)[:, distance]
@@ -92,17 +92,17 @@ class XLAttention(CausalAttention):
         value: Float[Tensor, "B H T E"],
         start: int,
     ) -> Float[Tensor, "B H N E"]:
-        """Return the attention of N queries, beginning at `start`.
+        """Return the attention of N queries, the first of which is at position `start`.
 
-        The scores have columns by falling distance, so row n must move N - 1 - n columns to the left. A view does this
-        without a gather. A column is added in front, and the matrix is read as one list. Without its first N numbers,
-        the list is cut into rows of the same length.
+        Columns of the scores belong to falling distances, so row n must move N - 1 - n columns to the left. This needs
+        no gather: with one more column in front, the matrix is read as one list. Without its first N numbers, this list
+        is again cut into rows, each one number shorter than before.
         """
         count = query.shape[2]
         stop = start + count
         distance_scores = self._distance_scores(query, F.pad(self.falling[:, -stop:], (0, 0, 1, 0)))
         shifted = distance_scores.flatten(-2)[..., count:].unflatten(-1, (count, stop))
-        # The shift leaves numbers of other rows at later keys, which are masked here.
+        # At keys after the query, the shift leaves numbers of other rows. They are masked here.
         mask = query.new_full((count, stop), -torch.inf).triu(1 + start)
         return F.scaled_dot_product_attention(
             query + self.u, key[:, :, :stop], value[:, :, :stop], attn_mask=shifted + mask
@@ -111,7 +111,7 @@ class XLAttention(CausalAttention):
     def _distance_scores(
         self, query: Float[Tensor, "B H N E"], falling: Float[Tensor, "H M E"]
     ) -> Float[Tensor, "B H N M"]:
-        """Return the second term of the scores."""
+        """Return the second term of the scores, which depends on the distance."""
         scores: Tensor = ((query + self.v) / query.shape[-1] ** 0.5) @ falling.transpose(-1, -2)
         return scores
 
