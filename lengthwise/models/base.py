@@ -1,4 +1,4 @@
-"""The contract of a model, and how one is made from its name for a task's alphabet."""
+"""The contract of models, and functions that make a model from its name for a task."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -28,24 +28,25 @@ Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 MAX_WIDTH = 1 << 18
 MAX_LAYERS = 128
 MAX_CONVOLUTION = 64
-"""The largest width of a short convolution; its state is all inputs in the window except the newest."""
+"""The largest width of a short convolution. Its state is all inputs in the window except the newest."""
 
 MAX_PARAMETERS = 200_000_000
-"""The largest number of parameters. Training keeps five numbers each (gradient, moments, average): 4 GB in float32."""
+"""The largest number of parameters. For each, training keeps five numbers (such as moments): 4 GB in float32."""
 
 Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
-"""A number of units: of a state, of a hidden layer."""
+"""A number of units, for example in a state or in a hidden layer."""
 
 Depth = Annotated[int, Field(ge=1, le=MAX_LAYERS)]
 """A number of layers."""
 
 
 class ModelConfig(Description):
-    """A frozen, validated description of a model, which rejects unknown fields and fields without an effect.
+    """A frozen, validated description of a model. It rejects unknown fields and fields without an effect.
 
-    `used_with` maps a field to the other field and its values with which the field has an effect. With any other value
-    the field must keep its default, so that two descriptions never differ in something without an effect.
-    `other_effects` maps a field that leaves all numbers of a new net unchanged to the effect that it has instead.
+    Some fields have an effect only for some values of another field. `used_with` maps such a field to the other field
+    and these values. With all other values, the field must keep its default, so that two descriptions never differ in
+    a field without an effect. Some fields do not change any number of a new net. `other_effects` describes the effect
+    of such a field.
     """
 
     used_with: ClassVar[Mapping[str, tuple[str, Sequence[object]]]] = {}
@@ -53,12 +54,12 @@ class ModelConfig(Description):
 
     @property
     def takes_probes(self) -> bool:
-        """Return whether training may test the model on strings of up to 500 symbols from time to time."""
+        """Return whether training may regularly test the model on strings of up to 500 symbols."""
         return True
 
     @classmethod
     def uses(cls, name: str, settings: Mapping[str, Any]) -> bool:
-        """Return whether a field of this name exists and has an effect with these settings; defaults fill the rest.
+        """Return whether a field exists and has an effect with these settings; missing settings have their defaults.
 
         Example:
             >>> MODELS["mamba"].Config.uses("num_heads", {"version": 1})
@@ -76,14 +77,15 @@ class ModelConfig(Description):
             default = type(self).model_fields[name].default
             if settings[name] != default and not self.uses(name, settings):
                 raise ValueError(
-                    f"{name}: expected its default, {default!r}, with {other}={settings[other]!r}, where it does "
-                    f"nothing, got {settings[name]!r}; leave it out or choose {other}={' or '.join(map(repr, values))}"
+                    f"{name}: expected its default, {default!r}, because it has no effect with "
+                    f"{other}={settings[other]!r}, got {settings[name]!r}; leave it out or choose "
+                    f"{other}={' or '.join(map(repr, values))}"
                 )
         return self
 
 
 def check_divides_width(name: str, value: int, d_model: int) -> None:
-    """Raise a ValueError if a setting that must divide the width does not."""
+    """Raise a ValueError unless a setting divides the width."""
     if d_model % value:
         divisors = [n for n in range(1, d_model + 1) if d_model % n == 0]
         raise ValueError(f"{name}: expected a divisor of d_model={d_model}, got {value}; choose from {divisors}")
@@ -93,12 +95,13 @@ class SequenceModel(nn.Module, ABC):
     """A model that answers every prefix of a sequence of any length T >= 1.
 
     It is built as ``Model(config, vocab_size=..., num_classes=..., generator=...)`` and draws its parameters from
-    `generator`. The module `readout` turns hidden states into logits. `default_preset` names the recipe that trains the
-    model if the user chooses none, and `default_goal_preset` the one that trains it until a goal is reached. A model
-    needs the latter if several presets have a goal for it. Abilities of some models are classes in
-    `lengthwise.models.capabilities`. A model inherits them before this class.
+    `generator`. The module `readout` turns hidden states into logits. If the user chooses no preset, `default_preset`
+    names the recipe for training, and `default_goal_preset` names the recipe for training until a goal is reached. A
+    model needs `default_goal_preset` only if several presets have a goal for it. Abilities that only some models have
+    are classes in `lengthwise.models.capabilities`. A model inherits these before this class.
 
-    States that overflow raise no error: logits from there on are not finite, and every measure counts them as wrong.
+    Overflow of states does not raise an error. All logits from there on are not finite, and every measure counts them
+    as wrong.
     """
 
     name: ClassVar[str]
@@ -108,11 +111,11 @@ class SequenceModel(nn.Module, ABC):
     config: ModelConfig = ModelConfig()
     readout: nn.Module
     precision: Precision = "float32"
-    """The number format of matrix products while the model is measured (`eval_mode`); weights keep their own."""
+    """The number format of matrix products while the model is measured (`eval_mode`); weights keep their format."""
 
     def __init_subclass__(cls) -> None:
-        """Name the class after itself until it is registered under a name."""
-        # A base's name that a subclass inherits is not its own.
+        """Set `name` to the name of the class, which registering the class replaces."""
+        # A name that the class inherits from a base class is replaced, because it is not the class's own.
         if getattr(cls, "name", "") in ("", *(base.__name__ for base in cls.__mro__[1:])):
             cls.name = cls.__name__
 
@@ -127,16 +130,16 @@ class SequenceModel(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, inputs: Inputs) -> Float[Tensor, "B T Y"]:
-        """Return logits at every position: position t answers the prefix that ends at t."""
+        """Return logits at every position. The logits at position t answer the prefix that ends at t."""
 
     @abstractmethod
     def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
-        """Return the hidden state from which the whole string is answered, as cheaply as the model can."""
+        """Return the hidden state that answers the whole string, as cheaply as the model can."""
 
     def logits_at(self, inputs: Inputs, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
-        """Return ``forward(inputs)`` at one position of each row, as cheaply as the model can.
+        """Return ``forward(inputs)`` at one position of each string, as cheaply as the model can.
 
-        `indices` may be on the CPU while the model is on another device, so that the host need not wait for the device.
+        `indices` may be on the CPU even if the model is on another device, so the host need not wait for the device.
         """
         logits: Tensor = self(inputs)
         return logits[torch.arange(len(indices), device=logits.device), indices.to(logits.device)]
@@ -148,7 +151,7 @@ class SequenceModel(nn.Module, ABC):
         return [self.last_state(inputs) for inputs in batches]
 
     def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:
-        """Raise a ValueError unless these are strings of the symbols 0 ... num_symbols - 1."""
+        """Raise a ValueError unless the inputs are strings of symbols 0 ... num_symbols - 1."""
         check_symbols(inputs, num_symbols, accepts_pads=False)
 
     def last(self, inputs: Inputs) -> Float[Tensor, "B Y"]:
@@ -158,10 +161,10 @@ class SequenceModel(nn.Module, ABC):
 
 
 class RecurrentModel(SequenceModel):
-    """A model that reads a string symbol by symbol and keeps one state: repeated ``step`` gives ``forward``.
+    """A model that reads a string symbol by symbol and keeps one state, from which `readout` computes the answer.
 
-    `readout` makes the answers from that state. Start with ``state = initial_state(B)``. The logits of the t-th call
-    ``logits, state = step(inputs[:, t], state)`` are ``forward(inputs)[:, t]``. Memory does not grow with the length.
+    Start with ``state = initial_state(B)``, and call ``logits, state = step(inputs[:, t], state)`` for t = 0, 1, ...
+    The logits of call t are ``forward(inputs)[:, t]``. Memory does not grow with the length.
     """
 
     @abstractmethod
@@ -177,7 +180,7 @@ class RecurrentModel(SequenceModel):
     def check_step(self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"], num_symbols: int) -> None:
         """Raise a ValueError unless `token` has symbols 0 ... num_symbols - 1 and `state` a state for each of them."""
         self.check_inputs(token[:, None], num_symbols)
-        if torch.compiler.is_exporting():  # one exported graph serves any number of strings
+        if torch.compiler.is_exporting():  # an exported graph must work for any number of strings
             return
         expected = self.initial_state(len(token)).shape
         if state.shape != expected:
@@ -187,7 +190,7 @@ class RecurrentModel(SequenceModel):
             )
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
-        """Yield the states at every position, in chunks; here one position at a time, by `step`."""
+        """Yield the states at every position, in chunks; by default, a chunk is one position, computed by `step`."""
         check_ids(inputs)
         state = self.initial_state(len(inputs))
         for token in inputs.unbind(1):
@@ -205,28 +208,29 @@ class RecurrentModel(SequenceModel):
 
 
 class TreeModel(SequenceModel):
-    """A model whose states belong to the nodes of a tree: one leaf for each symbol, merged level by level."""
+    """A model whose states belong to the nodes of a tree; symbols are its leaves, and layers merge them by levels."""
 
     @property
     @abstractmethod
     def tree(self) -> Tree:
-        """Return the leaves and layers from which every state is computed."""
+        """Return the leaves and layers that determine every state."""
 
 
 def check_is_model(model: object) -> None:
-    """Raise a ValueError for anything but a model of this package, for example for a plain torch module."""
+    """Raise a ValueError unless the object is a model of this package; a plain torch module is not."""
     if not isinstance(model, SequenceModel):
         raise ValueError(
             f"model: expected a model of this package, got {type(model).__name__}; "
-            + (unwrap_hint("model", model) or "`lengthwise.wrap(embedding, core, head)` makes one of a net of your own")
+            + (unwrap_hint("model", model) or "for a net of your own, call `lengthwise.wrap(embedding, core, head)`")
         )
 
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Put the model into evaluation mode, in its own precision and without gradients, and restore it afterwards.
+    """Put the model into evaluation mode inside the context, in its own precision and without gradients.
 
-    Each module returns to its former mode, since parts of a user's net may have to stay in evaluation mode.
+    Afterwards, each module returns to its own former mode, because some modules of a user's net may have to stay in
+    evaluation mode.
     """
     modes = [(module, module.training) for module in model.modules()]
     precision = model.precision if isinstance(model, SequenceModel) else "float32"
@@ -240,16 +244,16 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 
 def first_names(model: nn.Module) -> dict[str, str]:
-    """Return the first name of each parameter by all its names; tied weights are one parameter with several names."""
+    """Map every name of a parameter to its first name; tied weights are one parameter with several names."""
     named = list(model.named_parameters(remove_duplicate=False))
-    # In reverse order, so that the first of several names overwrites the others.
+    # The order is reversed, so that the first name of a parameter overwrites the other names.
     first = {parameter: name for name, parameter in reversed(named)}
     return {name: first[parameter] for name, parameter in named}
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Load a state dict, and convert the model to the precision of its weights."""
-    # `load_state_dict` would convert the weights to the model's precision instead.
+    """Load a state dict, after converting the model to the precision of the weights."""
+    # Without this conversion, `load_state_dict` would convert the weights to the model's precision.
     dtype = next((tensor.dtype for tensor in weights.values() if tensor.is_floating_point()), None)
     model.to(dtype).load_state_dict(weights)
 
@@ -269,7 +273,7 @@ class Alphabet(Protocol):
 
 @runtime_checkable
 class Vectors(Protocol):
-    """The part of a task over vectors that a model needs: their dimension. Its answers are single numbers."""
+    """The part of a task over vectors that a model needs: their dimension. The answers of the task are numbers."""
 
     @property
     def input_dim(self) -> int: ...
@@ -278,7 +282,7 @@ class Vectors(Protocol):
 def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: Any) -> SequenceModel:
     """Make the model registered under `name` for a task's symbols and answers.
 
-    Parameters are drawn from `seed`, as in a run with that seed. All problems are reported in one ValueError.
+    Parameters are drawn from `seed`, as in a run with this seed. All problems are reported in one ValueError.
 
     Example:
         >>> from lengthwise.tasks import make_task
@@ -294,21 +298,21 @@ def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: 
 
 def build_model(name: str, config: ModelConfig, task: Alphabet | Vectors, seed: int) -> SequenceModel:
     """Make a model as `make_model` does, from a configuration that is already validated."""
-    # First without numbers, so that a model that is too large is rejected before it takes memory.
+    # The outline has no numbers, so a model that is too large is rejected before it takes memory.
     outline(name, config, task)
     model: type[Any] = MODELS[name]
-    # Torch's parts first draw from torch's global generator, and we draw again. Fork it, so that the user's draws stay
-    # the same. A model of another package may need what it drew there, so its draws are left alone.
+    # Torch's modules first draw from torch's global generator, and then our models draw again. Forking the global
+    # generator keeps the user's later draws the same. Models of other packages may rely on it, so it is not forked.
     with torch.random.fork_rng(devices=[], enabled=is_of_package(model)):
         made: SequenceModel = model(config, **_sizes(model, task), generator=generator_for(seed, "parameters"))
     return made
 
 
 def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> SequenceModel:
-    """Return the model without numbers: its parameters have shapes only, on torch's device "meta".
+    """Return the model without numbers: its parameters have only shapes, on torch's device "meta".
 
     Raises:
-        ValueError: there are more than `MAX_PARAMETERS` parameters, or the model does not read the task's inputs.
+        ValueError: there are more than `MAX_PARAMETERS` parameters, or the model cannot read the task's inputs.
     """
     model = MODELS[name]
     return _outline(model, config, **_sizes(model, task))
@@ -317,10 +321,10 @@ def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> Sequenc
 @lru_cache(maxsize=1024)
 def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceModel:
     _check_class(model, config, sizes)
-    # `__init__` runs only after the instance's `reset_parameters` is replaced.
+    # The instance is made without `__init__`, so that `reset_parameters` can be replaced before `__init__` calls it.
     made: SequenceModel = object.__new__(model)
     with torch.device("meta"), _NoDraws():
-        # Our `reset_parameters` only draws numbers, which "meta" lacks; a method of another package may do more.
+        # Our `reset_parameters` only draws numbers, which "meta" does not have. Methods of other packages may do more.
         if is_of_package(model.reset_parameters):
             made.__dict__["reset_parameters"] = lambda generator: None
         made.__init__(config, **sizes, generator=None)  # type: ignore[misc]
@@ -334,7 +338,7 @@ def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceMod
 
 
 def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]) -> None:
-    """Reject a class whose constructor takes other arguments than all models do."""
+    """Raise a ValueError unless the constructor of a class takes the arguments that all models take."""
     try:
         inspect.signature(model).bind(config, **sizes, generator=None)
     except TypeError as error:
@@ -345,7 +349,7 @@ def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]
 
 
 class _NoDraws(TorchFunctionMode):
-    """A mode in which torch layers draw no weights: for normal draws, torch would import its compiler for a second."""
+    """A mode without normal draws: on "meta", these would import torch's compiler, which takes a second."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -357,7 +361,7 @@ class _NoDraws(TorchFunctionMode):
 
 
 def _sizes(model: type[SequenceModel], task: Alphabet | Vectors) -> dict[str, int]:
-    """Return the sizes that a task gives a model: its numbers of symbols and answers, or its dimension."""
+    """Return the sizes of a model for a task, from the task's symbols and answers, or from its dimension."""
     if isinstance(task, Vectors):
         check_accepts_vectors(model)
         return {"input_dim": task.input_dim, "num_classes": 1}

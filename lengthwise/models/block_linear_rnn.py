@@ -19,10 +19,10 @@ from lengthwise.ops.in_range import Steps, states_in_range, steps_by_position, s
 from lengthwise.ops.symbol_recurrence import symbol_final_state
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""The largest number of elements of states, and of transitions above the first layer, that are held at once."""
+"""The largest number of elements, in states and in transitions above the first layer, that are in memory at once."""
 
 MAX_TABLED_SYMBOLS = 256
-"""The largest vocabulary with a full table; above it, only symbols of the input get a row, to save memory."""
+"""The largest vocabulary with a full table. In larger ones, only the symbols of the input have rows, to save memory."""
 
 
 class SymbolTables(NamedTuple):
@@ -37,23 +37,23 @@ class BlockLinearRNNConfig(ModelConfig):
     """Width D, block dimension S (a divisor of D), number of layers, and the constraint on columns of transitions.
 
     - `columns`, `p`, `input_map`, `first_state`: as in `BlockLinearLayer`, for all layers.
-    - `hidden`: the units that compute a transition from the symbol's embedding. With 0 units, the embedding itself
-      contains the logits of the symbol's matrix.
-    - `read`: a hidden layer reads the states of all layers (`"all"`) or of the last one (`"last"`). For one block in
-      one layer, `"mixture"` reads a mixture over its states (`MixtureReadout`).
-    - `alignment`: the number added to one first logit of each state's answers in a mixture, that of class s mod Y for
-      state s and Y classes. States then begin as copies of answers, instead of competing for them.
+    - `hidden`: the number of hidden units between a symbol's embedding and its transition. With 0 units, the embedding
+      itself contains the logits of the symbol's matrix.
+    - `read`: a hidden layer reads the states of all layers (`"all"`) or of the last layer (`"last"`). In a net of one
+      block in one layer, `"mixture"` reads a mixture over the states of the block (`MixtureReadout`).
+    - `alignment`: in a mixture, this number is added to the initial logit of class s mod Y in state s, for Y classes.
+      Each state then begins with an answer of its own, so states do not compete for answers.
     - `end_temperature`: with `"stochastic"` or `"reflected"` columns, the temperature is 1 in the first 40 % of
-      training. It then falls to this value until 90 %, each step by the same factor, and is 0 in the last 10 %.
+      training. Until 90 %, it falls to this value, by the same factor at each step. In the last 10 %, it is 0.
 
-    At temperature 0, stochastic columns are one-hot vectors and the net is a finite machine. The transitions of its
-    first layer then learn no more. Blocks of reflected columns are the identity or a reflection, which preserves all
-    distances between states.
+    At temperature 0, stochastic columns are one-hot vectors, and the net is a finite machine. The transitions of its
+    first layer then stop learning. Blocks of reflected columns become the identity or a reflection, and both preserve
+    all distances between states.
 
     Eq. (5) and (6) of Fan et al. (2024), taken literally, are `"clamped"` columns with a `"linear"` input map and a
-    first state of `"zero"`. SD-SSM (preset `sd2025`) has `"unit"` columns without hidden units, so that a symbol's
-    matrix and input are its own numbers. States with unit columns may grow without end. The largest number in a layer's
-    state is therefore kept at 2^30 at most (`lengthwise.ops.in_range`); later layers and the read-out see directions.
+    first state of `"zero"`. SD-SSM (preset `sd2025`) has `"unit"` columns without hidden units, so each symbol learns
+    its own matrix and input directly. States with unit columns may grow without limit. So the largest number in a
+    layer's state is limited to 2^30 (`lengthwise.ops.in_range`). Later layers and the read-out see only directions.
     """
 
     used_with = MappingProxyType(
@@ -81,31 +81,31 @@ class BlockLinearRNNConfig(ModelConfig):
         check_divides_width("block_dim", self.block_dim, self.d_model)
         if self.block_dim == 1 and self.columns == "rescaled":
             raise ValueError(
-                "block_dim: expected at least 2 with columns 'rescaled', which are less their mean, got 1; choose "
-                "'clamped'"
+                "block_dim: expected at least 2 with columns 'rescaled', whose mean is subtracted, got 1; choose "
+                "columns='clamped'"
             )
         if not self.hidden and (self.columns not in (*HARDENED, "unit") or self.num_layers > 1):
             raise ValueError(
                 "hidden: expected at least 1 unit, got 0 with "
-                f"{self.num_layers} layers of columns {self.columns!r}; only a single layer of columns 'stochastic', "
-                "'reflected' or 'unit' can do without; set hidden"
+                f"{self.num_layers} layers of columns {self.columns!r}; set hidden, or choose a single layer of "
+                "columns 'stochastic', 'reflected' or 'unit'"
             )
         if not self.hidden and self.columns == "unit" and self.input_map != "linear":
             raise ValueError(
-                "input_map: expected 'linear' without hidden units, as a symbol's own numbers are its input, got "
-                f"{self.input_map!r}; choose 'linear'"
+                "input_map: expected 'linear' without hidden units, because each symbol's input is learned directly, "
+                f"got {self.input_map!r}; choose 'linear'"
             )
         if self.columns in HARDENED and (self.input_map, self.first_state) != ("two-layer", "learned"):
             name = "input_map" if self.input_map == "linear" else "first_state"
             raise ValueError(
-                f"{name}: expected its default with columns 'stochastic' or 'reflected', to whose states nothing is "
-                f"added and which cannot start at 0, got {getattr(self, name)!r}; choose columns='clamped'"
+                f"{name}: expected its default with columns 'stochastic' or 'reflected', whose states have no inputs "
+                f"and cannot start at 0, got {getattr(self, name)!r}; choose columns='clamped'"
             )
         mixed = (self.columns, self.num_layers, self.block_dim)
         if self.read == "mixture" and mixed != ("stochastic", 1, self.d_model):
             raise ValueError(
-                "read: expected 'all' or 'last' unless one layer of one block has columns 'stochastic', as a mixture "
-                f"is one of states, got 'mixture' with {self.num_layers} of {self.d_model // self.block_dim} and "
+                "read: expected 'all' or 'last' unless one layer of one block has columns 'stochastic', got 'mixture' "
+                f"with {self.num_layers} layers of {self.d_model // self.block_dim} blocks and columns "
                 f"{self.columns!r}; choose block_dim={self.d_model}, num_layers=1 and columns='stochastic'"
             )
         return self
@@ -117,14 +117,14 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
 
     With a linear input map and a first state of zero, this is eq. (5): x_t = A(u_t) x_{t-1} + B u_t from x_0 = 0.
 
-    The first layer reads the normalized embeddings of symbols or, without hidden units, the embeddings as they are.
+    The first layer reads the normalized embeddings of symbols. Without hidden units, it reads the embeddings unchanged.
     Each further layer reads the normalized sum of the embedding and the states of all layers below. Transitions of the
-    first layer depend on the symbol alone and are computed once for each symbol (`lengthwise.ops.symbol_recurrence`).
-    For a large vocabulary, they are computed only for the symbols of the input. The state of a string is the states of
-    all layers, one after another.
+    first layer depend only on the symbol, so they are computed once for each symbol
+    (`lengthwise.ops.symbol_recurrence`). For a large vocabulary, they are computed only for the symbols of the input.
+    The state of a string consists of the states of all layers, one after another.
 
-    Source: Fan et al. (2024), eq. (1), (5), (6), and the published code for what the paper leaves open: generators,
-        normalization, residuals (around all layers but the last), read-out.
+    Source: Fan et al. (2024), eq. (1), (5), (6). The published code defines what the paper does not: generators of
+        transitions, normalization, residuals (around all layers but the last), read-out.
     Differs from the source: by default, columns are distributions that end as one-hot vectors, and answers are read
         from all layers instead of the last. The variants of the paper and of its code are settings. Matrices without
         hidden units, and answers as a mixture, are ours.
@@ -145,7 +145,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         super().__init__()
         self.config = config
         width = config.d_model
-        # Without hidden units, an embedding is the numbers of the symbol's matrix and input, which no norm may change.
+        # Without hidden units, an embedding contains the symbol's matrix and input, which a norm must not change.
         numbers = num_symbol_features(width, config.block_dim, config.columns)
         self.embedding = nn.Embedding(vocab_size, width if config.hidden else numbers)
         self.norms = nn.ModuleList(
@@ -169,9 +169,10 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw embeddings from N(0, 1), matrices and biases uniformly up to 1 / sqrt(inputs); norms start at 1 and 0.
+        """Draw embeddings from N(0, 1), and matrices and biases uniformly up to 1 / sqrt(inputs).
 
-        Unit columns that are a symbol's own numbers are drawn from N(0, 1 / S), so that their 2-norms are about 1.
+        Weights of norms become 1, and their biases 0. If embeddings contain unit columns, they are drawn from
+        N(0, 1 / S), so that the 2-norms of columns are about 1.
         """
         holds_columns = not self.config.hidden and self.config.columns == "unit"
         std = self.config.block_dim**-0.5 if holds_columns else 1.0
@@ -186,7 +187,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
                 module.reset_parameters()
 
     def set_progress(self, fraction: float) -> None:
-        """Set the temperature of the columns for the fraction of training that is done."""
+        """Set the temperature of the columns, given the fraction of training that is done."""
         fallen = max(0.0, (fraction - 0.4) / 0.5)
         temperature = self.config.end_temperature**fallen if fraction < 0.9 else 0.0
         for layer in self._layers():
@@ -197,7 +198,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         (layer, *_), size = self._layers(), self.config.block_dim
         if not isinstance(self.readout, MixtureReadout) or self.config.hidden:
             raise ValueError(
-                "train.optimizer.name: expected 'adamw' or 'adam' for a block-linear-rnn that is no hidden "
+                "train.optimizer.name: expected 'adamw' or 'adam' for a block-linear-rnn that is not a hidden "
                 f"Markov model, got 'baum-welch' with read={self.config.read!r} and hidden={self.config.hidden}; set "
                 "model.read to 'mixture' and model.hidden to 0, as preset likelihood does"
             )
@@ -236,7 +237,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
             yield torch.cat([states.flatten(2) for states in layers], 2)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        # The fast path needs one layer, whose inputs are symbols, and columns that keep states in range.
+        # The fast path needs a single layer, so that inputs are symbols, and columns with which states cannot grow.
         if self.config.num_layers > 1 or self.config.columns == "unit":
             return super().last_state(inputs)
         (state,) = self._split(self.initial_state(len(inputs)))
@@ -247,7 +248,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
 
     def _chunks(self, inputs: Int64[Tensor, "B T"]) -> Sequence[Int64[Tensor, "B _"]]:
         """Return the strings in chunks whose states fit in memory."""
-        # Layers above the first hold a transition matrix at each position; the first one looks them up in a table.
+        # Layers above the first need a transition matrix at each position. The first layer looks them up in a table.
         numbers = self.config.d_model * (self.config.block_dim if self.config.num_layers > 1 else 1)
         size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(inputs) * numbers))
         chunks: Sequence[Tensor] = inputs.split(size, 1)
@@ -259,14 +260,14 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         tokens: Int64[Tensor, "B T"],
         before: Sequence[Float[Tensor, "B N S"]],
     ) -> list[Float[Tensor, "B T N S"]]:
-        """Return the states of all layers at positions, given as rows of the tables, from the states before them."""
+        """Return the states of all layers at positions `tokens` (rows of the tables), from the states before them."""
         lowest, *others = before
         steps = steps_by_symbol(tables.transitions, tables.values, tokens)
         layers = [self._all_states(steps, tokens.shape[1], lowest)]
         if not others:
             return layers
         stream = nn.functional.embedding(tokens, tables.embedded)
-        # The first norm is applied to the table of symbols already.
+        # The first norm is skipped here, because the table of symbols is already normalized.
         for norm, layer, state in zip(self.norms[1:], self._layers()[1:], others, strict=True):
             stream = stream + layers[-1].flatten(2)
             features = norm(stream)
@@ -275,13 +276,13 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         return layers
 
     def _all_states(self, steps: Steps, length: int, initial: Float[Tensor, "B N S"]) -> Float[Tensor, "B T N S"]:
-        """Return the states of a layer; those with unit columns, which can grow, are kept in range."""
+        """Return the states of a layer; with unit columns, states can grow and are kept in range."""
         if self.config.columns == "unit":
             return states_in_range(steps, length, initial, driven=True)
         return steps(0, length, initial)
 
     def _tables(self, inputs: Int64[Tensor, "B T"]) -> tuple[SymbolTables, Int64[Tensor, "B T"]]:
-        """Return the tables, of all symbols or of the input's in a large vocabulary, and their row at each position."""
+        """Return the tables and the row of each position; in a large vocabulary, only the input's symbols have rows."""
         self.check_inputs(inputs, self.embedding.num_embeddings)
         embedded = self.embedding.weight
         if len(embedded) > MAX_TABLED_SYMBOLS:

@@ -1,4 +1,4 @@
-"""Abilities that some models have and others lack: classes that a model inherits before `SequenceModel`."""
+"""Abilities that only some models have: classes that a model inherits before `SequenceModel`."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -15,10 +15,10 @@ from lengthwise.layers.codebook import Codebook
 from lengthwise.ops.intervals import Intervals
 
 Perturbation = Callable[[Tensor], Tensor]
-"""A change that training makes to hidden states, for example adding noise; returns a tensor of the same shape."""
+"""A function by which training changes hidden states, for example by adding noise; it keeps their shape."""
 
 Observer = Callable[[int, Mapping[int, Tensor]], None]
-"""A function called with a level of trees, and the states [B, N, D] of its nodes in each batch that is read."""
+"""A function of a level of trees, and of the states [B, N, D] of the nodes on this level for each batch."""
 
 Noisy = TypeVar("Noisy", bound="AcceptsNoise")
 Tree = TypeVar("Tree", bound="ShowsNodes")
@@ -30,21 +30,21 @@ class AcceptsPads:
 
     @property
     def pad_block(self) -> int:
-        """Return the size of the blocks of pads that training inserts: above 1 if the model reads chunks."""
+        """Return the size of the blocks of pads that training inserts; it is above 1 if the model reads chunks."""
         return 1
 
     def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:
-        """Raise a ValueError unless the inputs are strings of symbols 0 ... num_symbols - 1 and of pads."""
+        """Raise a ValueError unless the inputs are strings of symbols 0 ... num_symbols - 1 and pads."""
         check_symbols(inputs, num_symbols, accepts_pads=True)
 
 
 class AcceptsNoise:
-    """Training may perturb the hidden states that the model passes on, by `self.perturb`; None means no noise."""
+    """Training may change the model's hidden states by `self.perturb`, for example add noise; None means no change."""
 
     perturb: Perturbation | None = None
 
     def perturbed(self: Noisy, perturb: Perturbation) -> Noisy:
-        """Return this model, with shared parameters, and with `perturb` applied to the hidden states it passes on."""
+        """Return a copy of this model that applies `perturb` to its hidden states; the copy shares all parameters."""
         other = copy.copy(self)
         other.perturb = perturb
         return other
@@ -56,19 +56,19 @@ class ShowsNodes:
     observe: Observer | None = None
 
     def observed(self: Tree, observe: Observer) -> Tree:
-        """Return this model, with shared parameters, which passes the states of its nodes to `observe`."""
+        """Return a copy of this model that passes the states of its nodes to `observe`; it shares all parameters."""
         other = copy.copy(self)
         other.observe = observe
         return other
 
 
 class DrawsInTraining:
-    """The model may draw random numbers in training, from `self.generator`; None means that it draws nothing."""
+    """The model may draw random numbers in training from `self.generator`; None means that it draws nothing."""
 
     generator: Generator | None = None
 
     def drawing(self: Random, generator: Generator) -> Random:
-        """Return this model, with shared parameters, which draws its random numbers, if any, from `generator`."""
+        """Return a copy of this model that draws its random numbers from `generator`; it shares all parameters."""
         other = copy.copy(self)
         other.generator = generator
         return other
@@ -88,7 +88,7 @@ class AcceptsVectors:
             )
         if inputs.dtype != (own := next(self.parameters()).dtype):  # type: ignore[attr-defined]
             raise ValueError(f"inputs: expected numbers of the model's type {own}, got {inputs.dtype}; convert them")
-        # A look at the numbers would make the host wait for the device, which therefore checks by itself.
+        # If the host looked at the numbers, it would have to wait for the device. So the device checks them.
         if inputs.device.type not in SYNCHRONOUS_DEVICES:
             on_device_assert(inputs.isfinite(), "inputs: expected finite numbers, got others")
         elif not inputs.isfinite().all():
@@ -96,18 +96,18 @@ class AcceptsVectors:
 
 
 class BoundsSteps(ABC):
-    """A recurrent model that can bound a step from states that are known up to intervals.
+    """A recurrent model that can bound a step, given intervals that contain its states.
 
-    Proofs bound the model's steps with it, and training can use it to make steps contract.
+    Proofs use these bounds, and training can use them to make steps contract.
     """
 
     @abstractmethod
     def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
-        """Return intervals [*N, D] that contain the states after a symbol, from intervals for the states before it."""
+        """Return intervals [*N, D] that contain the states after a symbol, given intervals of the states before."""
 
 
 class BoundedReceptiveField(ABC):
-    """The model's answer may depend on the last few symbols alone, wherever they are in the string.
+    """A model whose answer may depend only on the last few symbols, and not on their positions.
 
     Then ``last(inputs)`` equals ``last(inputs[:, -receptive_field:])``, up to rounding.
     """
@@ -119,23 +119,23 @@ class BoundedReceptiveField(ABC):
 
 
 class HoldsParts(ABC):
-    """The model consists of modules of another author, which may be trained or exchanged after they were wrapped."""
+    """A model that wraps the modules of a user. They may be trained or exchanged after they were wrapped."""
 
     @abstractmethod
     def check_parts(self) -> None:
-        """Raise a ValueError unless the parts fit together and the answer to a prefix depends on that prefix alone."""
+        """Raise a ValueError unless the modules fit together and the answer to a prefix depends only on the prefix."""
 
 
 class AnswersUpTo(ABC):
-    """The model can be exported for strings up to a stated length, although its computation grows with the length."""
+    """A model that can be exported for strings up to a given length, although its computation depends on the length."""
 
     @abstractmethod
     def forward_bounded(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
-        """Return the same numbers as `forward`, for T up to `max_length`, by operations that do not depend on T."""
+        """Return the same logits as `forward` for T up to `max_length`, by operations that do not depend on T."""
 
 
 class HasHiddenMatrices(ABC):
-    """The model names its weight matrices between hidden states, which the optimizer `"muon"` updates."""
+    """A model that lists its weight matrices between hidden states, because the optimizer `"muon"` updates these."""
 
     @property
     @abstractmethod
@@ -143,22 +143,22 @@ class HasHiddenMatrices(ABC):
 
 
 class FollowsTraining(ABC):
-    """The model changes while training proceeds, for example by a falling temperature."""
+    """A model that changes during training, for example by a falling temperature."""
 
     @abstractmethod
     def set_progress(self, fraction: float) -> None:
-        """Prepare the model for the next step; training calls it with the fraction of training that is done."""
+        """Prepare the model for the next step, given the fraction of training that is done; called before each step."""
 
 
 class HasPenalty(ABC):
-    """The model has a `penalty`, a number computed from its weights alone, which training adds to the loss."""
+    """A model with a `penalty` that training adds to the loss, a number computed only from the weights."""
 
     @abstractmethod
     def penalty(self) -> Float[Tensor, ""]: ...
 
 
 class Distributions(NamedTuple):
-    """Logits of distributions: a parameter, the shape in which to read it, and the dimension that sums to 1."""
+    """A parameter whose entries are logits of distributions, its shape as a table, and the dimension that sums to 1."""
 
     logits: Tensor
     shape: tuple[int, ...]
@@ -166,32 +166,33 @@ class Distributions(NamedTuple):
 
 
 class HoldsDistributions(ABC):
-    """The model is a hidden Markov model: its state is a distribution over states, and so is each of its tables.
+    """A model that is a hidden Markov model: its state is a distribution, and its tables consist of distributions.
 
-    `lengthwise.training.baum_welch` learns its tables.
+    `lengthwise.training.baum_welch` learns the tables.
     """
 
     @property
     @abstractmethod
     def distributions(self) -> Sequence[Distributions]:
-        """Return all parameters. Raises a ValueError if the model's settings make it no hidden Markov model."""
+        """Return all parameters; raise a ValueError if the model's settings do not make it a hidden Markov model."""
 
     @abstractmethod
     def answer_log_probabilities(
         self, inputs: Int64[Tensor, "B T"], targets: Int64[Tensor, "B T"]
     ) -> Float[Tensor, "B T"]:
-        """Return the log probability of each answer given all symbols and answers before it; 0 without a target.
+        """Return the log probability of each answer, given all symbols and answers before it; 0 without a target.
 
-        The tables are exp of the logits, which have to be normalized. Their gradients are then expected counts.
+        The tables are exp(logits), and the logits have to be normalized. The gradients by the logits are then expected
+        counts.
         """
 
 
 class AnswersNumbers(ABC):
-    """The model's answer is a number, and class k is the integer k: the class nearest to the number is the answer.
+    """A model that computes a number. Class k is the integer k, and the answer is the class nearest to the number.
 
     The logit of class k is -`sharpness` times the squared distance from k. Training minimizes the `integer_loss` of the
-    number (`lengthwise.ops.integer_answers`), a cross-entropy over all integers. A cross-entropy over the classes alone
-    would reward any number below the least class if that class is the target.
+    number (`lengthwise.ops.integer_answers`), a cross-entropy over all integers. A cross-entropy over only the classes
+    would reward any number below the smallest class if this class is the target.
     """
 
     @property
@@ -204,18 +205,18 @@ class AnswersNumbers(ABC):
 
 
 class QuantizesStates(ABC):
-    """The model moves its states to the codes of `codebook`, which training fills once states have settled."""
+    """A model that moves its states to the codes of `codebook`, which training fills after the states have settled."""
 
     codebook: Codebook
 
     @property
     @abstractmethod
     def quantize_after(self) -> float:
-        """Return the fraction of training after which codes are searched."""
+        """Return the fraction of training after which training searches codes."""
 
 
 def check_ids(inputs: object) -> None:
-    """Raise a ValueError unless the inputs are strings of ids, a tensor of int64; an exported graph is not checked."""
+    """Raise a ValueError unless the inputs are a tensor of int64 ids [B, T]; exported graphs skip this check."""
     if torch.compiler.is_exporting():
         return
     if not isinstance(inputs, Tensor):
@@ -235,15 +236,15 @@ def check_ids(inputs: object) -> None:
 
 
 def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pads: bool) -> None:
-    """Raise a ValueError unless the inputs are strings of symbols 0 ... num_symbols - 1, or of pads if accepted.
+    """Raise a ValueError unless the inputs are strings of symbols 0 ... num_symbols - 1 and, if accepted, pads.
 
-    While a graph is exported nothing is checked, since its tensors have no numbers yet.
+    While a graph is exported, nothing is checked, because its tensors have no numbers yet.
     """
     if torch.compiler.is_exporting():
         return
     check_ids(inputs)
     lowest = PAD if accepts_pads else 0
-    # A look at the numbers would make the host wait for the device, which therefore checks by itself.
+    # If the host looked at the numbers, it would have to wait for the device. So the device checks them.
     if inputs.device.type not in SYNCHRONOUS_DEVICES:
         expected = f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got others"
         on_device_assert((lowest <= inputs) & (inputs < num_symbols), expected)
@@ -251,7 +252,7 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
         or_pad = f" or the pad {PAD}" if accepts_pads else ""
         way_out = "encode strings with the model's own task"
         if inputs.min() == PAD and not accepts_pads and inputs.max() < num_symbols:
-            way_out = f"{PAD} is the pad, in which shorter strings of a batch end; take a model that reads pads"
+            way_out = f"{PAD} is the pad, which fills up shorter strings of a batch; use a model that reads pads"
         raise ValueError(
             f"inputs: expected symbol ids in 0..{num_symbols - 1}{or_pad}, got ids in "
             f"{int(inputs.min())}..{int(inputs.max())}; {way_out}"

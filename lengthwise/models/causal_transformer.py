@@ -1,4 +1,4 @@
-"""The parts that transformers share: everything but their stack of layers."""
+"""The common base of transformers, which contains everything except their stack of layers."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from lengthwise.validation import truncate
 DEFAULT_RANGE = 2048
 
 IMPLIED = ("sinusoidal", "learned")
-"""Encodings that `learned_positions` alone identifies, so that settings omit their names."""
+"""Encodings that `learned_positions` identifies: 0 means `"sinusoidal"`. So settings omit their names."""
 
 
 RANGED = ("randomized", "local")
@@ -40,13 +40,13 @@ class CausalTransformerConfig(ModelConfig):
     """Width D, heads H (a divisor of D), positions, initialization, read-in and read-out.
 
     - `positions`: an encoding of `lengthwise.layers.positions`.
-    - `learned_positions`: the size of the table of `"learned"`, and the longest input with it. A size alone implies
-      that encoding.
+    - `learned_positions`: the size of the table of `"learned"`, which is also the largest length of an input. If a size
+      is set without `positions`, the encoding is `"learned"`.
     - `position_range`: the number of positions from which `"randomized"` draws, or which a layer with `"local"` sees.
-    - `initialization`: `"torch"` is uniform up to 1 / sqrt(inputs). `"gpt2"` is N(0, 0.02^2) with biases 0, and maps
-      into the residual are smaller by the square root of their number. Position encodings start as in their sources.
-    - `read_in`: embedded symbols, with added positions, are normalized (`"normed"`) or left as they are (`"plain"`, as
-      in GPT-2). Vectors need the default.
+    - `initialization`: `"torch"` is uniform up to 1 / sqrt(inputs). `"gpt2"` is N(0, 0.02^2) with biases of 0. Its maps
+      into the residual are divided by the square root of their number. Position encodings start as in their sources.
+    - `read_in`: embeddings with their positions are normalized (`"normed"`) or left unchanged (`"plain"`, as in GPT-2).
+      Vectors need the default.
     - `readout`: logits come from a separate linear map (`"linear"`) or from the embedding (`"tied"`, `TiedReadout`).
       Vectors need the default.
 
@@ -59,7 +59,7 @@ class CausalTransformerConfig(ModelConfig):
 
     d_model: Width = 64
     num_heads: Width = 4
-    # Defaults are left out of descriptions, so that older runs keep their ids.
+    # Descriptions omit default values, so that older runs keep their ids.
     positions: Annotated[str, NameIn(POSITIONS)] = Field("sinusoidal", exclude_if=lambda name: name in IMPLIED)
     learned_positions: int = Field(0, ge=0, le=1_000_000)
     position_range: int = Field(DEFAULT_RANGE, ge=1, le=1_000_000, exclude_if=lambda size: size == DEFAULT_RANGE)
@@ -70,7 +70,7 @@ class CausalTransformerConfig(ModelConfig):
     @model_validator(mode="before")
     @classmethod
     def _a_table_means_learned(cls, settings: Any) -> Any:
-        """Add the name `"learned"` to settings from before there were other encodings, which keeps their runs' ids."""
+        """Add the name `"learned"` to settings that only give the size of the table, as the settings of old runs do."""
         if isinstance(settings, Mapping) and settings.get("learned_positions") and "positions" not in settings:
             return {**settings, "positions": "learned"}
         return settings
@@ -89,8 +89,8 @@ class CausalTransformerConfig(ModelConfig):
             )
         if self.positions == "learned" and not self.learned_positions:
             raise ValueError(
-                "learned_positions: expected the size of the table of positions 'learned', got 0; give the longest "
-                "input's length"
+                "learned_positions: expected the size of the table of positions 'learned', got 0; give the largest "
+                "length of an input"
             )
         return self
 
@@ -100,9 +100,9 @@ class CausalTransformer(
 ):
     """A read-in, layers of causal attention, a LayerNorm and a linear read-out.
 
-    It is made for symbols (`vocab_size`), which may end in pads, or for vectors (`input_dim`). Attention is causal, so
-    that a pad changes no answer before it. A subclass makes `layers`, which contains each layer with its own weights,
-    and defines in which order they are applied (`states`, `states_at`).
+    It is made for strings of symbols (`vocab_size`), which may end in pads, or for vectors (`input_dim`). Attention is
+    causal, so a pad does not change any answer before it. A subclass makes `layers`, which contains every layer that
+    has its own weights, and defines the order in which they are applied (`states`, `states_at`).
     """
 
     default_preset: ClassVar[str] = "plain"
@@ -132,7 +132,7 @@ class CausalTransformer(
         self.read_in: SymbolReadIn | VectorReadIn
         to_logits: nn.Module
         if vocab_size is not None and config.readout == "tied":
-            # One table serves both ends, and may need a row for a class that is not a symbol.
+            # The read-in and the read-out share one table, which may need rows for classes that are not symbols.
             num_rows = TiedReadout.num_rows(vocab_size, num_classes)
             self.read_in = SymbolReadIn(
                 vocab_size=vocab_size, d_model=width, positions=positions, kind=config.read_in, num_rows=num_rows
@@ -152,11 +152,11 @@ class CausalTransformer(
     @property
     @abstractmethod
     def depth(self) -> int:
-        """Return the number of layers that are applied, one after another, for an answer."""
+        """Return the number of layers that are applied one after another to compute an answer."""
 
     @property
     def receptive_field(self) -> int | None:
-        """Return L (w - 1) + 1 for depth L if each layer sees the last w positions; None if it sees all."""
+        """Return L (w - 1) + 1 for depth L if each layer sees the last w positions, or None if layers see all."""
         window = self.read_in.positions.window
         return None if window is None else self.depth * (window - 1) + 1
 
@@ -166,21 +166,21 @@ class CausalTransformer(
 
     @abstractmethod
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Return the states after all layers, from the states that the read-in made."""
+        """Return the states after all layers, given the results of the read-in."""
 
     @abstractmethod
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        """Return `states` at one position of each row, as cheaply as the layers can."""
+        """Return the result of `states` at one position of each string, as cheaply as the layers can."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters again; norms start at 1 and 0."""
+        """Draw all parameters again; weights of norms become 1, and their biases 0."""
         self.read_in.reset_parameters(generator)
         for layer in self._layers():
             layer.reset_parameters(generator)
         norm, linear = self.readout
         norm.reset_parameters()  # type: ignore[operator]  # Sequential forgets the type of its modules
         draw_linears(linear, generator)
-        # After the other draws, which it overwrites except for position encodings.
+        # This must come last, because it overwrites all other draws except those for position encodings.
         if self.config.initialization == "gpt2":
             self._draw_gpt2_weights(generator)
 
@@ -217,7 +217,7 @@ class CausalTransformer(
         return self.states_at(self._read(inputs), torch.full((len(inputs),), inputs.shape[1] - 1))
 
     def _attention(self, read: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
-        """Return each layer's attention, which encodes positions, for the states that the read-in made."""
+        """Return each layer's attention, which encodes positions, given the results of the read-in."""
         return self.read_in.positions.attention(read)
 
     def _read(self, inputs: Inputs) -> Float[Tensor, "B T D"]:
@@ -230,7 +230,7 @@ class CausalTransformer(
 
 
 def _check_read_in_of_vectors(config: CausalTransformerConfig) -> None:
-    """Raise a ValueError if a setting for symbols is set for vectors."""
+    """Raise a ValueError if a model for vectors has a setting that only models for symbols can have."""
     for name, default in (("read_in", "normed"), ("readout", "linear")):
         if getattr(config, name) != default:
             raise ValueError(

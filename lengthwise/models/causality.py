@@ -1,4 +1,4 @@
-"""Tests by gradients and by changes: outputs at a position must not depend on later symbols or on other strings."""
+"""Tests that outputs at a position do not depend on later symbols or on other strings of the batch."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lengthwise.randomness import generator_for
 
 ROUNDING = 64.0
-"""The largest difference that counts as rounding, in units in the last place of the largest number."""
+"""The largest difference that counts as rounding, in units in the last place of the largest number of the outputs."""
 
 Outputs = Callable[[Int64[Tensor, "B T"]], Float[Tensor, "B T D"]]
 """A function that returns a net's hidden states or logits at every position."""
@@ -21,29 +21,29 @@ LATER, OTHERS = "depends on what follows", "depends on other strings of the batc
 def find_dependence(
     outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"], num_symbols: int, *, slack: float = 0.0
 ) -> str | None:
-    """Return a clause that names the forbidden dependence of outputs at a position, or None if there seems to be none.
+    """Return a clause that names a forbidden dependence of outputs, or None if the tests find none.
 
-    The net is in evaluation mode. A gradient counts as a dependence above `slack` units in the last place of the
-    largest one. With slack 0 the gradient must vanish exactly, as it does behind a mask: later symbols are multiplied
-    by 0 there, which leaves no rounding. Sums by a Fourier transform mix all positions before they cancel, and need
-    `slack`.
+    The net must be in evaluation mode. A gradient counts as a dependence if it is above `slack` units in the last place
+    of the largest gradient. With slack 0, gradients must be exactly 0. This holds for masked positions, because a mask
+    multiplies them by 0 without rounding. Convolutions by Fourier transforms mix all positions before they cancel, so
+    they need a positive `slack`.
     """
     return _by_gradients(outputs, net, strings, slack) or _by_changes(outputs, strings, num_symbols)
 
 
 def _by_gradients(outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"], slack: float) -> str | None:
-    """Look for gradients of each position's outputs, in a random direction, with respect to embedded symbols.
+    """Search forbidden dependences by gradients of each position's outputs with respect to embedded symbols.
 
-    Gradients show dependences far below rounding, for example in an encoder whose attention has small weights. They do
-    not pass through hard choices, or through embeddings other than an `nn.Embedding`.
+    Gradients show dependences that are too small to change outputs, for example attention with small weights. They do
+    not pass through hard choices, or through embeddings that are not an `nn.Embedding`.
     """
     try:
-        # Callers measure in `no_grad`, where there would be no gradients.
+        # Callers use `no_grad`, so gradients must be enabled here.
         with torch.inference_mode(False), torch.enable_grad(), _embedded(net, strings) as leaves:
             values = outputs(strings)
             if not leaves or not values.requires_grad:
                 return None
-            # One random direction replaces a gradient for each output; it hides a dependence with probability 0.
+            # One random direction replaces a gradient for each output. Dependences cancel in it with probability 0.
             direction = torch.randn(values.shape[-1], generator=generator_for(0, "direction")).to(values)
             along = values @ direction
             for index in range(strings.shape[1] - 1):
@@ -59,23 +59,23 @@ def _by_gradients(outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"
 
 
 def _reaches(gradient: Tensor, part: Tensor, slack: float) -> bool:
-    """Return whether a part of a gradient is not zero. NaN counts as zero, since a root at 0 has it behind a mask."""
+    """Return whether a part of a gradient is not zero; NaN counts as zero, because a masked sqrt(0) gives NaN."""
     limit = slack * torch.finfo(gradient.dtype).eps * gradient.nan_to_num(0.0).abs().max()
     return bool((part.nan_to_num(0.0).abs() > limit).any())
 
 
 @contextmanager
 def _embedded(net: nn.Module, strings: Int64[Tensor, "B T"]) -> Iterator[list[Tensor]]:
-    """Collect what embeddings make of strings, as tensors with respect to which gradients can be taken."""
+    """Collect the embedded strings of all embeddings in a net, as tensors for which gradients can be computed."""
     leaves: list[Tensor] = []
     equal = _equalities(strings)
 
     def note(_: nn.Module, given: tuple[Tensor, ...], features: Tensor) -> Tensor | None:
-        # A net may map symbols to ids of its own; equal symbols still have equal ids.
+        # A net may map symbols to its own ids, but equal symbols must have equal ids.
         if not given or given[0].shape != strings.shape or not torch.equal(_equalities(given[0]), equal):
             return None
         leaves.append(features.detach().clone().requires_grad_())
-        return leaves[-1].clone()  # the net may write into it, and a leaf must not be changed
+        return leaves[-1].clone()  # a copy, because the net may write into the result, but not into a leaf
 
     handles = [part.register_forward_hook(note) for part in net.modules() if isinstance(part, nn.Embedding)]
     try:
@@ -90,13 +90,13 @@ def _equalities(ids: Int64[Tensor, "B T"]) -> Tensor:
 
 
 def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: int) -> str | None:
-    """Change later symbols, or other strings, and compare outputs: this shows hard choices, which have no gradient.
+    """Search forbidden dependences by changing later symbols, or other strings, and comparing outputs.
 
-    Outputs must agree up to rounding, not bit for bit: a mixture of experts sums groups whose sizes depend on later
-    symbols.
+    This also finds dependences through hard choices, which have no gradient. Outputs must agree only up to rounding. In
+    a mixture of experts, for example, the sizes of groups that are summed may depend on later symbols.
     """
     before = outputs(strings)
-    # Every later symbol differs, so that a dependence on any of them can show.
+    # All later symbols are changed, so a dependence on any of them can show.
     others = (strings + 1) % num_symbols
     for end in range(1, strings.shape[1]):
         after = outputs(torch.cat([strings[:, :end], others[:, end:]], 1))

@@ -1,4 +1,4 @@
-"""A RegularGPT whose states are moved to finitely many codes, so that its merges are a table."""
+"""A RegularGPT whose states are moved to finitely many codes, so its merges are a finite table."""
 
 from types import MappingProxyType
 from typing import Any, Literal
@@ -13,17 +13,18 @@ from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 from lengthwise.ops.tree import Tree
 
 MAX_ENTRIES = 300_000
-"""The largest number of entries in the table of all merges of codes, all of which may have to be enumerated."""
+"""The largest number of entries in the table of all merges of codes, because all entries may have to be enumerated."""
 
 
 class CodebookGPTConfig(RegularGPTConfig):
-    """Sizes of a RegularGPT of variant merge and thickness 1, the largest number of codes, and when to search them.
+    """Sizes of a RegularGPT of variant merge and thickness 1, the largest number of codes, and the time of the search.
 
-    The first search is after the fraction `quantize_after` of training's steps. Further ones follow every 100 steps
-    until the states close. States must have settled by then: codes of a net that still changes are soon wrong.
+    The first search for codes is after the fraction `quantize_after` of all training steps. Further searches follow
+    every 100 steps until the states close, which means that all merged states belong to known classes. The net must
+    have settled by then, because the codes of a net that still changes are soon wrong.
     """
 
-    # The parent's rule is for a setting that has only one value here.
+    # The rule of the parent class concerns a setting that has only one value here.
     used_with = MappingProxyType({})
     other_effects = MappingProxyType(
         {
@@ -42,8 +43,8 @@ class CodebookGPTConfig(RegularGPTConfig):
     def _merges_are_one_table(self) -> "CodebookGPTConfig":
         if self.lower_chunk_sizes:
             raise ValueError(
-                f"lower_chunk_sizes: expected none, as all merges of a codebook-gpt use one table, got "
-                f"{self.lower_chunk_sizes}; leave it out, or take a regular-gpt"
+                f"lower_chunk_sizes: expected none, because all merges of a codebook-gpt use one table, got "
+                f"{self.lower_chunk_sizes}; leave it out, or use a regular-gpt"
             )
         return self
 
@@ -52,8 +53,8 @@ class CodebookGPTConfig(RegularGPTConfig):
         if self.max_codes**self.chunk_size > MAX_ENTRIES:
             maximum = int(MAX_ENTRIES ** (1 / self.chunk_size))
             raise ValueError(
-                f"max_codes: expected at most {maximum} codes for chunks of {self.chunk_size}, whose merges are a "
-                f"table of {MAX_ENTRIES:,} entries, got {self.max_codes}; give fewer"
+                f"max_codes: expected at most {maximum} codes for chunks of {self.chunk_size}, because the table of "
+                f"merges has at most {MAX_ENTRIES:,} entries, got {self.max_codes}; give fewer"
             )
         return self
 
@@ -62,13 +63,13 @@ class CodebookGPTConfig(RegularGPTConfig):
 class CodebookGPT(QuantizesStates, RegularGPT):
     """A RegularGPT that becomes a finite machine in training: merged states move to the nearest code of a codebook.
 
-    It begins as a RegularGPT. After the fraction `quantize_after` of training, its states are closed into classes
-    (`lengthwise.training.quantization`), whose prototypes then are the codes. Gradients pass the move unchanged. With K
-    codes, a merge of C states is a table of K^C entries, whatever the length of the string.
+    It begins as a RegularGPT. After the fraction `quantize_after` of training, its states are grouped into classes
+    (`lengthwise.training.quantization`), and the prototypes of the classes become the codes. Gradients ignore the
+    rounding of states to codes. With K codes, the merge of C states is a table of K^C entries, at any string length.
 
     Source: Chi et al. (2023), section 3; van den Oord et al. (2017), Neural Discrete Representation Learning, section
         3, for codes.
-    Differs from the source: as `RegularGPT` and `Codebook` do.
+    Differs from the source: as in `RegularGPT` and `Codebook`.
     """
 
     Config = CodebookGPTConfig
@@ -90,12 +91,12 @@ class CodebookGPT(QuantizesStates, RegularGPT):
 
     @property
     def quantize_after(self) -> float:
-        """Return the fraction of training after which codes are searched."""
+        """Return the fraction of training after which training searches codes."""
         return self.config.quantize_after
 
     @property
     def tree(self) -> Tree:
-        """Return the function of the parameters; its layer is a `QuantizingLayer` as soon as there are codes."""
+        """Return the leaves and layers of the tree; with codes, the layer is a `QuantizingLayer`."""
         tree = super().tree
         if self.codebook.is_empty:
             return tree

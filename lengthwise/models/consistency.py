@@ -1,4 +1,4 @@
-"""Tests that all methods of a model from another package answer a string alike."""
+"""Tests that all methods of a model from another package give the same answers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,43 +17,45 @@ from lengthwise.randomness import generator_for
 from lengthwise.registry import is_of_package
 
 NUM_STRINGS, LENGTH, TOLERANCE = 3, 6, 1e-3
-"""The number of strings, their length in symbols, and the largest difference of logits, relative to the largest."""
+"""The number of strings, their length in symbols, and the tolerance for logits, relative to the largest logit."""
 
 LENGTHS = (1, LENGTH, 41)
-"""Lengths of strings for tests of methods: 41 symbols give trees several levels, and leave a rest after chunks."""
+"""Lengths of strings for tests of methods. With 41 symbols, trees have several levels, and chunks leave a rest."""
 
 _SAME = (
-    "expected the logits of forward at the same position, got {}; all methods must return the same "
-    "logits, which readout makes from states"
+    "expected the logits of forward at the same position, got {}; let all methods return the same logits, which are "
+    "readout of the states"
 )
 _ALONE = (
-    "expected the same answer to a prefix, whatever follows it and whatever else is in the batch, got {}; no position "
-    "may look ahead, or at other strings"
+    "expected an answer that depends only on the prefix, not on what follows or on other strings, got {}; let each "
+    "position read only itself and earlier positions"
 )
 
 
 def some_strings(count: int, length: int, num_symbols: int) -> Int64[Tensor, "B T"]:
-    """Return random strings, the same ones in every call."""
+    """Return random strings, which are the same in every call."""
     return torch.randint(num_symbols, (count, length), generator=generator_for(0, "strings", num_symbols))
 
 
 def check_consistent(model: SequenceModel, task: Alphabet) -> None:
-    """Reject a model of another package whose methods contradict each other; our own models have tests.
+    """Raise a ValueError if the methods of a model from another package contradict each other.
 
-    `forward` trains a model, `last` measures it and `step` streams it, so that all three must return the same logits.
-    The answer to a prefix must not depend on later symbols or on other strings. The parts of a wrapped net are checked
-    again, because they may have been trained or exchanged.
+    Training uses `forward`, measurement uses `last`, and streaming uses `step`, so all three must return the same
+    logits. The answer to a prefix must not depend on later symbols or on other strings. The parts of a wrapped net are
+    checked again, because they may have been trained or exchanged. Our own models are not checked here, because the
+    package's tests check them.
 
     Raises:
-        ValueError: the model has no `readout`, a method raises an error, or its logits or states have another shape or
-            other numbers.
+        ValueError: the model has no `readout`, a method raises an error, or its logits or states have a wrong shape or
+            wrong numbers.
     """
     if isinstance(model, HoldsParts):
         try:
             model.check_parts()
         except (AttributeError, TypeError, IndexError) as problem:
             raise ValueError(
-                f"model: expected the parts that it was wrapped with, got others ({first_line(problem)}); wrap these"
+                f"model: expected the parts that it was wrapped with, got others ({first_line(problem)}); wrap the new "
+                "parts"
             ) from problem
     if is_of_package(type(model)):
         return
@@ -66,17 +68,17 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
     strings = some_strings(NUM_STRINGS, length, len(task.symbols)).to(device_of(model))
     with eval_mode(model):
         by_step = []
-        if isinstance(model, RecurrentModel):  # an error in `readout` is named before the methods that call it
+        if isinstance(model, RecurrentModel):  # `readout` first, so that its errors are not reported for `step`
             _call(model, "readout", _first_state(model, strings))
             by_step = list(_steps(model, strings))
             _check_states(model, strings, [state for _, state in by_step])
-        # Before `forward`, which may call `readout`: an error is then reported for the method that causes it.
+        # This precedes `forward`, which may call `readout`: an error must be reported for the method that causes it.
         _call(model, "readout", _call(model, "last_state", strings))
         logits = _forward(model, strings, task)
         _compare(model, "last_state", _call(model, "last", strings), logits[:, -1])
         for index, (of_step, _) in enumerate(by_step):
             _compare(model, "step", of_step, logits[:, index])
-        # `find_dependence` keeps the length of strings, and so misses answers that depend on it.
+        # `find_dependence` does not change the length of strings, so it cannot find answers that depend on the length.
         for end in range(1, length):
             _compare(model, "forward", model(strings[:1, :end])[:, -1], logits[:1, end - 1], _ALONE)
         # A user's net may convolve by Fourier transforms, which mix all positions before they cancel.
@@ -85,13 +87,13 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
 
 
 def check_methods(model: SequenceModel, task: Alphabet) -> None:
-    """Reject a model if one of its methods raises an error, or returns another type or shape than promised.
+    """Raise a ValueError if a method of the model raises an error, or returns a wrong type or shape.
 
-    A model of a registered kind fails if it was changed after it was made: a weight got another shape, or a part was
-    removed.
+    This also finds models of this package that were changed after they were made, for example if a weight has another
+    shape or a part was removed.
 
     Raises:
-        ValueError: names the method and what it returned or raised.
+        ValueError: the message names the method, and its result or its error.
     """
     logits_shape = (NUM_STRINGS, len(task.classes))
     for length in LENGTHS:
@@ -110,19 +112,19 @@ def check_methods(model: SequenceModel, task: Alphabet) -> None:
 
 
 def check_sizes(model: SequenceModel, task: Alphabet) -> None:
-    """Raise a ValueError unless a model reads the symbols of a task and has a logit for each of its answers.
+    """Raise a ValueError unless a model reads the symbols of a task and has a logit for each of the task's answers.
 
-    A user's net (`fewer_symbols_hint`) may know more symbols than the task. Its first ids may then be pads or other
-    tokens, so it is rejected.
+    A user's net with more symbols than the task is also rejected, because its first ids may be pads or other tokens.
+    Such a net has a `fewer_symbols_hint`.
     """
     num_symbols, num_classes = len(task.symbols), len(task.classes)
     known, way_out = getattr(model, "num_symbols", num_symbols), getattr(model, "fewer_symbols_hint", "")
     if way_out and known > num_symbols:
         raise ValueError(
-            f"model: expected as many symbols as the task's {num_symbols}, got {known:,}, of which the first "
-            f"{num_symbols} would be read as the task's; {way_out}"
+            f"model: expected the {num_symbols} symbols of the task, got {known:,}, and the first {num_symbols} need "
+            f"not be the task's; {way_out}"
         )
-    # The first and the last id suffice: a table that is too small fails on the last one.
+    # The first and the last id suffice, because a table that is too small fails for the last id.
     ends = torch.tensor([[0], [num_symbols - 1]], device=device_of(model))
     try:
         with eval_mode(model):
@@ -143,36 +145,37 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
 
 
 def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -> None:
-    """Reject a model of another package that comes out different when it is made again from the same seed.
+    """Raise a ValueError unless two models that are made from the same seed are equal.
+
+    If they differ, a stored model would be another net after loading.
 
     Raises:
-        ValueError: the two models begin with different weights, or answer differently with equal ones. A stored model
-            would then be another net after loading.
+        ValueError: the models have different weights, or different answers with equal weights.
     """
     name = type(one).__name__
     weights = again.state_dict()
     if not all(torch.equal(tensor, weights[key]) for key, tensor in one.state_dict().items()):
         raise ValueError(
-            f"{name}: expected the same weights whenever it is made from one seed, got different ones; draw every "
+            f"{name}: expected the same weights each time it is made from one seed, got different weights; draw every "
             "parameter from `generator`"
         )
     strings = some_strings(NUM_STRINGS, min(LENGTH, one.max_length or LENGTH), len(task.symbols))
     with eval_mode(one), eval_mode(again):
-        # Without tolerance: the same computation on the same machine gives the same bits.
+        # There is no tolerance, because the same computation on the same machine gives the same bits.
         if not torch.allclose(one(strings), again(strings), rtol=0, atol=0, equal_nan=True):
             raise ValueError(
-                f"{name}: expected the same answers whenever it is made with the same weights, got different "
-                "ones; store numbers that are not trained by register_buffer"
+                f"{name}: expected the same answers each time it is made with the same weights, got different answers; "
+                "store numbers that are not trained by register_buffer"
             )
 
 
 def _all_states(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> list[Tensor]:
-    """Return all that `states` yields."""
+    """Return all tensors that `states` yields, after a check of their types and shapes."""
     given = _call(model, "states", strings)
     if not isinstance(given, list | tuple):
         raise ValueError(
             f"{type(model).__name__}.states: expected an iterator of states [B, _, D], got {type(given).__name__}; "
-            "yield them"
+            "yield the states"
         )
     return [_tensor(model, "states", states, (len(strings), -1, -1), "states [B, _, D]") for states in given]
 
@@ -181,13 +184,13 @@ def _check_states(model: RecurrentModel, strings: Int64[Tensor, "B T"], by_step:
     """Raise a ValueError unless `states` yields the states that `step` returns, one for each symbol."""
     expected = torch.stack(by_step, 1)
     given = _all_states(model, strings)
-    # Parts of different widths cannot be joined; an empty tensor then fails the comparison below.
+    # Parts of different widths cannot be joined. Then an empty tensor makes the comparison below fail.
     states = torch.cat(given, 1) if given and len({part.shape[2] for part in given}) == 1 else expected.new_zeros(0)
     limit = TOLERANCE * max(1.0, float(expected.nan_to_num(0.0, 0.0, 0.0).abs().max()))
     if states.shape != expected.shape or not torch.allclose(states, expected, rtol=0, atol=limit, equal_nan=True):
         raise ValueError(
-            f"{type(model).__name__}.states: expected the states of step, one for each symbol, got different ones; "
-            "yield the same ones, or leave the method out"
+            f"{type(model).__name__}.states: expected the states of step, one for each symbol, got different states; "
+            "yield the states of step, or leave the method out"
         )
 
 
@@ -197,7 +200,7 @@ def _first_state(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Tensor
 
 
 def _steps(model: RecurrentModel, strings: Int64[Tensor, "B T"]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield what `step` returns as logits and as states, symbol by symbol."""
+    """Yield the logits and the state that `step` returns, symbol by symbol."""
     state = _first_state(model, strings)
     for tokens in strings.unbind(1):
         after = _call(model, "step", tokens, state)
@@ -217,7 +220,7 @@ def _forward(model: SequenceModel, strings: Int64[Tensor, "B T"], task: Alphabet
         got = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         raise ValueError(
             f"{type(model).__name__}.forward: expected logits of shape {expected} for strings of shape "
-            f"{list(strings.shape)}, an answer to each prefix, got {got}; return them at every position"
+            f"{list(strings.shape)}, an answer to each prefix, got {got}; return logits at every position"
         )
     return logits
 
@@ -227,19 +230,19 @@ def _call(model: SequenceModel, method: str, *given: object) -> Any:
     try:
         result = getattr(model, method)(*given)
         return list(result) if isinstance(result, Iterator) else result
-    except Exception as problem:  # a net of somebody else's, or one that was changed, raises anything
+    except Exception as problem:  # nets of other authors, or nets that were changed, may raise any error
         raise _error_in(model, method, problem) from problem
 
 
 def _error_in(model: SequenceModel, method: str, problem: Exception) -> Exception:
-    """Return a ValueError with the method and a way out; overflow of states and lack of memory stay as they are."""
+    """Return a ValueError that names the method and a way out; overflow and lack of memory are returned unchanged."""
     if isinstance(problem, Diverged | MemoryError | torch.OutOfMemoryError):
         return problem
-    way_out = "call it by itself to see where"
+    way_out = "call the method by itself to see where"
     if MODELS.get(getattr(model, "name", "")) is type(model) and is_of_package(type(model)):
         way_out = "make the model again, and load its weights"
     elif method == "readout":
-        way_out = "let it take a whole state, as last_state returns it, and choose a part of that within"
+        way_out = "let it take a whole state, as last_state returns it, and select a part of the state inside"
     return ValueError(
         f"{type(model).__name__}.{method}: expected a result for strings of the task, got an error: "
         f"{first_line(problem)}; {way_out}"
@@ -258,7 +261,7 @@ def _compare(
 
 
 def _tensor(model: SequenceModel, method: str, given: object, shape: tuple[int, ...], what: str) -> Tensor:
-    """Return the given object if it is a tensor of this shape, in which -1 means any size."""
+    """Return the object if it is a floating-point tensor of this shape, where -1 means any size; raise otherwise."""
     got = type(given).__name__
     if isinstance(given, Tensor):
         fits = given.ndim == len(shape) and all(

@@ -12,10 +12,10 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 
 class DeltaNetConfig(StackedConfig):
-    """Width D, number of layers, heads H (a divisor of D), and the Householder matrices of a symbol.
+    """Width D, number of layers, heads H (a divisor of D), and the number and kind of Householder matrices.
 
-    - `householders`, `eigenvalues`, `gated`: as in `DeltaNetLayer`. DeltaNet is the default with `"positive"`
-      eigenvalues, Gated DeltaNet has these and `gated`, and DeltaProduct has more than one Householder matrix.
+    - `householders`, `eigenvalues`, `gated`: as in `DeltaNetLayer`. DeltaNet has a single Householder matrix and
+      `"positive"` eigenvalues. Gated DeltaNet also has `gated`, and DeltaProduct has several Householder matrices.
     - `conv`: the width of a short convolution before the recurrence; 0 means none.
     - `mlp`: the hidden units of a `FeedForwardLayer` after the recurrence; 0 means none.
     """
@@ -33,23 +33,23 @@ class DeltaNetConfig(StackedConfig):
         d_key = self.d_model // self.num_heads
         if self.householders > d_key:
             raise ValueError(
-                f"householders: expected at most {d_key}, the dimension of a key (d_model / num_heads), of which as "
-                f"many reach every orthogonal matrix, got {self.householders}; take fewer, or fewer heads"
+                f"householders: expected at most {d_key}, the dimension of a key (d_model / num_heads), which suffice "
+                f"for every orthogonal matrix, got {self.householders}; choose fewer, or fewer heads"
             )
         return self
 
 
 @MODELS.register("delta-net")
 class DeltaNet(StackedRNN):
-    """A memory of values by keys that a symbol updates by reflections and erasures along its keys (`DeltaNetLayer`).
+    """A memory that stores values by keys. Each symbol erases or reflects it along the symbol's keys (`DeltaNetLayer`).
 
     A `FeedForwardLayer` may follow each recurrence. With one layer and no convolution, the update of the state depends
-    on the symbol alone.
+    only on the symbol.
 
     Source: Yang et al. (NeurIPS 2024), Grazzi et al. (ICLR 2025), Yang, Kautz and Hatamizadeh (ICLR 2025), Siems et al.
         (2025): see the layer.
-    Differs from the source: see the layer; embedding and read-out are as in `StackedRNN`, whose norms are LayerNorms,
-        while the published blocks have RMSNorms.
+    Differs from the source: see the layer; embedding and read-out are as in `StackedRNN`. Its norms are LayerNorms, but
+        the published blocks have RMSNorms.
     """
 
     Config = DeltaNetConfig

@@ -11,9 +11,9 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 
 class DiagonalLinearRNNConfig(StackedConfig):
-    """Width D, number of layers, and transitions: `"constant"` (complex) or `"input-dependent"` (real, D of them).
+    """Width D, number of layers, and transitions: `"constant"` (complex) or `"input-dependent"` (D real numbers).
 
-    `d_state` is the number of constant transitions, `hidden` the units that compute input-dependent ones.
+    `d_state` is the number of constant transitions. `hidden` is the number of hidden units for input-dependent ones.
     """
 
     used_with = MappingProxyType(
@@ -29,7 +29,7 @@ class DiagonalLinearRNNConfig(StackedConfig):
 class DiagonalLinearRNN(StackedRNN):
     """x_t = a x_{t-1} + B u_t with diagonal transitions a, constant or computed from the input.
 
-    With constant transitions it is the linear recurrent unit (`LRULayer` with its gate), otherwise the layer is
+    With constant transitions, the model is the linear recurrent unit (`LRULayer` with a gate). Otherwise its layers are
     `InputDependentLayer`.
 
     Source: Orvieto et al., "Resurrecting recurrent neural networks for long sequences" (ICML 2023), and Fan et al.

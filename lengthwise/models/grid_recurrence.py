@@ -1,4 +1,4 @@
-"""The grid recurrence: one cell is applied at every cell of the table of two strings, as in dynamic programming."""
+"""The grid recurrence: one cell is applied at every entry of the table of two strings, as in dynamic programming."""
 
 from types import MappingProxyType
 from typing import Literal
@@ -15,21 +15,21 @@ from lengthwise.models.capabilities import AcceptsPads, AnswersNumbers, FollowsT
 from lengthwise.ops.grid import last_row
 
 MAX_MESSAGES = 64
-"""The largest number of classes of categorical messages; a table has its square as the number of rows."""
+"""The largest number of classes of categorical messages. A table has a row for each pair of classes."""
 
 FALL_START, FALL_END = 0.6, 0.9
-"""Fractions of training between which the temperature of categorical messages falls; afterwards it is 0."""
+"""The fractions of training between which the temperature of categorical messages falls; after these, it is 0."""
 
 
 class GridRecurrenceConfig(ModelConfig):
     """The kind of messages, and their sizes.
 
-    - `messages="categorical"`: a message is one of `num_messages` classes, and two letters are in one of
-      `num_relations` relations. The temperature is 1 in the first 60 % of training. It falls to `end_temperature` until
-      90 %, each step by the same factor, while numbers are drawn to integers. In the last 10 % it is 0, and the net is
-      a finite rule.
+    - `messages="categorical"`: a message is one of `num_messages` classes, and a pair of letters has one of
+      `num_relations` relations. The temperature is 1 in the first 60 % of training. Until 90 %, it falls to
+      `end_temperature` by the same factor at each step, while numbers move towards integers. In the last 10 %, the
+      temperature is 0, and the net is a finite rule.
     - `messages="free"`: a message is a vector of `d_model` numbers, computed by `hidden` units.
-    - `sharpness`: the factor of logits and loss (`AnswersNumbers`).
+    - `sharpness`: the factor in logits and loss (`AnswersNumbers`).
     """
 
     used_with = MappingProxyType(
@@ -48,17 +48,17 @@ class GridRecurrenceConfig(ModelConfig):
 
 @MODELS.register("grid-recurrence")
 class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel):
-    """A cell passes messages over the grid of two strings; the answer is a number, the sum of numbers along a row.
+    """A cell passes messages over the grid of two strings. The answer is a number: a sum of numbers along a row.
 
-    The model reads problems of two strings as text, ``a b c | a c <sep>``. Letters before the first ``|`` are the first
-    string, which runs down the grid; letters after it are the second string, which runs to the right. Other symbols and
-    pads are not letters. After i letters of the first string and j of the second, the answer is
+    The model reads problems with two strings, written as ``a b c | a c <sep>``. Letters before the first ``|`` are the
+    first string, which runs down the grid. Letters after it are the second string, which runs to the right. Other
+    symbols and pads are not letters. After i letters of the first string and j letters of the second, the answer is
 
         y = c i + sum over j' <= j of r(down message from row i, column j').
 
-    A prefix is therefore answered from the rows and columns that it has. The state of a string is this one number. Its
-    logit of class k, for integers k, is -s (k - y)^2, so that the nearest integer is the answer. No parameter depends
-    on the number of classes: a net answers strings of any length for which there are classes.
+    So each prefix is answered from the rows and columns that it has. The state of a string is the number y. The logit
+    of class k, an integer, is -s (k - y)^2, so the answer is the integer nearest to y. No parameter depends on the
+    number of classes, so a net can answer longer strings if there are classes for their answers.
 
     Source: Graves et al., "Multi-dimensional recurrent neural networks" (ICANN 2007); Kalchbrenner et al., "Grid long
         short-term memory" (ICLR 2016), a separate message along each dimension; Kaiser and Sutskever, "Neural GPUs
@@ -98,14 +98,14 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
 
     @property
     def sharpness(self) -> float:
-        """Return the factor of logits and loss."""
+        """Return the factor in logits and loss."""
         return self.config.sharpness
 
     def set_progress(self, fraction: float) -> None:
-        """Set temperature and rounding of categorical messages for the fraction of training that is done."""
+        """Set temperature and rounding of categorical messages, given the fraction of training that is done."""
         if isinstance(self.cell, CategoricalCell):
             progress = min(1.0, max(0.0, (fraction - FALL_START) / (FALL_END - FALL_START)))
-            # Exactly 0 at the end: the cell then looks classes up, and its sums are exact.
+            # At the end the temperature is exactly 0, so the cell looks classes up, and its sums are exact.
             self.cell.temperature.fill_(self.config.end_temperature**progress if fraction < FALL_END else 0.0)
             self.cell.rounding.fill_(progress)
 
@@ -132,7 +132,7 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
 
 
 def _compact(letters: Int64[Tensor, "B T"], taken: Tensor) -> Int64[Tensor, "B _"]:
-    """Return the taken letters of each row, moved to the left in their order and padded with letter 0."""
+    """Return the letters of each row that are `taken`, moved to the left in their order and padded with letter 0."""
     width = int(taken.sum(1).max())
     # A stable sort keeps the letters in their order.
     order = (~taken).to(torch.int8).argsort(dim=1, stable=True)[:, :width]

@@ -1,4 +1,4 @@
-"""Models of the library transformers as models of ours; the library is not imported here."""
+"""Wrappers for models of the library transformers. This module does not import the library."""
 
 import copy
 import inspect
@@ -20,14 +20,14 @@ from lengthwise.models.consistency import LENGTH, NUM_STRINGS, some_strings
 from lengthwise.models.containers import check_bare, first_line
 
 CACHE_NAMES = ("cache", "cache_params", "past_key_values")
-"""Names of the cache, as an argument and in outputs, in versions of the library and kinds of models."""
+"""Names that the cache has as an argument and in outputs, for all versions of the library and kinds of models."""
 
 TOLERANCE = 1e-3
-"""The largest difference between logits of a string read at once and token by token, relative to their size."""
+"""The largest difference, relative to the logits, between reading a string at once and token by token."""
 
 
 class HuggingFaceConfig(ModelConfig):
-    """A description that identifies a net in files, but from which the net cannot be built again."""
+    """A description that identifies a net in files. The net cannot be built again from it."""
 
     model_type: str
     num_parameters: int
@@ -40,33 +40,33 @@ def wrap_hugging_face(
     answers: Sequence[int] | None = None,
     tokens: Sequence[int] | None = None,
 ) -> "HuggingFaceModel":
-    """Wrap a model of the library transformers as one of ours, which returns logits at every position.
+    """Wrap a model of the library transformers as a model of this package, which returns logits at every position.
 
     If the model's cache has a fixed size (Mamba, Mamba-2 and similar models), the result is a recurrent model. Its
-    state is the cache and the last hidden state; it reads symbol by symbol, and a machine can be extracted from it.
+    state is the cache and the last hidden state. It reads symbol by symbol, and a machine can be extracted from it.
 
-    If the cache grows, as with attention, or if the library cannot read on from it, whole strings are answered and
-    nothing can be proved. This includes RWKV, whose path for one token mixes the strings of a batch (transformers
-    5.24).
+    If the cache grows, as with attention, the result can only read whole strings, and nothing can be proved about it.
+    The same holds if the library cannot continue from the cache. This includes RWKV, whose code for one token mixes the
+    strings of a batch (transformers 5.24).
 
     Args:
-        model: for example a ``MambaModel`` or a ``MambaForCausalLM``; `certify` takes float32 or float64 alone.
+        model: for example a ``MambaModel`` or a ``MambaForCausalLM``; `certify` needs float32 or float64.
         head: maps the last hidden state [B, D] to logits [B, Y], in the model's number format.
         answers: instead of `head`, the tokens with which a causal language model answers, one for each class.
-        tokens: the token of each symbol; by default symbol v is token v.
+        tokens: the token of each symbol; by default, symbol v is token v.
 
     Raises:
         ValueError: both or neither of `head` and `answers` are given; the model returns no hidden states, or looks
-            ahead; the head does not take them; or the cache is not the model's whole state.
+            ahead; the head does not accept hidden states; or the cache is not the model's whole state.
     """
     if (head is None) == (answers is None):
         got = "neither" if head is None else "both"
-        raise ValueError(f"head: expected a module or the tokens that are answers, got {got}; give one of them")
+        raise ValueError(f"head: expected either head or answers, got {got}; give one of them")
     check_bare("model", model)
     if not isinstance(model, nn.Module) or not hasattr(model, "config"):
         raise ValueError(
-            f"model: expected a model of transformers, which has a config, got a {type(model).__name__}; call `wrap` "
-            "for a net of torch's own modules"
+            f"model: expected a model of transformers, which has a config, got a {type(model).__name__}; for a net of "
+            "torch's own modules, call `wrap`"
         )
     # Hidden states come from the model without its language head, which `head` replaces.
     backbone: nn.Module = getattr(model, "base_model", model)
@@ -89,13 +89,13 @@ def wrap_hugging_face(
 
 
 def _wrapped(backbone: nn.Module, head: nn.Module, ids: list[int]) -> "HuggingFaceModel":
-    """Return a model that reads on from its cache if it can, and otherwise one that reads whole strings."""
+    """Return a recurrent model if reading can continue from the model's cache, or else one that reads whole strings."""
     with eval_mode(backbone), eval_mode(head):
         hidden = _hidden_of(backbone, ids[0])
         _check_head(backbone, head, hidden)
         cache = _cache_of(backbone, ids[0])
     wrapped = HuggingFaceModel(backbone, head, ids)
-    # In 16 bits, rounding makes strings read at once too different from strings read token by token to compare them.
+    # With 16 bits, rounding is too large to compare reading at once with reading token by token.
     if cache is not None and hidden.dtype.itemsize >= torch.float32.itemsize:
         recurrent = RecurrentHuggingFaceModel(backbone, head, ids, cache, hidden.shape[-1])
         if _reads_on(recurrent):
@@ -134,22 +134,23 @@ def _check_head(backbone: nn.Module, head: nn.Module, hidden: Float[Tensor, "1 1
         dtypes = {weight.dtype for weight in head.parameters() if weight.is_floating_point()}
         if dtypes and hidden.dtype not in dtypes:
             raise ValueError(
-                f"head: expected weights of {hidden.dtype}, as the hidden states of the {type(backbone).__name__} are, "
+                f"head: expected weights of {hidden.dtype}, like the hidden states of the {type(backbone).__name__}, "
                 f"got {min(map(str, dtypes))}; make both float32, by model.float() and head.float()"
             ) from None
         raise ValueError(
             f"head: expected a module that takes hidden states [B, {width}] of {hidden.dtype}, got an error: "
-            f"{first_line(problem)}; nn.Linear({width}, Y) is one, for Y classes"
+            f"{first_line(problem)}; for Y classes, use for example nn.Linear({width}, Y)"
         ) from None
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 3 or not logits.is_floating_point():
         got = f"shape {list(logits.shape)} for B=3" if isinstance(logits, Tensor) else type(logits).__name__
         raise ValueError(
-            f"head: expected logits [B, Y] of hidden states [B, {width}], got {got}; nn.Linear({width}, Y) makes them"
+            f"head: expected logits [B, Y] of hidden states [B, {width}], got {got}; use for example "
+            f"nn.Linear({width}, Y)"
         )
 
 
 class HuggingFaceModel(HoldsParts, SequenceModel):
-    """A model whose cache grows with the string, so that it reads whole strings."""
+    """A model that reads whole strings, because its cache grows with the string."""
 
     name: ClassVar[str] = "hugging-face"
     fewer_symbols_hint: ClassVar[str] = "give tokens=, the tokens of the symbols, to wrap_hugging_face"
@@ -170,7 +171,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
     tokens: Tensor
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Raise a ValueError: a wrapped net has the weights that it was given."""
+        """Raise a ValueError, because a wrapped net keeps the weights of the user's modules."""
         raise ValueError(
             "model: expected a model that draws its weights, got a wrapped net; initialize its own modules"
         )
@@ -187,7 +188,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
             )
 
     def _hidden_and_logits(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Z"]:
-        """Return logits and hidden states together, because a head of zeros would hide what the logits depend on."""
+        """Return logits and hidden states together, because a head of zeros would hide dependences of hidden states."""
         hidden = self._hidden(inputs)
         return torch.cat([hidden, self._logits_of(hidden)], -1)
 
@@ -198,7 +199,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         return self._hidden(inputs)[:, -1]
 
     def _logits_of(self, hidden: Float[Tensor, "B T D"]) -> Float[Tensor, "B T Y"]:
-        # Flattened into a batch of states, because a head may count axes, as a softmax over axis 1 does.
+        # The states are flattened into a batch, because a head may need exactly two axes, as a softmax over axis 1 does.
         logits: Tensor = self.readout(hidden.flatten(0, 1))
         by_position: Tensor = logits.unflatten(0, hidden.shape[:2])
         return by_position
@@ -208,12 +209,12 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         try:
             hidden: Tensor = self.backbone(self.tokens[inputs], use_cache=False).last_hidden_state
         except (IndexError, RuntimeError) as problem:
-            # An error on a string of legal length has another cause, for example a lack of memory.
+            # If the length is legal, the error has another cause, for example a lack of memory.
             if isinstance(problem, RuntimeError) and inputs.shape[1] <= _max_tokens(self.backbone):
                 raise
             raise ValueError(
                 f"inputs: expected no more symbols than the model has positions, got {inputs.shape[1]:,} "
-                f"({first_line(problem)}); give it shorter strings"
+                f"({first_line(problem)}); give shorter strings"
             ) from None
         return hidden
 
@@ -235,7 +236,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         self.readout = nn.Sequential(Topmost(width, copies=True), head)
 
     def check_parts(self) -> None:
-        """Raise a ValueError also if reading a string token by token gives other answers than reading it at once."""
+        """Also raise a ValueError if reading token by token gives other answers than reading the string at once."""
         super().check_parts()
         _check_cache_is_the_state(self)
 
@@ -247,7 +248,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         self, token: Int64[Tensor, " B"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B Z"]]:
         self.check_step(token, state, self.num_symbols)
-        # The last hidden state is kept for the read-out only; the next step does not read it.
+        # Only the read-out uses the last hidden state; the next step does not read it.
         *before, _ = state.split(self.sizes, 1)
         shaped = [
             part.reshape(len(token), *first.shape).clone()  # the model writes into its cache
@@ -258,7 +259,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         return self.readout(state), state
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        if torch.is_grad_enabled():  # the library writes into caches in place, which gradients do not pass
+        if torch.is_grad_enabled():  # gradients do not pass through caches, because the library writes them in place
             return HuggingFaceModel.forward(self, inputs)
         return self._logits_of(torch.cat(list(self.states(inputs)), 1))
 
@@ -267,7 +268,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
 
 
 class _Entry(NamedTuple):
-    """The location of a tensor in a cache: its layer, ``conv_states`` or ``recurrent_states``, and its number there."""
+    """The location of a tensor in a cache: its layer, ``conv_states`` or ``recurrent_states``, and its key in them."""
 
     layer: int
     states: str
@@ -294,7 +295,7 @@ class _Cache:
     def read(
         self, backbone: nn.Module, tokens: Int64[Tensor, "B 1"], before: list[Tensor]
     ) -> tuple[Float[Tensor, "B 1 D"], list[Tensor]]:
-        # The library writes into caches, so that every call needs its own.
+        # The library writes into caches, so every call needs its own cache.
         cache = copy.deepcopy(self.template)
         for entry, tensor in zip(self.entries, before, strict=True):
             self._tensors(cache, entry)[entry.number] = tensor
@@ -316,17 +317,17 @@ def _hidden_of(backbone: nn.Module, token: int) -> Float[Tensor, "1 1 D"]:
             raise TypeError(f"last_hidden_state: {type(hidden).__name__} {list(getattr(hidden, 'shape', []))}")
     except Exception as problem:  # models of the library, or of its users, may raise anything
         raise ValueError(
-            "model: expected one of transformers that returns last_hidden_state [B, T, D] of tokens alone, got a "
-            f"{type(backbone).__name__} ({first_line(problem)}); wrap a language model, as MambaModel or GPT2Model"
+            "model: expected a model of transformers that returns last_hidden_state [B, T, D] given only tokens, got a "
+            f"{type(backbone).__name__} ({first_line(problem)}); wrap a language model such as MambaModel or GPT2Model"
         ) from None
     return hidden
 
 
 def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
-    """Return the cache after one token; None if it grows with the string, or if the library cannot make one."""
+    """Return the cache after one token, or None if the cache grows with the string or cannot be made."""
     try:
         outputs = backbone(torch.full((1, 1), token, device=device_of(backbone)), use_cache=True)
-    except Exception:  # the model itself has run before without a cache, so that it can read whole strings
+    except Exception:  # the model can still read whole strings, because it has already run without a cache
         return None
     template = next((value for name in CACHE_NAMES if (value := getattr(outputs, name, None)) is not None), None)
     layers = getattr(template, "layers", ())
@@ -339,7 +340,7 @@ def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
 
 
 def _reads_on(model: RecurrentHuggingFaceModel) -> bool:
-    """Return whether the library reads a second and third token from a cache, with a state of constant size."""
+    """Return whether the library can continue from a cache for two more tokens, with a state of constant size."""
     tokens = torch.zeros(2, dtype=torch.int64, device=device_of(model))
     with eval_mode(model):
         try:
@@ -353,7 +354,7 @@ def _reads_on(model: RecurrentHuggingFaceModel) -> bool:
 
 @torch.no_grad()
 def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
-    """Raise a ValueError unless strings read at once and token by token have the same answers."""
+    """Raise a ValueError unless reading strings at once and token by token gives the same answers."""
     # The strings of the batch differ, because some models mix them when they read token by token.
     strings = torch.arange(4 * 9, device=device_of(model)).reshape(4, 9) * 7 // 3 % model.num_symbols
     with eval_mode(model):
@@ -361,8 +362,8 @@ def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
     limit = TOLERANCE * float(at_once.nan_to_num(0.0, 0.0, 0.0).abs().max())
     if not torch.allclose(by_step, at_once, rtol=TOLERANCE, atol=limit, equal_nan=True):
         raise ValueError(
-            f"model: expected a {model.config.model_type} whose cache is all of its state, got other logits token by "
-            f"token than at once, by up to {float((by_step - at_once).abs().max()):.2g}"
+            f"model: expected a {model.config.model_type} whose cache is its whole state, got logits that differ by up "
+            f"to {float((by_step - at_once).abs().max()):.2g} between reading token by token and at once"
         )
 
 

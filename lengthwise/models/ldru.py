@@ -1,4 +1,4 @@
-"""The log-depth recurrent unit: a learned operator that merges states two by two, level by level."""
+"""The log-depth recurrent unit: a learned operator that merges pairs of states, level by level."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -27,18 +27,18 @@ class LDRUConfig(ModelConfig):
 
 @MODELS.register("ldru")
 class LDRU(SymbolTree):
-    """A balanced tree over the symbols, in which one learned operator merges two states at every node.
+    """A balanced tree over the symbols, in which the same learned operator merges two states at every node.
 
-    With e the embedding of a symbol, its leaf is h + W'_2 ReLU(W'_1 h), h = LayerNorm(e). `LogDepthLayer` computes the
-    state of a node from its two parts. Positions before the string are zeros, at every level. The answer of prefix t is
-    a linear map of the state after max(1, ceil(log_2 t)) levels.
+    The leaf of a symbol with embedding e is h + W'_2 ReLU(W'_1 h) with h = LayerNorm(e). `LogDepthLayer` computes the
+    state of a node from its two children. Positions before the string are zeros at every level. The answer for the
+    prefix of length t is a linear map of the state after max(1, ceil(log_2 t)) levels.
 
     Source: Pert, Alrajeh and Russo (2026), on log-depth recurrent units (arXiv 2605.26035), by its code's equations.
-    Differs from the source: windows begin at the right end, so that a string is merged alike whatever precedes it
-        (the same if its length is a power of two). One symbol is merged once with zeros. Only nodes that an answer
-        needs are computed, for all prefixes at once. Pads may also be inside strings, which training can use as for
-        RegularGPT. Dropout (0.25 there), stacks of trees, the operator GRC and the penalty on
-        associativity, which its list operations have, are missing.
+    Differs from the source: windows are aligned to the right end of a string, so symbols before a string do not change
+        how it is merged. For lengths that are powers of two, this makes no difference. A single symbol is merged once
+        with zeros. Only nodes that an answer needs are computed, for all prefixes at once. Pads may also be inside
+        strings, and training can insert them as for RegularGPT. Dropout (0.25 there), stacks of trees, the operator
+        GRC, and the penalty on associativity for list operations are missing.
     """
 
     Config = LDRUConfig
@@ -59,7 +59,7 @@ class LDRU(SymbolTree):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw embeddings with deviation 0.02, which the norm of leaves scales up, and other maps by their inputs."""
+        """Draw embeddings with deviation 0.02, which the norm of leaves scales up, and maps with 1 / sqrt(inputs)."""
         nn.init.trunc_normal_(self.embedding.weight, std=0.02, a=-0.04, b=0.04, generator=generator)
         self.leaf_norm.reset_parameters()
         self.layer.reset_parameters(generator)
@@ -74,18 +74,18 @@ class LDRU(SymbolTree):
 
     @property
     def pad_block(self) -> int:
-        """Return 2, the size of a chunk, so that pads keep chunks whole."""
+        """Return 2, the size of a chunk, so that inserted pads keep chunks whole."""
         return 2
 
     @property
     def tree(self) -> Tree:
-        """Return the function of the parameters as a tree; the pad's leaf is zeros."""
+        """Return the leaves and the layer of the tree; the pad's leaf is zeros."""
         normed = self.leaf_norm(self.embedding.weight)
         leaves = normed + self.leaf_feed_forward(normed, F.relu)
         return Tree(torch.cat([torch.zeros_like(leaves[:1]), leaves]), [self.layer], 2)
 
     def perturbed(self, perturb: Perturbation) -> "LDRU":
-        """Return this model with `perturb` applied to all states but zeros, since a pad must stay without noise."""
+        """Return a copy that applies `perturb` to all states except zeros, because pads must stay without noise."""
 
         def of_symbols(states: Tensor) -> Tensor:
             return torch.where((states != 0).any(-1, keepdim=True), perturb(states), states)
@@ -93,7 +93,7 @@ class LDRU(SymbolTree):
         return super().perturbed(of_symbols)
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """Return `forward`, computed prefix by prefix: zeros fill up to a power of two, and pairs are merged."""
+        """Return the logits of `forward`, computed prefix by prefix: zeros are added in front, and pairs are merged."""
         leaves = self.tree.leaves[self.rows(inputs)]
         answers = []
         for end in range(1, inputs.shape[1] + 1):
@@ -105,6 +105,6 @@ class LDRU(SymbolTree):
         return torch.stack(answers, 1)
 
     def rows(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return rows of the leaves: 0 for the pad, then the symbols."""
+        """Return the row of each symbol among the leaves; row 0 is the pad."""
         self.check_inputs(inputs, self.embedding.num_embeddings)
         return inputs - PAD

@@ -1,4 +1,4 @@
-"""Structured linear controlled differential equations: transitions that follow the input."""
+"""Structured linear controlled differential equations: linear recurrences whose transitions depend on the input."""
 
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -21,10 +21,10 @@ LOW_RANK: tuple[Structure, ...] = ("low-rank", "low-rank-product")
 class LinearCDEConfig(StackedConfig):
     """Width D, number of layers, and the structure of A: blocks, or a diagonal plus a matrix of low rank.
 
-    - `structure`: `"block"` has blocks of size `block_dim`. The matrix of low rank is, with `"low-rank"`, a sum of
-      products of rank `rank`, one for each number of the input. With `"low-rank-product"`, as in the published code, it
-      is one product whose factors depend on the input.
-    - `norm_penalty`: training adds this number times the size of A to the loss.
+    - `structure`: `"block"` has blocks of size `block_dim`. `"low-rank"` adds a sum of matrices of rank `rank`, one for
+      each number of the input, to a diagonal. `"low-rank-product"`, as in the published code, adds a single product
+      whose two factors depend on the input.
+    - `norm_penalty`: training adds this number times the norm of A to the loss.
     """
 
     used_with = MappingProxyType({"block_dim": ("structure", ("block",)), "rank": ("structure", LOW_RANK)})
@@ -39,26 +39,26 @@ class LinearCDEConfig(StackedConfig):
         if self.structure == "block":
             check_divides_width("block_dim", self.block_dim, self.d_model)
         elif self.rank > self.d_model:
-            raise ValueError(f"rank: expected at most d_model={self.d_model}, got {self.rank}; more adds nothing")
+            raise ValueError(f"rank: expected at most d_model={self.d_model}, got {self.rank}; lower it")
         return self
 
 
 @MODELS.register("linear-cde")
 class LinearCDE(HasPenalty, StackedRNN):
-    """h_t = c_t (I + A(u_t)) h_{t-1}, A(u) of blocks (BD-SLiCE) or a diagonal plus low rank (DPLR-SLiCE).
+    """h_t = c_t (I + A(u_t)) h_{t-1}, where A(u) has blocks (BD-SLiCE) or is diagonal plus low-rank (DPLR-SLiCE).
 
-    A(u) is linear in u, except with structure `"low-rank-product"`: there, as in the published code, it multiplies two
-    factors that are each linear in u. Published scores of DPLR-SLiCE belong to that structure.
+    A(u) is linear in u, except with structure `"low-rank-product"`. As in the published code, this structure multiplies
+    two factors that are each linear in u. Published scores of DPLR-SLiCE belong to this structure.
 
-    On long strings only a penalty keeps states from growing. The factor c_t preserves their direction, which is all
-    that later norms pass on, and keeps their largest number at 2^30 or below (`LinearCDELayer`). The penalty is the
-    published one, the sum of `LinearCDELayer.norm_of_a` over the layers.
+    Only a penalty keeps states from growing on long strings. The factor c_t limits the largest number of a state to
+    2^30 and preserves the state's direction, and later norms pass on only directions (`LinearCDELayer`). The penalty is
+    the published penalty, the sum of `LinearCDELayer.norm_of_a` over the layers.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025).
-    Differs from the source: see `LinearCDELayer`. Structures with a dense block next to a diagonal, sparse structures
-        and those with Hadamard matrices are missing. Embedding, read-out and the norm before each layer are as in
-        `StackedRNN`, instead of a tanh layer after it.
+    Differs from the source: see `LinearCDELayer`. Three structures are missing: a dense block next to a diagonal,
+        sparse matrices, and Hadamard matrices. Embedding, read-out and the norm before each layer are as in
+        `StackedRNN`. The source has a tanh layer after each layer instead of a norm before it.
     """
 
     Config = LinearCDEConfig

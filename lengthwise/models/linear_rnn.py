@@ -16,10 +16,10 @@ class LinearRNNConfig(StackedConfig):
 
 @MODELS.register("linear-rnn")
 class LinearRNN(StackedRNN):
-    """x_t = A x_{t-1} + B u_t with one dense matrix A, the same for every input.
+    """x_t = A x_{t-1} + B u_t with a dense matrix A that is the same for every input.
 
     Source: Fan et al. (2024), eq. (2), the "vanilla LRNN" of section 4.
-    Differs from the source: the paper defines the recurrence only; everything else is as in `StackedRNN`.
+    Differs from the source: the paper defines only the recurrence; everything else is as in `StackedRNN`.
     """
 
     Config = LinearRNNConfig

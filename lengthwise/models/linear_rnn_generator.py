@@ -1,4 +1,4 @@
-"""The linear RNN that generates a word: it is linear between states, and reads its own answers."""
+"""The linear RNN that generates a word: its step is linear, and it reads its own answers."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -17,7 +17,7 @@ from lengthwise.models.capabilities import HasHiddenMatrices
 Ties = Literal["lowest", "error"]
 
 MAX_STATES_PER_CHUNK = 4096
-"""The largest number of steps whose states are held at a time."""
+"""The largest number of steps whose states are in memory at once."""
 
 
 class LinearRNNGeneratorConfig(ModelConfig):
@@ -30,12 +30,11 @@ class LinearRNNGeneratorConfig(ModelConfig):
 class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     """h_i = W_h h_{i-1} + W_x x_i, y_i = W_y h_i + b_y from h_0 = 0; `generate` makes x_{i+1} the argmax of y_i.
 
-    Like every model, it answers strings that are given to it. To generate, its classes must be its symbols, in the same
-    order, followed by START as the last symbol of the vocabulary. Generation begins with START, so that h_1 is START's
-    column of W_x.
+    Like every model, it answers given strings. To generate, its symbols must be its classes, in the same order,
+    followed by START as the last symbol. Generation begins with START, so h_1 is START's column of W_x.
 
     Source: "update on rnn memorization" (20 November 2023), its definition.
-    Differs from the source: ties, which it does not mention, go to the lowest index or are an error.
+    Differs from the source: the source does not mention ties. Here they go to the lowest index or are an error.
     """
 
     Config = LinearRNNGeneratorConfig
@@ -58,12 +57,12 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters again, uniformly up to 1 / sqrt(d) in size."""
+        """Draw all parameters again, uniformly up to 1 / sqrt(d)."""
         draw_uniformly(self.parameters(), self.config.d_model, generator)
 
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:
-        """W_h."""
+        """The matrix W_h."""
         return [self.hidden_weight]
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
@@ -86,10 +85,10 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     def generate(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
         """Return the first `count` symbols after START, in the precision of the parameters.
 
-        If W_x is 0 except for START, states follow from W_h alone, and many are read at a time.
+        If W_x is 0 except for START, states depend only on W_h, so many of them are read at once.
 
         Raises:
-            ValueError: `count` is negative, or the classes are not all symbols but START.
+            ValueError: `count` is negative, or the classes are not all symbols except START.
             Tie: `ties` is "error" and the largest logit of a step is tied.
 
         Example:
@@ -114,16 +113,16 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         return torch.cat(tokens) if tokens else torch.zeros(0, dtype=torch.int64)
 
     def generate_exactly(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
-        """Return the same symbols in rational arithmetic: parameters become fractions, and nothing is rounded.
+        """Return the symbols of `generate` in rational arithmetic: parameters become fractions without rounding.
 
-        Fractions grow with every step, by the digits of W_h, unless W_h is a matrix of integers of finite order.
+        Fractions get longer with every step, unless W_h is a matrix of integers of finite order.
         """
         self._check_generates(count)
         hidden, inputs, readout = (
             [[Fraction(number) for number in row] for row in weight.double().tolist()]
             for weight in (self.hidden_weight, self.input_weight, self.readout.weight)
         )
-        # float64 holds the numbers of all smaller types exactly.
+        # float64 represents the numbers of all smaller types exactly.
         bias = [Fraction(number) for number in self.readout.bias.double().tolist()]
         token = len(inputs[0]) - 1
         state = [Fraction(0)] * len(hidden)
@@ -150,7 +149,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
 
 @torch.no_grad()
 def generate_by_definition(model: RecurrentModel, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
-    """Return the symbols that a model generates from START, its last symbol, when it reads its own answers."""
+    """Return the symbols that a model generates when it begins with its last symbol START and reads its own answers."""
     start = model.readout.out_features
     token, state = torch.tensor([start]), model.initial_state(1)
     tokens = []
@@ -164,7 +163,7 @@ def generate_by_definition(model: RecurrentModel, count: int, *, ties: Ties = "l
 def _largest(logits: Float[Tensor, "T Y"], ties: Ties, start: int) -> Int64[Tensor, " T"]:
     largest = logits.amax(1, keepdim=True)
     if ties == "error":
-        # A NaN is less than nothing, so that it counts as a tie instead of an answer.
+        # Comparisons with NaN are False, so a NaN counts as a tie and not as an answer.
         clear = (logits < largest).sum(1) == logits.shape[1] - 1
         if not bool(clear.all()):
             step = int((~clear).int().argmax())

@@ -1,4 +1,4 @@
-"""The looped transformer: one layer, applied R times, whose gains and gates may depend on the loop."""
+"""The looped transformer: one layer that is applied R times, with gains and gates that may depend on the loop."""
 
 import copy
 import math
@@ -36,21 +36,22 @@ TIMESTEP: tuple[Variant, ...] = ("timestep", "timestep-in-context", "timestep-la
 CONTROL: tuple[Variant, ...] = ("control", "control-in-context", "control-language")
 
 Loops = Literal["fixed", "length", "converged"]
-"""The rule for the number of loops: `num_loops` alone, the length of the prefix, or convergence of the states."""
+"""The rule for the number of loops: a fixed number, the length of the prefix, or convergence of the states."""
 
 
 class LoopedTransformerConfig(CausalTransformerConfig):
     """Sizes of a looped transformer, its number of loops R, and the layer that it loops.
 
-    - `loops`: with `"fixed"`, R is `num_loops`. With `"length"`, it is `num_loops` for each symbol of the prefix that
-      is answered. With `"converged"`, loops end when no state of the prefix changes by more than `tolerance` of its
-      norm, and after `max_loops` at the latest; training then uses `"length"`.
+    - `loops`: with `"fixed"`, R is `num_loops`. With `"length"`, R is `num_loops` times the length of the prefix. With
+      `"converged"`, loops end when no state of the prefix changes by more than `tolerance` times its norm, and after
+      `max_loops` at the latest. Training then uses `"length"`.
     - `time`, for variants with timestep encoding: the number r of the loop (`"index"`), or r / R (`"fraction"`).
     - `gates`, for these variants and their controls: gates start at 0 (`"closed"`) or at 1 (`"open"`).
-    - `injection`: the embedded input is added to the state before every loop (`"input"`), or is the first state only
+    - `injection`: the embedded input is added to the state before every loop (`"input"`), or is only the first state
       (`"none"`).
-    - `activations`: states of all loops are kept for the gradient (`"kept"`), or computed again in segments of about
-      sqrt(R) loops (`"recomputed"`). This takes a third more time, and memory that grows as sqrt(R).
+    - `activations`: the states of all loops are kept for the gradient (`"kept"`), or computed again in segments of
+      about sqrt(R) loops (`"recomputed"`). `"recomputed"` takes a third more time, but its memory grows only as
+      sqrt(R).
     """
 
     used_with = MappingProxyType(
@@ -78,7 +79,7 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     def takes_probes(self) -> bool:
         """Return whether the number of loops is fixed.
 
-        Otherwise, 500 loops for a probe of 500 symbols would take longer than training on short strings.
+        If not, a probe of 500 symbols would need 500 loops, and take longer than training on short strings.
         """
         return self.loops == "fixed"
 
@@ -86,8 +87,8 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     def _time_is_known(self) -> "LoopedTransformerConfig":
         if self.time == "fraction" and self.loops == "converged":
             raise ValueError(
-                "time: expected 'index' with loops 'converged', whose number is not known before the last, got "
-                "'fraction'; choose loops 'length'"
+                "time: expected 'index' with loops 'converged', because the number of loops is not known in advance, "
+                "got 'fraction'; choose loops 'length'"
             )
         return self
 
@@ -108,18 +109,19 @@ _LAYERS: dict[Variant, tuple[LayerKind, Activation]] = {
 
 @MODELS.register("looped-transformer")
 class LoopedTransformer(CausalTransformer):
-    """x_r = layer_r(x_{r-1}), r = 1 ... R: loops share the layer's weights; gains and gates may depend on the loop.
+    """x_r = layer_r(x_{r-1}), r = 1 ... R. All loops share the weights; gains and gates may depend on the loop.
 
     Variants:
 
     - `"timestep"`: gains and gates are functions of the loop (`TimestepScales`).
-    - `"control"`: gains and gates are learned and the same in all loops. It lacks the encoding of
-      the loop's index, and the parameters that compute gains from it (at width 64: 49,984 against 86,976).
+    - `"control"`: gains and gates are learned and the same in all loops. So this variant lacks the encoding of the
+      loop's number and its parameters. At width 64, layer and scales have 49,984 parameters instead of 86,976.
     - `"code"`: the plain loop of the published code, without gains and gates.
 
-    With timestep encoding or control, a loop has no effect at the start of training, unless `gates` are `"open"`.
+    In variants with timestep encoding and their controls, a loop has no effect at the start of training, unless `gates`
+    are `"open"`.
 
-    The published code has another layer in each of its experiments. A variant's ending names the experiment:
+    The published code has a different layer in each of its experiments. The ending of a variant names the experiment:
 
     | ending | experiment | norms and activation with time, and of the control | of the plain loop |
     | --- | --- | --- | --- |
@@ -127,23 +129,24 @@ class LoopedTransformer(CausalTransformer):
     | `-in-context` | decision trees | RMSNorm without gain, GELU (tanh) | LayerNorm, GELU (tanh) |
     | `-language` | language | RMSNorm without gain, GELU (exact) | RMSNorm without gain, GELU (exact) |
 
-    Only in language does the plain loop differ from the loop with timestep encoding in gains and gates alone.
+    In the experiment on language, the plain loop differs from the loop with timestep encoding only in gains and gates.
+    In the other experiments, norms or activations also differ.
 
-    With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is the embedded input and norm is the read-out's.
-    The first loop sees z alone. All loops share one position encoding.
+    With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is the embedded input, and norm is the norm of the
+    read-out. The first loop reads only z. All loops share one position encoding.
 
-    R may depend on the input (`loops`). The answer at position t is then the answer to the first t symbols as a string.
-    R depends on these symbols alone, not on later symbols or on other strings of the batch.
+    R may depend on the input (`loops`). Then each prefix has its own R. It depends only on the symbols of the prefix,
+    not on later symbols or on other strings of the batch.
 
-    A model may be run with other numbers of loops than in training: `with_loops`.
+    After training, `with_loops` returns the model with another number of loops.
 
     Source: Xu and Sato (2024), section 4.2 and Appendix C; injection: Yang et al., "Looped transformers are better at
         learning learning algorithms" (ICLR 2024); loops by length: Fan et al., "Looped transformers for length
         generalization" (ICLR 2025).
-    Differs from the source: controls are ours; in language, linear maps and the last norm have biases here. The
-        published code adds the positions again with every injection; here z contains them. Its in-context baseline is
-        trained by truncated back-propagation through loops, which the source dropped. Fan et al. stop at the loop with
-        the most confident answer, which is known only after all loops.
+    Differs from the source: controls are ours. For language, linear maps and the last norm have biases here. The
+        published code adds the positions again with every injection, but here z already contains them. The in-context
+        baseline of the code is trained by truncated back-propagation through loops, which is missing here. Fan et al.
+        stop at the loop with the most confident answer, which is known only after all loops.
     """
 
     Config = LoopedTransformerConfig
@@ -152,7 +155,7 @@ class LoopedTransformer(CausalTransformer):
     def __init__(
         self, config: LoopedTransformerConfig, *, generator: torch.Generator | None = None, **sizes: Any
     ) -> None:
-        # One layer with one position encoding serves all loops.
+        # All loops share one layer and one position encoding.
         super().__init__(config, num_layers=1, **sizes)
         width, variant = config.d_model, config.variant
         kind, activation = _LAYERS[variant]
@@ -167,7 +170,7 @@ class LoopedTransformer(CausalTransformer):
             self.scales.reset_parameters(generator)
 
     def with_loops(self, num_loops: int | None = None, loops: Loops | None = None) -> "LoopedTransformer":
-        """Return this model, with shared parameters, and with another number of loops or another rule for it.
+        """Return a copy with another number of loops, or another rule for it; the copy shares all parameters.
 
         Example:
             >>> config = LoopedTransformerConfig(d_model=8, num_loops=2)
@@ -181,7 +184,7 @@ class LoopedTransformer(CausalTransformer):
         other = copy.copy(self)
         changes = {"num_loops": num_loops, "loops": loops}
         settings = self.config.model_dump() | {name: value for name, value in changes.items() if value is not None}
-        # Validated again, since the new loops may not fit the other settings.
+        # The settings are validated again, because the new loops may not fit the other settings.
         other.config = validated(LoopedTransformerConfig, settings, path="model")
         return other
 
@@ -191,14 +194,14 @@ class LoopedTransformer(CausalTransformer):
 
     @property
     def receptive_field(self) -> int | None:
-        """Return the receptive field of as many layers; None if the number of loops depends on the input."""
+        """Return the receptive field of R layers, or None if the number of loops depends on the input."""
         return super().receptive_field if self._rule() == "fixed" else None
 
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         rule, lengths = self._rule(), range(1, read.shape[1] + 1)
         if rule == "converged":
             return self._converged(read)
-        if rule == "length" and self.config.time == "fraction":  # r / R of every loop depends on the prefix's length
+        if rule == "length" and self.config.time == "fraction":  # r / R depends on the length, so loops are not shared
             return torch.stack([self._last_states_by_length(read[:, :length]) for length in lengths], 1)
         if rule == "length":
             return self._states_by_length(read)
@@ -207,11 +210,11 @@ class LoopedTransformer(CausalTransformer):
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         rule = self._rule()
         if rule == "converged":
-            # Later positions cannot change these answers, and would only take time.
+            # Positions after the last index cannot change these answers, so they are skipped.
             states = self._converged(read[:, : int(indices.max()) + 1])
             return states[torch.arange(len(indices), device=read.device), indices.to(read.device)]
         if rule == "length":
-            # The number of loops depends on the length, so that rows are computed in groups of one length.
+            # The number of loops depends on the length, so strings are grouped by length.
             order = indices.argsort(stable=True)
             lengths, counts = (indices + 1).unique(return_counts=True)
             groups = read[order.to(read.device)].split(counts.tolist())
@@ -223,7 +226,7 @@ class LoopedTransformer(CausalTransformer):
         return self._at(indices.to(read.device), self.config.num_loops, read)
 
     def states_by_definition(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Return the same numbers as `states`, from every prefix of every string by itself, loop by loop."""
+        """Return the results of `states`, computed for each prefix of each string by itself, loop by loop."""
         strings = [
             torch.cat([self._last_by_definition(row[None, :length]) for length in range(1, len(row) + 1)])
             for row in read
@@ -243,7 +246,7 @@ class LoopedTransformer(CausalTransformer):
         return state[:, -1]
 
     def _rule(self) -> Loops:
-        """Return the rule for the number of loops; in training the length replaces convergence."""
+        """Return the rule for the number of loops. In training, `"length"` replaces `"converged"`."""
         return "length" if self.training and self.config.loops == "converged" else self.config.loops
 
     def _states_after(self, num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
@@ -254,24 +257,24 @@ class LoopedTransformer(CausalTransformer):
         return states
 
     def _at(self, indices: Int64[Tensor, " B"], num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
-        """Return one position of each row of `_states_after`, for which the last loop computes that position only."""
+        """Return the result of `_states_after` at one position of each string; the last loop computes only these."""
         *before, last = self._scales_of_loops(num_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         return layer.at(self._loop_input(self._looped(read, before, attention), read), indices, last, attention)
 
     def _last_states_by_length(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
-        """Return the last states of strings of one length, after the number of loops for that length."""
+        """Return the last states of strings that all have one length, after the number of loops for this length."""
         length = read.shape[1]
         return self._at(torch.full((len(read),), length - 1, device=read.device), self.config.num_loops * length, read)
 
     def _states_by_length(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Return the states of all prefixes in one pass, each recorded after its number of loops.
+        """Return the states of all prefixes in one pass; each state is recorded after its own number of loops.
 
-        Prefixes share their loops, because a state depends on no later symbol.
+        Prefixes share their loops, because a state does not depend on later symbols.
         """
         length, recomputed = read.shape[1], self._is_recomputed()
         scales, (attention,) = self._scales_of_loops(self.config.num_loops * length), self._attention(read)
-        # About sqrt(length) segments balance the states that are stored against the loops that are recomputed.
+        # With about sqrt(length) segments, stored states and recomputed states need about the same memory.
         size = math.isqrt(length) if recomputed else length
         state = None
         parts = []
@@ -301,7 +304,7 @@ class LoopedTransformer(CausalTransformer):
         return state, torch.stack(columns, 1)
 
     def _converged(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Return the states of all prefixes in one pass, each recorded when its whole prefix has stopped changing."""
+        """Return the states of all prefixes in one pass; each is recorded when its prefix has stopped changing."""
         first, *others = self._scales_of_loops(self.config.max_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         state: Tensor = layer(read, first, attention)
@@ -309,9 +312,9 @@ class LoopedTransformer(CausalTransformer):
         waits = read.new_ones(read.shape[:2], dtype=torch.bool)
         for scales in others:
             before, state = state, layer(self._loop_input(state, read), scales, attention)
-            # A prefix that has converged keeps its answer, while longer ones go on.
+            # A prefix that has converged keeps its answer, while longer prefixes continue.
             taken = torch.where(waits[..., None], state, taken)
-            # The cumulative maximum covers all positions of a prefix: it goes on while any of them still changes.
+            # The cumulative maximum is over all positions of a prefix, which continues while any of them changes.
             waits = waits & (_change(before, state).cummax(1).values > self.config.tolerance)
             if not waits.any():
                 break
@@ -330,7 +333,7 @@ class LoopedTransformer(CausalTransformer):
     def _looped(
         self, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None], attention: CausalAttention
     ) -> Float[Tensor, "B T D"] | None:
-        """Return the state after loops with these scales; None without loops."""
+        """Return the state after loops with these scales, or None if there are no loops."""
         if not self._is_recomputed():
             return self._segment(None, read, scales, attention)
         # About sqrt(R) segments of sqrt(R) loops need the least memory.
@@ -367,6 +370,6 @@ def _loop_scales(config: LoopedTransformerConfig) -> LoopScales | None:
 
 
 def _change(before: Float[Tensor, "B T D"], after: Float[Tensor, "B T D"]) -> Float[Tensor, "B T"]:
-    """Return how far every state has moved, relative to its norm."""
+    """Return the distance between the states before and after a loop, relative to the norm of the state after."""
     change: Tensor = (after - before).norm(dim=-1) / after.norm(dim=-1)
     return change

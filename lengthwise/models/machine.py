@@ -1,4 +1,4 @@
-"""Finite machines as sequence models, which look up tables instead of computing."""
+"""Finite machines as sequence models, which look answers up in tables."""
 
 import json
 from abc import abstractmethod
@@ -22,11 +22,11 @@ from lengthwise.models.capabilities import AcceptsPads
 
 
 class MachineModel(SequenceModel):
-    """A model whose hidden state is the index of a machine's state or class: `TreeMachineModel`, `TransducerModel`.
+    """The base of `TreeMachineModel` and `TransducerModel`. The hidden state is the index of a state or class.
 
-    Logits are 1 for the machine's answer and 0 for all others; all are 0 if the machine has no answer (`IGNORE`).
-    `classes` names the answers in the order of their ids, as in a task. The model has no parameters and is stored as
-    JSON, not as weights.
+    The logit of the machine's answer is 1, and all other logits are 0. All logits are 0 if the machine has no answer
+    (`IGNORE`). `classes` names the answers in the order of their ids, as in a task. The model has no parameters and is
+    stored as JSON, not as weights.
 
     Raises:
         ValueError: the machine has an answer without a name.
@@ -44,15 +44,15 @@ class MachineModel(SequenceModel):
         answers = machine.outputs[machine.outputs != IGNORE]
         if len(answers) and not 0 <= answers.min() <= answers.max() < len(classes):
             raise ValueError(
-                f"classes: expected a name for each answer of the machine, which are {answers.min()}..{answers.max()}, "
-                f"got {len(classes)} names; give those of the task"
+                f"classes: expected a name for each answer {answers.min()}..{answers.max()} of the machine, got "
+                f"{len(classes)} names; give the classes of the task"
             )
         self.machine = machine
         self.classes = tuple(classes)
         self.readout = Scores(machine.outputs, len(classes))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw nothing, since the model has no parameters."""
+        """Do nothing, because the model has no parameters."""
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         logits: Tensor = self.readout(_hidden(self._prefix_classes(self._strings(inputs)), inputs))
@@ -78,12 +78,12 @@ class MachineModel(SequenceModel):
         return {"kind": self.kind, "classes": list(self.classes), "machine": self.machine.to_json()}
 
     def save(self, path: Path) -> None:
-        """Write the model as a JSON file that appears by rename, so that no reader sees half of it."""
+        """Write the model as a JSON file. The file appears by renaming, so readers never see a part of it."""
         write_by_rename(path, (json.dumps(self.to_json()) + "\n").encode())
 
 
 class TreeMachineModel(AcceptsPads, MachineModel):
-    """A tree machine as a model, which accepts pads and reads each prefix by its own tree.
+    """A tree machine as a model. It accepts pads and reads each prefix by the prefix's own tree.
 
     Example:
         >>> from lengthwise.automata import library
@@ -108,7 +108,7 @@ class TreeMachineModel(AcceptsPads, MachineModel):
 
 
 class TransducerModel(MachineModel):
-    """A transducer as a model, which reads whole strings, or symbol by symbol with `initial_state` and `step`.
+    """A transducer as a model. It reads whole strings, or single symbols with `initial_state` and `step`.
 
     Example:
         >>> from lengthwise.automata import library
@@ -148,7 +148,7 @@ class TransducerModel(MachineModel):
         table, states = self.machine.semiautomaton.table, state.numpy(force=True)
         if states.size and not 0 <= states.min() <= states.max() < len(table):
             raise ValueError(
-                f"state: expected states in 0..{len(table) - 1}, got {states.tolist()[:8]}; begin at the start"
+                f"state: expected states in 0..{len(table) - 1}, got {states.tolist()[:8]}; begin with initial_state"
             )
         successors = torch.from_numpy(table[states, token.numpy(force=True)]).to(state.device)
         return self.readout.scores[successors], successors
@@ -181,21 +181,21 @@ def load_machine_model(path: Path) -> MachineModel:
     try:
         content = strict_json_loads(read_file(path))
         if not isinstance(content, dict):
-            raise TypeError("it holds no JSON object")
+            raise TypeError("it does not contain a JSON object")
         return machine_model_from_json(content)
     except FileNotFoundError:
         raise ValueError(f"{path}: expected a file of a machine model, got no such file; save one first") from None
     except KeyError as error:
-        raise ValueError(f"{path}: describes no machine ({error} is missing); save the model again") from None
-    # A ValueError whose message is complete, and which the next clause would wrap.
+        raise ValueError(f"{path}: does not describe a machine ({error} is missing); save the model again") from None
+    # This ValueError already has a complete message, which the next clause would wrap.
     except UnreadableFile:
         raise
     except (ValueError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{path}: describes no machine ({error}); save the model again") from None
+        raise ValueError(f"{path}: does not describe a machine ({error}); save the model again") from None
 
 
 class Scores(nn.Module):
-    """Logits from a hidden state, which is the index of a class: 1 for its answer, 0 for the others."""
+    """A read-out for hidden states that are indices of classes: 1 for the answer of the class, 0 for all others."""
 
     scores: Tensor
 

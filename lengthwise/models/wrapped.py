@@ -140,7 +140,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
     def check_parts(self) -> None:
         """Raise a ValueError unless the parts are as when wrapped, and fit together; weights may have changed."""
         if not self.matches_config:
-            way_out = unwrap_hint("core", self.core) or "wrap these"
+            way_out = unwrap_hint("core", self.core) or "wrap the new parts"
             raise ValueError(f"model: expected the parts that it was wrapped with, got others; {way_out}")
         _check_core(self.core)
         _check_parts(self)

@@ -262,13 +262,13 @@ def begin_with(model: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        (LooksAhead, "LooksAhead.forward: expected the same answer to a prefix, whatever follows it"),
+        (LooksAhead, "LooksAhead.forward: expected an answer that depends only on the prefix, not on what"),
         (LooksAround, "LooksAround.forward: expected the same answer to a prefix, .* whatever else is in the batch"),
         (
             HoldsMore,
-            "HoldsMore: expected the same answers whenever it is made with the same weights, .*register_buffer",
+            "HoldsMore: expected the same answers each time it is made with the same weights, .*register_buffer",
         ),
-        (DrawsElsewhere, "DrawsElsewhere: expected the same weights whenever it is made from one seed, .*`generator`"),
+        (DrawsElsewhere, "DrawsElsewhere: expected the same weights each time it is made from one seed, .*`generator`"),
         (HasNoEnd, "HasNoEnd: expected the methods last_state, got none; write them in the class"),
         (TakesLess, "TakesLess.__init__: expected to be called with config and, by name, vocab_size, num_classes and"),
     ],

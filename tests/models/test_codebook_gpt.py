@@ -40,7 +40,7 @@ def strings(length: int, count: int = 4) -> torch.Tensor:
         ({"quantize_after": 1.0}, "model.quantize_after: expected a number less than 1, got 1.0"),
         (
             {"chunk_size": 4},
-            "max_codes: expected at most 23 codes for chunks of 4, whose merges are a table of 300,000",
+            "max_codes: expected at most 23 codes for chunks of 4, because the table of merges has at most 300,000",
         ),
     ],
 )

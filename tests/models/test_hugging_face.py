@@ -129,7 +129,7 @@ def test_a_recurrent_model_is_trained_on_whole_strings() -> None:
 
 def test_tokens_have_to_be_named_where_there_are_more_than_symbols() -> None:
     """Else pads and other special tokens, which come first, would be read as the first symbols."""
-    with pytest.raises(ValueError, match=r"got 3, of which the first 2 would be read as the task's; give tokens="):
+    with pytest.raises(ValueError, match=r"got 3, and the first 2 need not be the task's; give tokens="):
         certify(wrap_hugging_face(made("mamba"), nn.Linear(16, 2)), make_task("parity"))
 
 
@@ -196,7 +196,7 @@ class WithoutTheCache(transformers.MambaModel):
 @pytest.mark.parametrize(
     ("model", "settings", "sentence"),
     [
-        (lambda: made("mamba"), {}, "head: expected a module or the tokens that are answers, got neither; give one"),
+        (lambda: made("mamba"), {}, "head: expected either head or answers, got neither; give one"),
         (lambda: made("mamba"), {"head": nn.Linear(16, 2), "answers": [0]}, "got both; give one of them"),
         (lambda: made("mamba"), {"answers": [0, 1]}, "answers: expected a causal language model, got a MambaModel"),
         (
@@ -214,7 +214,7 @@ class WithoutTheCache(transformers.MambaModel):
         (
             lambda: WithoutTheCache(made("mamba").config),
             {"head": nn.Linear(16, 2)},
-            "expected a mamba whose cache is all of its state, got other logits token by token than at once",
+            "expected a mamba whose cache is its whole state, got logits that differ by up to",
         ),
         (
             lambda: nn.LSTM(2, 2),

@@ -633,7 +633,7 @@ def test_positions_that_a_model_lacks_are_named_before_training_comes_to_them() 
 
 def test_pads_that_a_model_does_not_read_are_named() -> None:
     spec = make_spec("edit-distance", "gru", {"train": {"steps": 2}})
-    with pytest.raises(ValueError, match=r"-1 is the pad, in which shorter strings of a batch end; take a model that"):
+    with pytest.raises(ValueError, match=r"-1 is the pad, which fills up shorter strings of a batch; use a model that"):
         train(spec.make_model(), spec.task, spec.recipe)
 
 
