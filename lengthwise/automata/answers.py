@@ -18,7 +18,7 @@ REJECT_ACCEPT_PAIRS = frozenset(
         ("negative", "positive"),
     }
 )
-"""Pairs of lower-case names that mean rejected and accepted, whichever of the two answers comes first."""
+"""Pairs of lower-case names that mean rejected and accepted. A machine may list them in either order."""
 
 COMMON_PAIRS = frozenset(
     {
@@ -37,11 +37,11 @@ COMMON_PAIRS = frozenset(
         ("wrong", "right"),
     }
 )
-"""Pairs of labels in logs. They mean reject and accept only if the machine must be an automaton."""
+"""Pairs of labels in logs. They mean reject and accept only if a machine is known to be an automaton."""
 
 
 def accepting_index(classes: Sequence[str]) -> int | None:
-    """Return the index of the name that means "accepted", or None unless the names are in `REJECT_ACCEPT_PAIRS`."""
+    """Return the index of the name that means "accepted", or None if the names are not in `REJECT_ACCEPT_PAIRS`."""
     lower = tuple(name.lower() for name in classes)
     if lower in REJECT_ACCEPT_PAIRS:
         return 1
@@ -51,7 +51,7 @@ def accepting_index(classes: Sequence[str]) -> int | None:
 def acceptor_index(classes: Sequence[str]) -> int | None:
     """Return the index of the name that means "accepted" in a machine that must be an automaton, or None.
 
-    In addition to `accepting_index`, labels of logs count (`COMMON_PAIRS`).
+    Unlike in `accepting_index`, labels of logs also count (`COMMON_PAIRS`).
 
     Example:
         >>> acceptor_index(("OK", "FAIL")), accepting_index(("OK", "FAIL")), acceptor_index(("even", "odd"))

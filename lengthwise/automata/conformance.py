@@ -1,4 +1,4 @@
-"""Test strings that distinguish a machine from all other machines of at most as many states."""
+"""Test strings that distinguish a machine from all other machines with at most as many states."""
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, takewhile
@@ -10,15 +10,17 @@ String = tuple[int, ...]
 
 
 def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
-    """Return strings of symbol ids that a model must answer correctly to be this machine, shortest first.
+    """Return the strings of symbol ids that a model must answer like this machine to be equivalent to it.
 
-    Each string is a shortest string to a state, at most one symbol more, and a separating suffix. The suffixes form a
-    set by which any two states differ in some answer. The empty string is left out.
+    Each string consists of a shortest string to a state, at most one symbol, and a suffix. For any two states, the
+    answers after some suffix differ. The empty string is left out, and the shortest strings come first.
 
-    Let the machine be minimal, with an answer in every state. Let another machine answer all these strings alike, and
-    have at most as many states that strings of one symbol or more reach. Then it answers every such string alike.
-    This guarantee is lost if the strings have more than `max_symbols` symbols together. In that case the shortest
-    strings without a suffix are kept, then the shortest of the others, up to that limit.
+    These strings prove equivalence under two conditions. This machine is minimal, with an answer in every state. And
+    the other machine has at most as many states, counting only states that strings of one symbol or more reach. If the
+    other machine then answers all returned strings like this machine, it answers all nonempty strings like it.
+
+    The proof does not hold if all strings together have more than `max_symbols` symbols. Then only the shortest strings
+    are returned, up to this limit, and strings without a suffix come before the others.
 
     Example:
         >>> import numpy as np
@@ -32,10 +34,10 @@ def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
     access = _access_strings(machine, max_symbols)
     symbols = [(symbol,) for symbol in range(len(machine.symbols))]
     cover = {*symbols, *access.values(), *(string + symbol for string in access.values() for symbol in symbols)}
-    # Chow's theorem needs every transition (cover) followed by every suffix that separates states.
+    # Chow's theorem needs every transition (`cover`), followed by every suffix that separates states.
     num_symbols, others = sum(map(len, cover)), set[String]()
     for suffix in _separating_suffixes(machine, list(access)):
-        # Longer strings would be left out again below.
+        # The limit is reached, and longer strings would not be kept below.
         if num_symbols > max_symbols:
             break
         new = {string + suffix for string in cover} - cover - others
@@ -57,9 +59,9 @@ def _shortest(strings: Iterable[String], max_symbols: int) -> list[String]:
 
 
 def _access_strings(machine: Transducer, max_symbols: int) -> dict[int, String]:
-    """Return a shortest string of at least one symbol to each state, until the strings exceed `max_symbols` together.
+    """Return a shortest string of at least one symbol to each state; stop after `max_symbols` symbols in total.
 
-    The start counts only if a string of one symbol or more returns to it, since nets do not answer the empty string.
+    The start is included only if a nonempty string returns to it, because nets do not answer the empty string.
     """
     table: list[list[int]] = machine.semiautomaton.table.tolist()
     access: dict[int, String] = {}
@@ -75,10 +77,10 @@ def _access_strings(machine: Transducer, max_symbols: int) -> dict[int, String]:
 
 
 def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[String]:
-    """Yield suffixes, shortest first and beginning with the empty one, by which any two of the states differ.
+    """Yield suffixes after which any two of the states differ in some answer, from the empty suffix to longer ones.
 
-    Only suffixes that continue a known one on the left are tried. If no symbol before a known suffix splits a block,
-    the partition is stable, and by Moore's theorem no longer suffix splits it.
+    A new suffix is a symbol followed by a known suffix. If no such suffix splits a block of the partition of states,
+    the partition is stable, and by Moore's theorem no longer suffix splits a block.
     """
     table, outputs = machine.semiautomaton.table, numbered(machine.outputs)
     suffixes: list[String] = [()]
@@ -87,9 +89,9 @@ def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[Str
         yield suffix
         for symbol in range(len(machine.symbols)):
             after = answers[index][table[:, symbol]]
-            # Answers are numbered from 0 and are fewer than the states, so that different pairs have different numbers.
+            # Answers are numbered from 0, below the number of states, so different pairs have different numbers.
             finer = numbered(blocks * len(outputs) + after[states])
-            # A suffix that splits no block separates no new pair. Each kept one splits a block, so fewer than Q remain.
+            # A suffix separates a new pair only if it splits a block. Fewer than Q suffixes can split a block.
             if finer.max() > blocks.max():
                 suffixes.append((symbol, *suffix))
                 answers.append(after)

@@ -1,4 +1,4 @@
-"""Congruences of partial tables: classes that can be united without a change of any known label."""
+"""Congruences of partial tables: they unite classes without changing any known label."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 GAP = -1
-"""Table entry that is unknown, and label of a class without a label."""
+"""The value of an unknown table entry, and the label of a class without a label."""
 
 
 def coarse_congruence(
@@ -14,13 +14,14 @@ def coarse_congruence(
 ) -> Int64[np.ndarray, " K"]:
     """Return the block of each class in a congruence that cannot be made coarser.
 
-    ``table[k_1, ..., k_C]`` is the class of a window of C classes, and ``labels[k] >= 0`` the label of class k. Either
-    may be `GAP`. In a congruence, no block has two labels. Two known windows whose parts are in the same blocks have
-    their classes in one block. Blocks are numbered by their first classes.
+    ``table[k_1, ..., k_C]`` is the class of a window of C classes, and ``labels[k]`` is the label of class k, at least
+    0. Both may be `GAP`. In a congruence, all labels in a block agree. If the parts of two known windows are in the
+    same blocks, the classes of both windows are in the same block. Blocks are numbered in the order of their first
+    classes.
 
-    A table without gaps has a unique coarsest congruence, which Moore's refinement also finds, and it is returned. A
-    table with gaps may have several maximal ones. Then pairs of classes are united greedily if they can be: first the
-    `likely` pairs, then all others in order.
+    A table without gaps has a unique coarsest congruence, which is returned, as by Moore's refinement. A table with
+    gaps may have several maximal congruences. Then pairs of classes are united greedily: first the `likely` pairs, then
+    all others in order.
 
     Example:
         >>> coarse_congruence(np.array([[0, 1, 2], [1, 2, 1], [2, 1, 2]]), np.array([0, 1, 0])).tolist()
@@ -28,9 +29,9 @@ def coarse_congruence(
     """
     known = labels >= 0
     blocks = _united(table, known[:, None] & known & (labels[:, None] != labels), likely)
-    # The likely pairs go first, on the full table: with gaps, an early union can forbid a later one.
+    # The likely pairs are united first, because with gaps, a union can make a later union impossible.
     smaller, block_labels = quotient(table, labels, blocks)
-    # Pairs that known contexts separate cannot be united, so that they are not tried one by one.
+    # Pairs that known contexts separate cannot be united, so they are not tried.
     apart = _differ_apart(smaller, block_labels)
     joined: np.ndarray = _united(smaller, apart, np.argwhere(np.triu(~apart, 1)).tolist())[blocks]
     return joined
@@ -39,7 +40,7 @@ def coarse_congruence(
 def quotient(
     table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"], blocks: Int64[np.ndarray, " K"]
 ) -> tuple[Int64[np.ndarray, "*N"], Int64[np.ndarray, " N"]]:
-    """Return table and labels of the blocks of a congruence, `GAP` if they are unknown for all members."""
+    """Return the table and the labels of a congruence's blocks; an entry is `GAP` if it is unknown for all members."""
     count = int(blocks.max()) + 1
     windows = np.argwhere(table >= 0)
     smaller = np.full((count,) * table.ndim, GAP)
@@ -52,10 +53,11 @@ def quotient(
 def _united(
     table: Int64[np.ndarray, "*K"], apart: Bool[np.ndarray, "K K"], pairs: Iterable[Sequence[int]]
 ) -> Int64[np.ndarray, " K"]:
-    """Return the blocks after uniting each pair in turn with all that follows from it, unless two parts are `apart`.
+    """Return the blocks after uniting each pair in turn, with all unions that follow from it.
 
-    The known entries of a block are kept at its first class. A pair that cannot be united now is marked as apart for
-    good: later blocks are coarser, and a coarser congruence unites more, never less.
+    A pair is skipped if this would unite two classes that are `apart`. The table keeps the known entries of a block at
+    its first class. A skipped pair is marked as apart permanently. Later blocks are coarser, so uniting the pair would
+    then have at least the same consequences.
     """
     table = table.copy()
     apart = apart.copy()
@@ -83,13 +85,13 @@ def _closed(
 ) -> Int64[np.ndarray, " K"] | None:
     """Return the finest congruence that unites two blocks of a congruence, or None if it would unite two apart blocks.
 
-    Windows of unchanged blocks agree already, since the blocks were a congruence. So only windows with a part in a
-    block that grew are compared.
+    Windows of unchanged blocks already agree, because the given blocks are a congruence. So only windows with a part in
+    a block that grew are compared.
     """
     blocks = np.where(blocks == high, low, blocks)
-    grown = np.array([low, high])  # first classes of the blocks that are no longer alone
-    # Congruence closure: every congruence that unites the pair also unites the results of windows that are now equal.
-    # So the fixed point is the finest of them, and if it unites apart blocks, all of them do.
+    grown = np.array([low, high])  # first classes of the old blocks that are now united with others
+    # This is congruence closure. Every congruence that unites the pair also unites the results of windows that are now
+    # equal. So the fixed point is the finest such congruence. If it unites apart blocks, all such congruences do.
     while not (apart[np.ix_(grown, grown)] & (blocks[grown][:, None] == blocks[grown])).any():
         into = np.arange(len(blocks))
         for index in range(table.ndim):
@@ -100,7 +102,7 @@ def _closed(
             parts = [numbers[part] for numbers, part in zip(part_numbers, windows, strict=True)]
             keys = np.ravel_multi_index(parts, around.shape)
             least = np.full(around.size, len(blocks))
-            # A congruence unites the results of equal windows: each result is moved to the smallest block among them.
+            # A congruence unites the results of equal windows, so these results move to their smallest block.
             np.minimum.at(least, keys, results)
             np.minimum.at(into, results, least[keys])
         if not (into < np.arange(len(blocks))).any():
@@ -131,21 +133,21 @@ def _move_to_first(
 
 
 def _differ_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"]) -> Bool[np.ndarray, "K K"]:
-    """Return the pairs that no congruence unites, since known windows around them lead to different labels.
+    """Return the pairs of classes that no congruence unites, because known windows lead from them to different labels.
 
-    The fixed point of Moore's refinement, restricted to entries that are known on both sides.
+    This is the fixed point of Moore's refinement, restricted to entries that are known for both classes.
     """
     known = labels >= 0
     apart: np.ndarray = known[:, None] & known & (labels[:, None] != labels)
     num_before = -1
     while num_before < apart.sum():
-        # Moore's rounds end when no pair is added, since pairs are only added and there are finitely many.
+        # Rounds only add pairs, and there are finitely many pairs, so the loop ends.
         num_before = apart.sum()
         for index in range(table.ndim):
             around = np.moveaxis(table, index, 0).reshape(len(labels), -1)
             for one in range(len(labels)):
                 contexts = np.flatnonzero(around[one] >= 0)
-                others = one + np.flatnonzero(~apart[one, one:])  # earlier classes were compared with this one
+                others = one + np.flatnonzero(~apart[one, one:])  # earlier classes are already compared with this one
                 successors = around[np.ix_(others, contexts)]
                 differ = ((successors >= 0) & apart[around[one, contexts], successors]).any(1)
                 apart[one, others[differ]] = apart[others[differ], one] = True

@@ -11,7 +11,10 @@ COUNTED_LENGTH = 10
 
 
 def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENTS) -> str:
-    """Return the size of a monoid and whether it is a group, aperiodic or commutative; None has over `maximum`."""
+    """Return the size of a monoid and whether it is a group, aperiodic or commutative.
+
+    None stands for a monoid with more than `maximum` elements.
+    """
     if monoid is None:
         return f"more than {maximum:,} elements"
     traits = {"a group": monoid.is_group, "aperiodic": monoid.is_aperiodic, "commutative": monoid.is_commutative}
@@ -20,10 +23,11 @@ def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENT
 
 
 class Description:
-    """A machine, its smallest equivalent and the transition monoid of the latter (for a language, the syntactic one).
+    """A machine, the smallest equivalent machine, and its transition monoid (for a language, the syntactic monoid).
 
-    If `answers_empty` is False, the empty string is ignored, since nets do not answer it. Then the smallest machine
-    answers all other strings alike, and shortest strings have at least one symbol.
+    If `answers_empty` is False, the empty string is ignored, because nets do not answer it. Then the smallest machine
+    need only answer all other strings like the machine, and shortest strings have at least one symbol.
+
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
         >>> from lengthwise.automata.regex import dfa_from_regex
@@ -35,7 +39,7 @@ class Description:
         answers: reject, accept
         shortest strings: reject (the empty one), accept abb
         transition monoid: 7 elements, aperiodic
-        star-free: yes, as the monoid is aperiodic
+        star-free: yes, because the monoid is aperiodic
         accepted of length 10: 128 of 1,024
         >>> facts = description.facts()
         >>> facts["star_free"], facts["shortest_strings"]["accept"], facts["accepted"]
@@ -47,7 +51,7 @@ class Description:
         self.answers_empty = answers_empty
         machine = labeled.machine
         self.smallest = machine.minimize() if answers_empty else machine.minimize_nonempty()
-        # The monoid of Q states has up to Q^Q elements, so it is enumerated only up to a bound.
+        # The monoid of a machine with Q states has up to Q^Q elements, so it is enumerated only up to a bound.
         self.max_elements = max_elements(self.smallest.semiautomaton)
         self.monoid = bounded_monoid(self.smallest.semiautomaton, self.max_elements)
 
@@ -73,14 +77,14 @@ class Description:
         ]
         if self.is_star_free is not None:
             yes, is_or_not = ("yes", "is") if self.is_star_free else ("no", "is not")
-            lines.append(f"star-free: {yes}, as the monoid {is_or_not} aperiodic")
+            lines.append(f"star-free: {yes}, because the monoid {is_or_not} aperiodic")
         if labeled.is_automaton:
             all_strings = len(labeled.symbols) ** COUNTED_LENGTH
             lines.append(f"accepted of length {COUNTED_LENGTH}: {self._num_accepted:,} of {all_strings:,}")
         return lines
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts as values for JSON, None if a fact is unknown or does not apply."""
+        """Return the facts as values for JSON; a fact that is unknown or does not apply is None."""
         names = ("is_group", "is_aperiodic", "is_commutative")
         traits = {} if self.monoid is None else {name.removeprefix("is_"): getattr(self.monoid, name) for name in names}
         return {
@@ -99,7 +103,7 @@ class Description:
 
     @property
     def _num_accepted(self) -> int:
-        # Counted by state, in T Q V additions: there are V^T strings.
+        # There are V^T strings, so they are counted by state, with T Q V additions.
         return self.labeled.dfa().count(COUNTED_LENGTH)
 
     def _shortest(self) -> dict[str, list[str]]:

@@ -18,10 +18,10 @@ from lengthwise.validation import check_kind
 
 @dataclass(frozen=True, eq=False)
 class DFA:
-    """A complete deterministic automaton; a string is accepted if ``accepting[q]`` for the state q that it leads to.
+    """A complete deterministic automaton. It accepts the strings that lead to a state q with ``accepting[q]``.
 
     Raises:
-        ValueError: `start` is not a state, or `accepting` is not one Boolean per state.
+        ValueError: `start` is not a state, or `accepting` does not have one Boolean for each state.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -55,12 +55,12 @@ class DFA:
 
     @property
     def num_states(self) -> int:
-        """Number of states, Q."""
+        """The number of states, Q."""
         return self.semiautomaton.num_states
 
     @cached_property
     def transducer(self) -> Transducer:
-        """The same machine as a transducer that answers 1 where the prefix is accepted and 0 elsewhere."""
+        """The same machine as a transducer, which answers 1 to accepted prefixes and 0 to others."""
         return Transducer(self.semiautomaton, self.start, self.accepting.astype(np.int64))
 
     def _repr_svg_(self) -> str | None:
@@ -77,11 +77,13 @@ class DFA:
         return accepted
 
     def complement(self) -> "DFA":
-        """Return the automaton of all other strings."""
+        """Return the automaton that accepts all strings that this one rejects."""
         return DFA(self.semiautomaton, self.start, ~self.accepting)
 
     def product(self, other: "DFA", op: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "DFA":
-        """Return the automaton that accepts if `op` of the two answers holds: `np.logical_and` for the intersection.
+        """Return the automaton that accepts a string if `op` is True for the two answers to it.
+
+        For example, `np.logical_and` gives the intersection.
 
         Raises:
             ValueError: the automata read different symbols.
@@ -93,16 +95,16 @@ class DFA:
         )
 
     def minimize(self) -> "DFA":
-        """Return the smallest automaton of the language; automata of the same language have equal results."""
-        # Myhill-Nerode: the smallest automaton is unique up to the names of its states, and breadth-first numbers
-        # leave no choice of names.
+        """Return the smallest automaton of the language; automata of the same language give equal results."""
+        # By Myhill and Nerode, the smallest automaton is unique up to the names of its states. Numbering states breadth
+        # first makes the names unique as well.
         smallest = self.transducer.minimize()
         return DFA(smallest.semiautomaton, smallest.start, smallest.outputs == 1)
 
     def difference_string(self, other: "DFA") -> tuple[str, ...] | None:
-        """Return the shortest string that exactly one of the two accepts, or None.
+        """Return a shortest string that exactly one of the two automata accepts, or None if there is none.
 
-        If several are as short, the first in symbol order is returned.
+        If several shortest strings exist, the first in symbol order is returned.
 
         Raises:
             ValueError: the automata read different symbols.
@@ -110,7 +112,7 @@ class DFA:
         return self.transducer.difference_string(other.transducer)
 
     def equivalent(self, other: "DFA") -> bool:
-        """Return whether the two accept the same strings; errors as in `difference_string`."""
+        """Return whether the two automata accept the same strings; errors are as in `difference_string`."""
         return self.transducer.equivalent(other.transducer)
 
     def count(self, length: int) -> int:
@@ -121,10 +123,10 @@ class DFA:
         """
         if length < 0:
             raise ValueError(
-                f"length: expected a number of symbols, 0 or more, got {length}; give one that is not negative"
+                f"length: expected a number of symbols, 0 or more, got {length}; give a length of at least 0"
             )
-        counts = self.accepting.astype(object) * 1  # Python integers: counts of long strings exceed 64 bits
-        # The count for length r at a state is the sum, over its symbols, of the counts for r - 1 at the next states.
+        counts = self.accepting.astype(object) * 1  # Python integers, because counts of long strings exceed 64 bits
+        # The count for length r at a state is the sum, over all symbols, of the counts for r - 1 at the next states.
         for _ in range(length):
             counts = counts[self.semiautomaton.table].sum(axis=1)
         return int(counts[self.start])
@@ -134,9 +136,9 @@ class DFA:
         return joint_sampler([self])
 
     def sample(self, uniforms: Float64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
-        """Draw one accepted string of length T per row, uniformly; use ``complement().sample(...)`` for rejected ones.
+        """Draw an accepted string of length T for each row, uniformly; the complement's `sample` draws rejected ones.
 
-        The uniform numbers in [0, 1) are the only randomness, so the caller's generator decides.
+        The uniform numbers in [0, 1) are the only source of randomness, so the caller chooses the generator.
 
         Raises:
             ValueError: no string of length T is accepted.
@@ -189,7 +191,7 @@ class DFA:
 def dfa_from_automata_lib(machine: Any) -> DFA:
     """Return the automaton of a DFA object of automata-lib, with sorted symbols.
 
-    States are numbered breadth first from the start, and unreachable ones are left out. A missing transition leads to
+    States are numbered breadth first from the start, and unreachable states are left out. A missing transition leads to
     a rejecting sink, as in automata-lib.
 
     Raises:
@@ -200,7 +202,7 @@ def dfa_from_automata_lib(machine: Any) -> DFA:
         >>> dfa_from_automata_lib(automata_lib.DFA.from_finite_language({"a", "b"}, {"ab"})).to_json()["transitions"]
         [[1, 2], [2, 3], [2, 2], [2, 2]]
     """
-    from automata.fa import dfa as automata_lib  # imported here, as only users with such an object need the package
+    from automata.fa import dfa as automata_lib  # imported here, because only users with such an object have it
 
     if not isinstance(machine, automata_lib.DFA):
         raise ValueError(
@@ -216,7 +218,7 @@ def dfa_from_automata_lib(machine: Any) -> DFA:
 
 
 def _check_transitions(transitions: Sequence[Sequence[int]], num_symbols: int) -> None:
-    """Raise a ValueError unless every state has a next state for each symbol, and that state exists."""
+    """Raise a ValueError unless every state has an existing next state for each symbol."""
     if not transitions or not num_symbols:
         raise ValueError(
             f"transitions: expected at least one state and one symbol, got {len(transitions)} and {num_symbols}; give "
@@ -226,7 +228,7 @@ def _check_transitions(transitions: Sequence[Sequence[int]], num_symbols: int) -
         if len(successors) != num_symbols:
             raise ValueError(
                 f"transitions: expected a next state for each of the {num_symbols} symbols, got {len(successors)} for "
-                f"state {state}; give one for every symbol"
+                f"state {state}; give a next state for every symbol"
             )
         for symbol, target in enumerate(successors):
             if not isinstance(target, int) or not 0 <= target < len(transitions):
@@ -237,11 +239,12 @@ def _check_transitions(transitions: Sequence[Sequence[int]], num_symbols: int) -
 
 
 def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1.0,)) -> StringSampler:
-    """Return a sampler of several languages over one alphabet, with one start for each language and weight.
+    """Return a sampler of several languages over one alphabet, with a start for each pair of a language and a weight.
 
-    Start ``w * len(languages) + i`` draws from ``languages[i]``. The odds of a string are ``repeat_weights[w]`` to the
-    power n, if n of its symbols repeat the symbol before. Weight 1 draws uniformly, a larger one prefers long runs.
-    The automata are joined in one table, so that one pass draws rows of different languages and weights.
+    Start ``w * len(languages) + i`` draws from ``languages[i]``. If n symbols of a string repeat the previous symbol,
+    its probability is proportional to ``repeat_weights[w]`` to the power n. Weight 1 draws uniformly, and larger
+    weights prefer long runs. The automata are joined in one table, so one pass can draw from several languages and
+    weights.
 
     Raises:
         ValueError: the list of languages is empty, or the automata read different symbols.
@@ -251,7 +254,7 @@ def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1
     for language in languages[1:]:
         languages[0].semiautomaton.check_same_symbols(language.semiautomaton)
     parts = [_weight_repeats(language, weight) for weight in repeat_weights for language in languages]
-    # Numbered apart in one table, the automata cannot reach one another.
+    # In the joined table, each automaton has its own state numbers, so no automaton can reach another one.
     offsets = np.cumsum([0, *(machine.num_states for machine, _ in parts[:-1])])
     tables = [machine.semiautomaton.table + offset for (machine, _), offset in zip(parts, offsets, strict=True)]
     return StringSampler(
@@ -263,15 +266,15 @@ def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1
 
 
 def _weight_repeats(language: DFA, weight: float) -> tuple[DFA, Float64[np.ndarray, "Q V"]]:
-    """Return an automaton of the language and its transitions' weights: `weight` for a repeated symbol, 1 for others.
+    """Return an automaton of the language, and its transitions' weights: `weight` for a repeated symbol, 1 for others.
 
-    Unless the weight is 1, its states remember the last symbol.
+    If the weight is not 1, the states of this automaton remember the last symbol.
     """
     table = language.semiautomaton.table
     if weight == 1:
         return language, np.ones(table.shape)
     ids = {symbol: v for v, symbol in enumerate(language.symbols)}
-    # Weights belong to transitions, so a repeat must be visible in the state: it includes the last symbol.
+    # Weights belong to transitions, so the state must contain the last symbol to show a repetition.
     machine, meaning = explore(language.symbols, (language.start, -1), lambda q, v: (int(table[q[0], ids[v]]), ids[v]))
     states, last = np.array(meaning).T
     weights = np.where(last[:, None] == np.arange(len(ids)), weight, 1.0)

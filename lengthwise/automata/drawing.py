@@ -1,4 +1,4 @@
-"""Drawings of finite machines: states in layers from left to right, transitions as curves between them."""
+"""Drawings of finite machines, with states in layers from left to right, and transitions as curves between them."""
 
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
@@ -14,14 +14,14 @@ from lengthwise.conventions import IGNORE
 from lengthwise.display import printable
 
 MAX_DRAWN = 40
-"""The largest number of states in a drawing: with more, transitions cannot be distinguished."""
+"""The largest number of states in a drawing. With more states, transitions cannot be distinguished."""
 
 LABEL_WIDTH, MAX_LINES = 18, 3
-"""The largest number of characters in a label's line and of lines in a label; symbols that do not fit are counted."""
+"""The largest number of characters in a label's line, and of lines in a label. Symbols that do not fit are counted."""
 
 MARGIN = 14
 NOTE_LINE_HEIGHT, NOTE_LETTER_WIDTH, MIN_NOTE_WIDTH = 14.0, 6.2, 30
-"""Height of a line of the note below a drawing, width of its letters, and the smallest width in letters."""
+"""The height of a line and the width of a letter in the note below a drawing, and its smallest width, in letters."""
 TINTS = ("#f2f2f2", "#cfe3fa", "#fbdfc3", "#cdeadc", "#f3d3e4", "#e3daf6")
 """Colors of states by answer, repeated if there are more answers."""
 
@@ -46,12 +46,12 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
     """Draw a machine as an SVG: circles are states with their answers and names (q0, q1, ...), arrows are transitions.
 
     If the answers are accept and reject, accepting states have two circles. An arrow without a source points at the
-    start. All symbols that lead from one state to another share one arrow. If they do not fit, the arrow's title,
-    which appears under the pointer, lists all of them.
+    start. All symbols that lead from one state to another share one arrow. If they do not fit on the arrow, its title
+    lists all of them. The title appears under the pointer.
 
     Each state is a group of class `state` with its number as `data-state`. Each transition is a group of class
-    `transition` with `data-from` and `data-to`, so that pages can highlight them. Colors are attributes, which any
-    style sheet overrides.
+    `transition` with `data-from` and `data-to`, so pages can highlight states and transitions. Colors are attributes,
+    so any style sheet overrides them.
 
     Raises:
         ValueError: the machine has more than 40 states, or an answer without a name in `classes`.
@@ -69,7 +69,7 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
         raise ValueError(f"machine: {sentence}")
     if max(outputs) >= len(classes):
         raise ValueError(
-            f"classes: expected a name for answer {max(outputs)}, got {len(classes)} names; add the others"
+            f"classes: expected a name for answer {max(outputs)}, got {len(classes)} names; add the missing names"
         )
     sinks = () if with_sinks else find_sinks(machine, classes)
     symbols = transitions(machine, sinks)
@@ -105,7 +105,7 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
 
 
 def drawing_obstacle(machine: Drawable) -> str | None:
-    """Return a sentence if a machine has too many states for a drawing, else None."""
+    """Return an error message if a machine has too many states for a drawing, else None."""
     if machine.num_states <= MAX_DRAWN:
         return None
     return f"expected at most {MAX_DRAWN} states to draw, got {machine.num_states}; write it as DOT for Graphviz (.gv)"
@@ -114,7 +114,7 @@ def drawing_obstacle(machine: Drawable) -> str | None:
 def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
     """Return the states that a drawing may omit: rejecting or unanswered states that no string leaves.
 
-    The list is empty if some symbol leads only to such states, as the drawing would not show that symbol.
+    The list is empty if some symbol leads only to such states, because the drawing would not show this symbol.
 
     Example:
         >>> from lengthwise.automata.regex import dfa_from_regex
@@ -128,13 +128,13 @@ def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
         for state, output in enumerate(machine.outputs.tolist())
         if state != machine.start and output in left_out and (table[state] == state).all()
     ]
-    # A symbol without any arrow would be missing from the picture, and the note below would seem to cover it.
+    # If a symbol had no arrow at all, readers would not see from the picture that it exists.
     shows_all = (~np.isin(table, sinks)).any(axis=0).all()
     return sinks if shows_all else []
 
 
 def note_on_sinks(sinks: Sequence[int], answers: Sequence[str]) -> str:
-    """Return a sentence about the states that are not drawn, or an empty text."""
+    """Return a note about the states that are not drawn, or an empty text if all are drawn."""
     if not sinks:
         return ""
     names = ", ".join(f"q{sink} ({answers[sink] or 'no answer'})" for sink in sinks)
@@ -142,7 +142,7 @@ def note_on_sinks(sinks: Sequence[int], answers: Sequence[str]) -> str:
 
 
 def transitions(machine: Drawable, left_out: Collection[int] = ()) -> Mapping[tuple[int, int], list[str]]:
-    """Return the symbols that lead from one state to another, for every connected pair, without some states."""
+    """Return the symbols that lead from one state to another, for every pair of connected states not in `left_out`."""
     symbols: dict[tuple[int, int], list[str]] = {}
     for start, row in enumerate(machine.semiautomaton.table.tolist()):
         for symbol, end in zip(machine.symbols, row, strict=True):
@@ -152,7 +152,7 @@ def transitions(machine: Drawable, left_out: Collection[int] = ()) -> Mapping[tu
 
 
 def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int, int], Sequence[str]]) -> Layout:
-    """Lay out the given states; the others are assigned the center of the start, so that indices stay the same."""
+    """Lay out some states; all other states get the center of the start, so that indices are states."""
     index = {state: number for number, state in enumerate(states)}
     layout = lay_out(len(states), index[start], {(index[p], index[q]): label for (p, q), label in lines.items()})
     routes = {(states[p], states[q]): route for (p, q), route in layout.routes.items()}
@@ -161,7 +161,7 @@ def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int,
 
 
 def label_lines(symbols: Sequence[str]) -> list[str]:
-    """Return the symbols of an arrow as lines, and the number of symbols that do not fit.
+    """Return the symbols of an arrow as lines; the last line counts the symbols that do not fit.
 
     Example:
         >>> label_lines("ab"), label_lines([str(number) for number in range(30)])
@@ -175,7 +175,7 @@ def label_lines(symbols: Sequence[str]) -> list[str]:
 
 
 def label_rows(symbols: Sequence[str]) -> list[list[str]]:
-    """Return the symbols of an arrow in lines of limited width, as many as they need."""
+    """Return the symbols of an arrow in lines of limited width, with as many lines as needed."""
     lines: list[list[str]] = [[]]
     for symbol in symbols:
         if lines[-1] and len(", ".join([*lines[-1], symbol])) > LABEL_WIDTH - 1:  # the line also ends in a comma
@@ -205,7 +205,7 @@ def _transition_svg(pair: tuple[int, int], route: Route, symbols: str) -> str:
 
 
 def _arrow_svg(kind: str, path: str, direction: Point, tip: Point) -> str:
-    """Return a line and its head. The head is a separate shape, so that a style sheet can color both alike."""
+    """Return a line and its arrowhead. The head is a separate shape, so that style sheets can color line and head."""
     x, y = (direction / np.linalg.norm(direction)).tolist()
     corners = [(tip[0] + 2 * x, tip[1] + 2 * y)]
     corners += [(tip[0] - 6 * x - side * y, tip[1] - 6 * y + side * x) for side in (3.6, -3.6)]
@@ -215,7 +215,7 @@ def _arrow_svg(kind: str, path: str, direction: Point, tip: Point) -> str:
 
 
 def _label_svg(pair: tuple[int, int], route: Route, lines: Sequence[str]) -> str:
-    """Return lines of text on a white patch, which hides the curves below it."""
+    """Return the lines of a label on a white patch, which hides the curves below it."""
     (x, y), (width, height) = route.label_at, route.label_size
     first = y + 4.5 - (len(lines) - 1) * LINE_HEIGHT / 2
     spans = "".join(
@@ -248,7 +248,7 @@ def _state_svg(state: int, layout: Layout, answer: str, output: int, *, accepts:
 
 
 def _note_below(layout: Layout, sentence: str) -> tuple[list[str], tuple[float, float, float, float]]:
-    """Return the lines of a note below a drawing, and the bounds of both."""
+    """Return the lines of a note below a drawing, and the bounds of the drawing with its note."""
     left, top, right, bottom = layout.bounds
     lines = textwrap.wrap(sentence, max(MIN_NOTE_WIDTH, int((right - left) / NOTE_LETTER_WIDTH)))
     if not lines:

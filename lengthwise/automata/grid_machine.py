@@ -1,4 +1,4 @@
-"""Finite machines over the grid of two strings: one rule for every cell, and an integer for the whole grid."""
+"""Finite machines over the grid of two strings: one rule for every cell, and an integer as the answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ MAX_CELLS = 1 << 22
 class GridMachine:
     """A rule that passes classes over the grid of two strings, and reads an integer from its last row.
 
-    The cell at row i and column j computes ``table[p, q, a, b] = (p', q')``. Here p is the class from above, q the
-    class from the left, a letter i of the first string and b letter j of the second. The cell passes p' down and q' to
-    the right. The class above the first row is `top`, the class left of the first column `left`. Two strings of n and m
-    letters have the answer
+    The cell at row i and column j computes ``table[p, q, a, b] = (p', q')``. Here p is the class from above, q is the
+    class from the left, a is letter i of the first string, and b is letter j of the second string. The cell passes p'
+    down and q' to the right. The class above the first row is `top`, and the class left of the first column is `left`.
+    The answer for two strings of n and m letters is
 
         per_row n + sum over the last row of numbers[p'].
 
-    Dynamic programming has this form if neighboring entries differ by few values: the classes are these differences.
-    The sum then follows the left border down and the last row to the right.
+    Dynamic programming has this form if only few differences between neighboring entries occur. The classes are these
+    differences. The answer then adds differences down the left border and along the last row.
 
     Raises:
         ValueError: an array has the wrong shape, or contains a class that does not exist.
@@ -59,7 +59,7 @@ class GridMachine:
             raise ValueError(
                 f"numbers: expected one for each of {len(table)} classes that go down, got shape {list(numbers.shape)}"
             )
-        # A border is an input of cells as well, so it must be a class of the same axis.
+        # A border is also an input of cells, so it must be a class of the same axis.
         for index, (what, border) in enumerate((("top", self.top), ("left", self.left))):
             classes = np.append(table[..., index], border)
             if classes.min() < 0 or classes.max() >= table.shape[index]:
@@ -75,12 +75,12 @@ class GridMachine:
 
     @property
     def num_classes(self) -> int:
-        """Number of classes that are passed down or to the right."""
+        """The number of classes that are passed down, plus the number that are passed to the right."""
         return sum(self.table.shape[:2])
 
     @property
     def num_cells(self) -> int:
-        """Number of different inputs of a cell."""
+        """The number of different inputs of a cell."""
         return self.table.size // 2
 
     def messages(self, first: Ids, second: Ids) -> tuple[Int64[np.ndarray, "B n m"], Int64[np.ndarray, "B n m"]]:
@@ -97,26 +97,26 @@ class GridMachine:
         rows, columns = first.T.copy(), second.T.copy()
         num_left, num_letters = self.table.shape[1:3]
         to_below, to_right = (self.table[..., axis].ravel() for axis in (0, 1))
-        shape = (len(rows), len(columns), len(first))  # strings last, so that one cell of all strings is contiguous
+        shape = (len(rows), len(columns), len(first))  # strings are the last axis, so memory of a cell is contiguous
         down, right = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
         for i in range(shape[0]):
             for j in range(shape[1]):
                 above = down[i - 1, j] if i else self.top
                 before = right[i, j - 1] if j else self.left
-                # One number with the digits p, q, a, b and one look-up: indexing with four arrays would take several
-                # passes.
+                # Cells are looked up by one number with the digits p, q, a, b. Indexing with four arrays would be
+                # slower.
                 cells = ((above * num_left + before) * num_letters + rows[i]) * num_letters + columns[j]
                 down[i, j], right[i, j] = to_below.take(cells), to_right.take(cells)
         return np.moveaxis(down, 2, 0), np.moveaxis(right, 2, 0)
 
     def run(self, first: Ids, second: Ids) -> Int64[np.ndarray, " B"]:
-        """Return the number of each pair of non-empty strings; errors as in `messages`."""
+        """Return the answer for each pair of nonempty strings; errors are as in `messages`."""
         down, _ = self.messages(first, second)
         answers: np.ndarray = self.per_row * first.shape[1] + self.numbers[down[:, -1]].sum(1)
         return answers
 
     def to_json(self) -> dict[str, Any]:
-        """Return letters, table, borders and numbers, as plain lists."""
+        """Return letters, table, borders and numbers as plain lists."""
         return {
             "letters": list(self.symbols),
             "cells": self.table.tolist(),

@@ -1,19 +1,19 @@
-"""Proofs that two machines over the grid of two strings answer all pairs of strings alike.
+"""Proofs that two machines over the grid of two strings give the same answer to all pairs of strings.
 
-Both machines pass a class over every edge of the grid. An edge is labeled with the two classes and with the letter of
+Both machines pass a class over every edge of the grid. An edge is labeled with these two classes and with the letter of
 its row or column. A path leads from the lower left corner of a grid to the upper right corner, by edges upwards and to
-the right, and is a word of such labels. The first path follows the left border up and the upper border to the right.
-Each cell replaces an edge upwards and the edge to the right after it by its two other edges, the one to the right
-first. Every path of the grid arises this way, one cell at a time.
+the right. It is a word of such labels. The first path follows the left border up and the upper border to the right.
+Each cell of the grid replaces two edges of a path. It replaces its left edge and its upper edge, in this order, by its
+lower edge and its right edge. Every path of the grid arises in this way, one cell at a time.
 
-The proof collects which edges can follow one another in a path: pairs of them or, if pairs do not suffice, triples. It
-starts with the borders and closes the set under the replacements. Some collected edges may occur for no strings, so
-what holds for all collected edges holds for all strings.
+The proof collects the edges that can follow one another in a path: pairs of edges or, if pairs do not suffice, triples.
+It starts with the borders and closes the set under the replacements. The set contains all edges that occur, and perhaps
+edges that never occur. So a fact about all collected edges holds for all strings.
 
-The machines answer all pairs of strings alike if both have the same number per row, and the same number on every edge
-to the right that a cell makes. Then their answers are sums of the same numbers. For edges that occur, this is also
-necessary. All prefixes are strings, so two sums that are equal before and after one more column have gained the same
-number. (No freedom remains to choose other differences, such as adding along a row what is subtracted along a column.)
+The machines answer all pairs of strings alike if they have the same number per row, and the same number on every lower
+edge that a cell makes. Then their answers are sums of the same numbers. For edges that occur, this is also necessary:
+all prefixes are strings, so if both answers are equal before and after one more column, this column adds the same
+number to both. (So equivalent machines cannot differ by moving parts of the answer between rows and columns.)
 
 Source: ours; the induction follows Masek and Paterson, "A faster algorithm computing string edit distances" (JCSS
 20, 1980), on differences of neighbors in the table.
@@ -29,19 +29,19 @@ from jaxtyping import Bool, Int64
 from lengthwise.automata.grid_machine import MAX_CELLS, GridMachine, Ids
 
 MAX_ENUMERATED = 1 << 16
-"""The largest number of pairs of strings of given lengths of which all are compared."""
+"""The largest number of pairs of strings of given lengths for which all pairs are compared."""
 
 MAX_LETTERS = 32
-"""The largest number of letters of two strings that are enumerated, which bounds alphabets of one letter."""
+"""The largest total length of two enumerated strings, in letters. It limits the search for alphabets of one letter."""
 
 MAX_COLUMNS = 1 << 14
-"""The largest number of columns that the search of a narrow grid keeps."""
+"""The largest number of different columns that the search in a narrow grid keeps."""
 
 MAX_EDGES_FOR_TRIPLES = 1 << 8
-"""The largest number of edges of which triples are collected."""
+"""The largest number of edges for which triples are collected."""
 
 LENGTHS = (10, 16, 20, 24, 28)
-"""Lengths, in letters, of the random strings that are compared if there are too many to enumerate."""
+"""The lengths, in letters, of the random strings that are compared after the enumerated strings."""
 
 STRINGS_PER_LENGTH = 8_000
 """The number of random pairs of strings of each length."""
@@ -50,9 +50,9 @@ STRINGS_PER_LENGTH = 8_000
 class Edges(NamedTuple):
     """Labels of edges (letter, class of the first machine, class of the second), and the edges that cells make.
 
-    Classes go down over the edges `below`, which a path follows to the right, and to the right over the edges `upward`.
-    A cell with left edge m and upper edge n makes ``made_below[m, n]`` and ``made_upward[m, n]``. `top` and `left` mark
-    the edges of the borders.
+    Classes go down over the edges in `below`, which a path follows to the right. Classes go to the right over the edges
+    in `upward`, which a path follows upwards. A cell with left edge m and upper edge n makes the lower edge
+    ``made_below[m, n]`` and the right edge ``made_upward[m, n]``. `top` and `left` mark the edges of the borders.
     """
 
     below: Int64[np.ndarray, "N 3"]
@@ -63,7 +63,7 @@ class Edges(NamedTuple):
     left: Bool[np.ndarray, " M"]
 
     def select(self, below: Bool[np.ndarray, " N"], upward: Bool[np.ndarray, " M"]) -> "Edges":
-        """Return some of the edges, which must be closed under cells."""
+        """Return a subset of the edges, which must be closed under cells."""
         cells = np.ix_(upward, below)
         return Edges(
             self.below[below],
@@ -76,20 +76,23 @@ class Edges(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The edges that paths can have; `made` marks the edges that cells make, as borders do not count for answers."""
+    """The edges that paths can have. `made` marks the edges that cells make, because only these count for answers."""
 
     edges: Edges
     made: Bool[np.ndarray, " N"]
 
     @property
     def num_pairs(self) -> tuple[int, int]:
-        """The number of different pairs of classes that are passed down and to the right, whatever the letter."""
+        """The number of different pairs of classes that are passed down, and to the right, regardless of letters."""
         below, upward = (len(np.unique(part[:, 1:], axis=0)) for part in self.edges[:2])
         return below, upward
 
 
 class Difference(NamedTuple):
-    """Two strings that two machines answer differently; `is_shortest` if no pair with fewer letters in total does."""
+    """Two strings for which two machines have different answers.
+
+    `is_shortest` is True if this holds for no pair of strings with fewer letters in total.
+    """
 
     first: Int64[np.ndarray, " n"]
     second: Int64[np.ndarray, " m"]
@@ -97,7 +100,7 @@ class Difference(NamedTuple):
 
 
 def paths(one: GridMachine, other: GridMachine) -> Paths:
-    """Return the edges that paths can have, by pairs or, if pairs prove nothing and triples are affordable, by triples.
+    """Return the edges that paths can have, by pairs; if pairs prove nothing, small machines use triples.
 
     Raises:
         ValueError: the machines read different letters, or have too many classes.
@@ -105,15 +108,16 @@ def paths(one: GridMachine, other: GridMachine) -> Paths:
     if one.symbols != other.symbols:
         raise ValueError(f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}")
     reached = _pairs(_reached(_all_edges(one, other)))
-    # Triples exclude more edges than pairs, but their number grows with the cube: only small machines get them.
+    # Triples exclude more edges than pairs. But their number is the cube of the number of edges, so only small machines
+    # use them.
     if not proves_alike(one, other, reached) and sum(map(len, reached.edges[:2])) <= MAX_EDGES_FOR_TRIPLES:
         return _triples(reached.edges)
     return reached
 
 
 def proves_alike(one: GridMachine, other: GridMachine, reached: Paths) -> bool:
-    """Return whether the edges prove that both machines answer all strings alike."""
-    # By induction on the cells of a path: answers are the same sums if the numbers agree on all edges that cells make.
+    """Return whether the edges prove that both machines answer all pairs of strings alike."""
+    # Answers are the same sums if the numbers agree on all edges that cells make, by induction on the cells of a path.
     _, classes_one, classes_other = reached.edges.below[reached.made].T
     return one.per_row == other.per_row and bool((one.numbers[classes_one] == other.numbers[classes_other]).all())
 
@@ -122,7 +126,7 @@ def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
     size = len(one.symbols)
     shapes = [(size, one.table.shape[axis], other.table.shape[axis]) for axis in (0, 1)]
     if (count := math.prod(map(math.prod, shapes))) > MAX_CELLS:
-        raise ValueError(f"machine: expected up to {MAX_CELLS:,} cells of pairs, got {count:,}; give it fewer classes")
+        raise ValueError(f"machine: expected up to {MAX_CELLS:,} cells of pairs, got {count:,}; use fewer classes")
     below, upward = (np.indices(shape).reshape(3, -1) for shape in shapes)
     (b, p, p2), (a, q, q2) = below[:, None, :], upward[:, :, None]
     made, made2 = one.table[p, q, a, b], other.table[p2, q2, a, b]
@@ -136,7 +140,7 @@ def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
 
 def _reached(edges: Edges) -> Edges:
     """Return the edges that cells can make if any two edges can meet in a cell."""
-    # This closure ignores which edges meet, so it contains all edges that occur. It leaves fewer edges for the pairs.
+    # This closure ignores which edges can meet, so it contains all edges that occur. So `_pairs` has fewer edges.
     below, upward = edges.top.copy(), edges.left.copy()
     count = 0
     while count < (count := int(below.sum() + upward.sum())):
@@ -149,8 +153,9 @@ def _reached(edges: Edges) -> Edges:
 def _pairs(edges: Edges) -> Paths:
     """Return the edges in paths, closed under the pairs of edges that can follow one another.
 
-    Arrays have a row for each first edge, upward ones first. After a replacement, all edges that came before the two
-    replaced ones come before the new lower edge. All edges that came after them come after the new right edge.
+    Arrays have a row for the first edge of a pair, with upward edges first. After a replacement, all edges that can
+    precede the replaced edges can precede the new lower edge. All edges that can follow the replaced edges can follow
+    the new right edge.
     """
     num_upward, num_below = edges.made_below.shape
     below = np.vstack([np.ones((num_upward, 1)) * edges.left[:, None] * edges.top, np.outer(edges.top, edges.top)]) > 0
@@ -158,8 +163,8 @@ def _pairs(edges: Edges) -> Paths:
     made = np.zeros(num_below, dtype=np.bool_)
     count = -1
     while count < (count := int(below.sum() + upward.sum())):
-        # By monotonicity the closure ends: entries only turn true, and all counts are bounded.
-        # Masek and Paterson's induction step: each cell replaces `left, upper` in a path by `lower, right`.
+        # The closure ends, because entries only become True, and their number is bounded.
+        # This is Masek and Paterson's induction step: a cell replaces `left, upper` in a path by `lower, right`.
         left, upper = below[:num_upward].nonzero()
         lower, right = edges.made_below[left, upper], edges.made_upward[left, upper]
         made[lower] = True
@@ -175,10 +180,12 @@ def _pairs(edges: Edges) -> Paths:
 
 
 def _triples(edges: Edges) -> Paths:
-    """Return the edges in paths, closed under triples of edges that can follow one another, upward ones first.
+    """Return the edges in paths, closed under the triples of edges that can follow one another.
 
-    A replacement of two edges, with one edge before or after, turns a triple into another triple. The edges before or
-    after the new triple come from all triples that share two of its edges.
+    Arrays have upward edges first, then edges to the right.
+
+    Replacing two edges of a triple gives another triple, with the same edge before or after. The edges before or after
+    the new triple come from all triples that share two edges with the old one.
     """
     num_upward, num_below = edges.made_below.shape
     size = num_upward + num_below
@@ -211,11 +218,12 @@ def _triples(edges: Edges) -> Paths:
 
 
 def difference(one: GridMachine, other: GridMachine) -> Difference | None:
-    """Return two strings that the machines answer differently, shortest among few enough strings, or None if alike.
+    """Return two strings that the machines answer differently, or None if this is proved to be impossible.
+
+    Short strings are enumerated, so a difference among these is a shortest one.
 
     Raises:
-        ValueError: the machines read different letters, or no proof exists that they are alike and no two such strings
-            were found.
+        ValueError: the machines read different letters, or neither a proof nor a difference was found.
     """
     if proves_alike(one, other, paths(one, other)):
         return None
@@ -227,12 +235,12 @@ def difference(one: GridMachine, other: GridMachine) -> Difference | None:
             return Difference(*_shrunk(one, other, *longer), is_shortest=False)
     raise ValueError(
         "machine: no proof that it answers as the task does: some classes that may meet on an edge have different "
-        "numbers, but no strings were found that lead to them; use a machine with fewer classes"
+        "numbers, but no strings with different answers were found; use a machine with fewer classes"
     )
 
 
 def _all_strings(num_letters: int) -> Iterator[tuple[Ids, Ids]]:
-    """Yield all pairs of strings, by their total number of letters."""
+    """Yield all pairs of short strings, in the order of their total number of letters."""
     total = 2
     while num_letters**total <= MAX_ENUMERATED and total <= MAX_LETTERS:
         letters = np.indices((num_letters,) * total).reshape(total, -1).T
@@ -242,9 +250,10 @@ def _all_strings(num_letters: int) -> Iterator[tuple[Ids, Ids]]:
 
 
 def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, Ids]]:
-    """Yield the strings that narrow grids require, then random ones of growing lengths and of several kinds."""
+    """Yield the strings that a search in narrow grids finds, then random strings of growing lengths, in several kinds.
+    """
     size = len(one.symbols)
-    # A difference in a narrow grid may need a long string, which is rare among random ones; a search finds it.
+    # A difference in a narrow grid may need a special long string. Random strings seldom contain it, but a search does.
     for narrow in (1, 2):
         for letters in np.indices((size,) * narrow).reshape(narrow, -1).T:
             for is_first in (True, False):
@@ -257,9 +266,10 @@ def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, I
 
 
 def _related_strings(num_letters: int, length: int, random: np.random.Generator) -> tuple[Ids, Ids]:
-    """Draw pairs of random strings: every other first string is periodic, second ones partly copy the first, shifted.
+    """Draw pairs of random strings; every other first string is periodic, and second strings copy parts of the first.
 
-    Independent random strings have few long matches, which many tasks on two strings, such as distances, depend on.
+    The copied parts are shifted. Independent random strings would have few long matches, but many tasks on two strings,
+    such as distances, depend on matches.
     """
     shape = (STRINGS_PER_LENGTH, length)
     first, second = random.integers(num_letters, size=(2, *shape))
@@ -267,7 +277,7 @@ def _related_strings(num_letters: int, length: int, random: np.random.Generator)
     periodic = np.take_along_axis(first, indices % random.integers(1, 6, size=(len(row), 1)), 1)
     first = np.where(row % 2, periodic, first)
     moved = np.take_along_axis(first, (indices + random.integers(-4, 5, size=(len(row), 1))) % length, 1)
-    copied = random.random(shape) < 1.25 * random.random((len(row), 1))  # a fifth of the strings is copied completely
+    copied = random.random(shape) < 1.25 * random.random((len(row), 1))  # a fifth of the strings are complete copies
     return first, np.where(copied, moved, second)
 
 
@@ -289,11 +299,11 @@ def _first_difference(
 def _narrow_difference(
     one: GridMachine, other: GridMachine, letters: Int64[np.ndarray, " n"], *, is_first: bool
 ) -> Int64[np.ndarray, " m"] | None:
-    """Return a shortest string that, with a short one, is answered differently, or None if the search ends without one.
+    """Return a shortest string that, together with `letters`, is answered differently, or None if none was found.
 
-    The search is breadth first over the pairs of classes that a grid of few rows passes from column to column, or a
-    grid of few columns from row to row. It gives up after `MAX_COLUMNS` of them. `is_first` tells whether the short
-    string is the first of the two.
+    `is_first` tells whether `letters` is the first of the two strings. Then the grid has few rows and passes a column
+    of pairs of classes from left to right. Otherwise it has few columns and passes a row down. The search is breadth
+    first over these columns or rows, and stops after `MAX_COLUMNS` of them.
     """
     size, borders = len(one.symbols), [(one.left, other.left), (one.top, other.top)]
     before, entering = borders if is_first else borders[::-1]
@@ -301,8 +311,8 @@ def _narrow_difference(
         return None
     start = np.tile(np.array(before)[:, None], len(letters))
     reached = {start.tobytes()}
-    # A grid of fixed height is a finite automaton over columns, whose states are the pairs of classes on a border.
-    # Breadth-first search of the product of both automata finds a shortest word, whose answers the caller compares.
+    # A grid of fixed height is a finite automaton. It reads a letter of the long string at a time, and its states are
+    # columns of classes. Breadth-first search in the product of both automata finds a shortest string.
     layer: list[tuple[np.ndarray, tuple[int, ...]]] = [(start, ())]
     while layer and len(reached) < MAX_COLUMNS:
         next_layer: list[tuple[np.ndarray, tuple[int, ...]]] = []
@@ -331,7 +341,7 @@ def _narrow_difference(
 def _shrunk(
     one: GridMachine, other: GridMachine, first: Int64[np.ndarray, " n"], second: Int64[np.ndarray, " m"]
 ) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " l"]]:
-    """Leave out letters one by one as long as the remaining strings are answered differently."""
+    """Remove letters one by one, as long as the remaining strings are still answered differently."""
     shorter: tuple[np.ndarray, np.ndarray] | None = (first, second)
     while shorter is not None:
         first, second = shorter

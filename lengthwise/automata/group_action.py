@@ -1,4 +1,4 @@
-"""Groups as permutations of few points."""
+"""Representing groups as permutations of few points."""
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -10,12 +10,13 @@ MAX_SUBGROUPS = 200
 
 
 def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M N"]:
-    """Return a faithful transitive action on as few points as possible: element g takes p to ``action[g, p]``.
+    """Return a faithful transitive action on as few points as possible; element g maps p to ``action[g, p]``.
 
-    The points are the cosets H x of a largest core-free subgroup H, which contains no normal subgroup but the trivial
-    one. Point 0 is H itself. The search starts at the trivial subgroup and adds one element at a time. It reaches every
-    core-free subgroup, as subgroups of a core-free subgroup are core-free. Of conjugate subgroups, which act alike, one
-    is extended, and at most `MAX_SUBGROUPS` are extended in total.
+    The points are the cosets H x of a largest core-free subgroup H. A subgroup is core-free if it contains no normal
+    subgroup except the trivial one. Point 0 is H itself. The search starts at the trivial subgroup and adds one element
+    at a time. It can reach every core-free subgroup, because subgroups of a core-free subgroup are core-free. Conjugate
+    subgroups act alike, so only one of them is extended. At most `MAX_SUBGROUPS` subgroups are extended, so for larger
+    groups, the action may need more points than necessary.
 
     Raises:
         ValueError: the monoid is not a group.
@@ -29,11 +30,11 @@ def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M 
         (6, (6, 3))
     """
     if not group.is_group:
-        raise ValueError("group: expected a monoid whose symbols all permute the states, got another; it has no action")
+        raise ValueError("group: expected a monoid whose symbols all permute the states, got another; give a group")
     subgroup = _largest_core_free(group.table)
-    # Every transitive action is the action on the cosets of a point stabilizer H, and it has |G| / |H| points. It is
-    # faithful if and only if the core of H is trivial. So the largest core-free subgroup has the fewest points.
-    # coset[x] is the first element of H x.
+    # Every transitive action is the action on the cosets of a point stabilizer H, with |G| / |H| points. The action is
+    # faithful if and only if the core of H is trivial. So the largest core-free subgroup gives the fewest points.
+    # In the next line, coset[x] is the first element of H x.
     coset = group.table[np.flatnonzero(subgroup)].min(0)
     points, number = np.unique(coset, return_inverse=True)
     action: np.ndarray = number[group.table[points]].T
@@ -51,15 +52,15 @@ def _largest_core_free(table: Int64[np.ndarray, "M M"]) -> Bool[np.ndarray, " M"
         untried = ~subgroup
         while untried.any() and len(subgroups) < MAX_SUBGROUPS:
             element = int(untried.argmax())
-            # Each element of the double coset H g H generates, with H, the same subgroup as g.
+            # Together with H, each element of the double coset H g H generates the same subgroup as g.
             untried[table[table[subgroup, element]][:, subgroup]] = False
             larger = _generated(table, [*generators, element])
             if larger.tobytes() in seen:
                 continue
             with_conjugates = np.zeros_like(table, dtype=np.bool_)
-            # The core is the intersection of all conjugates; it is trivial if only the identity is in each of them.
+            # The core is the intersection of all conjugates. It is trivial if only the identity is in all conjugates.
             np.put_along_axis(with_conjugates, conjugates[:, larger], True, axis=1)
-            # Conjugate subgroups act alike and have the same core, so one of them represents all.
+            # Conjugate subgroups act alike and have the same core, so one of them suffices.
             seen.update(row.tobytes() for row in with_conjugates)
             if with_conjugates.all(0).sum() == 1:
                 subgroups.append((larger, [*generators, element]))
@@ -67,7 +68,7 @@ def _largest_core_free(table: Int64[np.ndarray, "M M"]) -> Bool[np.ndarray, " M"
 
 
 def _generated(table: Int64[np.ndarray, "M M"], generators: list[int]) -> Bool[np.ndarray, " M"]:
-    """Return the mask of the elements of the subgroup; in a finite group, products alone give the inverses."""
+    """Return the mask of the elements that the generators generate; in a finite group, products include inverses."""
     inside = np.zeros(len(table), dtype=np.bool_)
     new = np.array([0])
     while len(new):

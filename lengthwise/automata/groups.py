@@ -27,11 +27,11 @@ class PermutationGroup:
     """The group that permutations of the points 0 ... n-1 generate; in a product, the first factor acts first.
 
     Elements are numbered in lexicographic order of their images. So the identity is element 0, and the numbers do not
-    depend on the generators. Names are cycles, as in ``"(0 1)(2 3 4)"``; the identity is ``"()"``.
+    depend on the generators. Names are cycles, as in ``"(0 1)(2 3 4)"``, and the identity is ``"()"``.
 
     Raises:
         ValueError: the list of generators is empty or has more than 1,000 entries; an entry is not a permutation of
-            0 ... n-1; numbers of points differ; the group has more than 100 points or 1,000 elements.
+            0 ... n-1; generators have different numbers of points; the group has over 100 points or 1,000 elements.
 
     Example:
         >>> group = PermutationGroup(((1, 0, 2), (1, 2, 0)))
@@ -47,7 +47,7 @@ class PermutationGroup:
     elements: Int64[np.ndarray, "M N"] = field(init=False)
     """The images of the points under every element."""
     transducer: Transducer = field(init=False)
-    """The word problem: the answer is the product of the generators read so far, as an element."""
+    """The word problem as a machine: its answer is the number of the product of all generators read so far."""
 
     def __post_init__(self) -> None:
         _check_generators(self.generators)
@@ -59,23 +59,23 @@ class PermutationGroup:
 
     @property
     def degree(self) -> int:
-        """Number of points, n."""
+        """The number of points, n."""
         return len(self.generators[0])
 
     @property
     def order(self) -> int:
-        """Number of elements, M."""
+        """The number of elements, M."""
         return len(self.elements)
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """A letter for every generator, in their order: a to z, then A to Z; g0, g1, ... if there are more than 52."""
+        """A letter for every generator: a to z, then A to Z. With more than 52 generators, symbols are g0, g1, ..."""
         count = len(self.generators)
         return tuple(ascii_letters[:count] if count <= len(ascii_letters) else (f"g{index}" for index in range(count)))
 
     @property
     def generator_elements(self) -> Int64[np.ndarray, " V"]:
-        """The element of each generator."""
+        """The number of each generator as an element."""
         same = (self.elements == np.array(self.generators)[:, None]).all(axis=2)
         return np.asarray(same.argmax(axis=1))
 
@@ -93,22 +93,22 @@ class PermutationGroup:
     def table(self) -> Int64[np.ndarray, "M M"]:
         """``table[a, b]`` is element a, then element b: ``elements[table[a, b], x] = elements[b, elements[a, x]]``.
 
-        Elements and products are ranked together by the images of more and more points, until all elements differ.
-        This needs no table of images for all M^2 products at once.
+        Elements and products are ranked together by the images of more and more points, until all elements differ. So
+        the images of all M^2 products need not be in memory at once.
         """
         elements = self.elements
         rank = np.zeros(self.order, dtype=np.int64)
         product = np.zeros((self.order, self.order), dtype=np.int64)
         for point in range(self.degree):
             values, rank = np.unique(rank * self.degree + elements[:, point], return_inverse=True)
-            # A product is an element, so that its number is among the sorted numbers of the elements.
+            # A product is an element, so its value is among the sorted values of the elements.
             product = np.searchsorted(values, product * self.degree + elements[:, elements[:, point]].T)
             if len(values) == self.order:
                 break
         return product
 
     def over_elements(self) -> "PermutationGroup":
-        """Return the same group with every element as a generator, in the order of their numbers.
+        """Return the same group with all elements as generators, in the order of their numbers.
 
         Example:
             >>> permutation_group("S3").over_elements().meanings
@@ -118,7 +118,7 @@ class PermutationGroup:
 
     def _close(self) -> tuple[Semiautomaton, list[Permutation]]:
         """Return the machine and the elements, breadth first from the identity."""
-        # Products of generators are the whole group: in a finite group, every inverse is a power of its element.
+        # Products of generators give the whole group, because in a finite group, every inverse is a power.
         by_symbol = dict(zip(self.symbols, self.generators, strict=True))
         seen = set()
 
@@ -133,7 +133,7 @@ class PermutationGroup:
                 )
             return permutation
 
-        # Cayley graph: states are elements, and a symbol multiplies by its generator.
+        # The machine is the Cayley graph: states are elements, and a symbol multiplies by its generator.
         return explore(self.symbols, tuple(range(self.degree)), step)
 
 
@@ -141,16 +141,17 @@ class PermutationGroup:
 def permutation_group(name: str) -> PermutationGroup:
     """Return the group of this name on the points 0 ... n-1, with its usual generators.
 
-    - ``"S2"`` to ``"S6"``, the symmetric group: a = (0 1), b = (0 1 ... n-1), or (1 2 ... n-1) where n is even.
+    - ``"S2"`` to ``"S6"``, the symmetric group: a = (0 1), b = (0 1 ... n-1), or (1 2 ... n-1) if n is even.
     - ``"A3"`` to ``"A6"``, the alternating group: a = (0 1 2), b as in the symmetric group.
     - ``"Z2"`` to ``"Z100"``, or ``"C2"`` to ``"C100"``, the cyclic group: a = (), b = (0 1 ... n-1).
     - ``"D3"`` to ``"D100"``, the dihedral group of 2n elements: a = (), b = (0 1 ... n-1), c maps x to n-1-x.
-    - ``"Q8"``, ``"Q12"`` to ``"Q100"``, the dicyclic group of that many elements, which acts on itself; Q8 is the group
-      of quaternions. a = (), b is an element x of order n/2, and c an element y with y y = x^(n/4) and x y x = y.
-    - ``"A4xZ5"``, a direct product: the generators of all factors, each on points of its own. Only one is ().
+    - ``"Q8"``, ``"Q12"`` to ``"Q100"``, the dicyclic group of n elements, which acts on itself; Q8 is the group of
+      quaternions. a = (), b is an element x of order n/2, and c is an element y with y y = x^(n/4) and x y x = y.
+    - ``"A4xZ5"``, a direct product: the generators of all factors, and each factor has its own points. The generator ()
+      occurs only once.
 
-    S2 is Z2 and A3 is Z3, with the same generators. From some length on, every element is a product of exactly that
-    many generators, so that the length gives no information about the product.
+    S2 is Z2 and A3 is Z3, with the same generators. For every large enough length, every element is a product of this
+    many generators. So the length gives no information about the product.
 
     Raises:
         ValueError: the name is not one of these; a product has more than 100 points or 1,000 elements.
@@ -176,13 +177,13 @@ def _generators(factor: str, name: str) -> tuple[Permutation, ...]:
             return generators(size)
     known = ", ".join(f"{family}{low} to {family}{high}" for family, (low, high, *_) in _FAMILIES.items())
     raise ValueError(
-        f"group: expected one of {known} (Q in steps of 4), or a product of some, such as A4xZ5, got {name[:40]!r}; "
-        "name others by generators"
+        f"group: expected one of {known} (Q in steps of 4), or a product such as A4xZ5, got {name[:40]!r}; give other "
+        "groups by generators"
     )
 
 
 def _on_own_points(factors: Sequence[tuple[Permutation, ...]]) -> tuple[Permutation, ...]:
-    """Return the generators of a direct product, each once: factor by factor, the points of one behind another's."""
+    """Return the generators of a direct product, each once; each factor's points follow the previous factor's points."""
     degree = sum(len(generators[0]) for generators in factors)
     product, first = [], 0
     for generators in factors:
@@ -195,7 +196,7 @@ def _on_own_points(factors: Sequence[tuple[Permutation, ...]]) -> tuple[Permutat
 
 
 def cycle_notation(permutation: Sequence[int]) -> str:
-    """Return the cycles of two or more points, each from its smallest point on; ``"()"`` for the identity.
+    """Return the cycles of two or more points, each beginning with its smallest point; the identity is ``"()"``.
 
     Example:
         >>> cycle_notation((1, 0, 3, 4, 2)), cycle_notation((0, 1))
@@ -219,23 +220,24 @@ def _rotation(first: int, size: int) -> Permutation:
 
 
 def _cyclic(size: int) -> tuple[Permutation, ...]:
-    # The identity as a symbol lets a product have any length.
+    # With the identity as a symbol, products of any larger length give the same element.
     return tuple(range(size)), _rotation(0, size)
 
 
 def _symmetric(size: int) -> tuple[Permutation, ...]:
-    # With an even n, the cycle of all n points is odd, as (0 1) is. Then the sign of a product would show whether its
-    # length is even. A cycle of the other n - 1 points is even.
+    # With an even n, the cycle of all n points is odd, like (0 1). Then the sign of a product would show whether its
+    # length is even. So a cycle of only n - 1 points is used, which is even.
     return ((1, 0, *range(2, size)), _rotation(1 - size % 2, size)) if size > 2 else _cyclic(size)
 
 
 def _alternating(size: int) -> tuple[Permutation, ...]:
-    # Cycles of an odd number of points are even permutations, so that both generators are in the group.
+    # Cycles of an odd number of points are even permutations, so both generators are in the group.
     return ((1, 2, 0, *range(3, size)), _rotation(1 - size % 2, size)) if size > 3 else _cyclic(size)
 
 
 def _dihedral(size: int) -> tuple[Permutation, ...]:
-    # With an even n, each generator can be odd, and the length would show the sign of a product. The identity is even.
+    # With an even n, both other generators can be odd, so the length would show the sign of a product. The identity,
+    # which is even, prevents this.
     return tuple(range(size)), _rotation(0, size), tuple(reversed(range(size)))
 
 
@@ -255,7 +257,7 @@ _FAMILIES = {
     "D": (3, MAX_POINTS, 1, _dihedral),
     "Q": (8, MAX_POINTS, 4, _dicyclic),
 }
-"""Each family's smallest and largest number of points, the step between them, and its generators."""
+"""For each family: the smallest and the largest number of points, the step between numbers, and the generators."""
 
 
 def _check_generators(generators: tuple[Permutation, ...]) -> None:

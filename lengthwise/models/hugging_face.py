@@ -199,7 +199,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         return self._hidden(inputs)[:, -1]
 
     def _logits_of(self, hidden: Float[Tensor, "B T D"]) -> Float[Tensor, "B T Y"]:
-        # The states are flattened into a batch, because a head may need exactly two axes, as a softmax over axis 1 does.
+        # The states are flattened into a batch, because a head may need two axes, as a softmax over axis 1 does.
         logits: Tensor = self.readout(hidden.flatten(0, 1))
         by_position: Tensor = logits.unflatten(0, hidden.shape[:2])
         return by_position

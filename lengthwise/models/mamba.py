@@ -14,12 +14,13 @@ from lengthwise.ops.selective_scan import Eigenvalues
 
 
 class MambaConfig(StackedConfig):
-    """Width D, number of layers, and the version: 1 has decays for each channel, 2 one for each of `num_heads` heads.
+    """Width D, number of layers, and the version of Mamba.
 
-    - `d_state`: the numbers in the state of a channel.
+    - `version`: 1 has separate decays for each channel. 2 has one decay for each of `num_heads` heads.
+    - `d_state`: the number of numbers in the state of a channel.
     - `eigenvalues`: decays are in [0, 1] (`"positive"`) or in [-1, 1] (`"signed"`).
-    - `conv`: the width of the convolution before the recurrence; 0 means none, 4 is published.
-    - `learned_start`: the state before the first symbol is learned instead of 0.
+    - `conv`: the width of the convolution before the recurrence. 0 means none, and the published code has 4.
+    - `learned_start`: whether the state before the first symbol is learned or 0.
     """
 
     used_with = MappingProxyType({"num_heads": ("version", (2,))})
@@ -33,7 +34,7 @@ class MambaConfig(StackedConfig):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "MambaConfig":
-        # Mamba's inner width is twice its outer one.
+        # Mamba's inner width is twice its outer width.
         width = 2 * self.d_model
         if self.version == 2 and width % self.num_heads:
             divisors = [n for n in range(1, width + 1) if width % n == 0]
@@ -48,9 +49,8 @@ class MambaConfig(StackedConfig):
 class Mamba(StackedRNN):
     """Linear recurrences whose real decays are computed from the input: `MambaLayer` or `Mamba2Layer`.
 
-    With decays in [0, 1] and finite precision, no number of layers computes the parity of strings of any length. With
-    decays in [-1, 1], one layer does (`tests/models/test_mamba.py` has its weights), but no number of layers counts
-    modulo 3.
+    With decays in [0, 1] and finite precision, no number of layers can compute parity at all lengths. With decays in
+    [-1, 1], one layer can (`tests/models/test_mamba.py` has its weights), but no number of layers can count modulo 3.
 
     Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023); Dao and Gu,
         "Transformers are SSMs" (ICML 2024); Grazzi et al., "Unlocking state-tracking in linear RNNs through negative

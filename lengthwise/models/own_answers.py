@@ -12,12 +12,12 @@ from lengthwise.models.capabilities import BoundedReceptiveField
 
 
 class OwnAnswers(SequenceModel):
-    """Answers strings s_1 s_2 ... s_T by a model that reads s_1 =q_1 s_2 =q_2 ... s_T, where q_t is its answer at s_t.
+    """A wrapper for a model that reads its own answers: for s_1 ... s_T, it reads s_1 =q_1 s_2 =q_2 ... s_T.
 
-    Such a model is trained on the task `scratchpad`: symbol v < V of a string is its symbol v, and answer y is its
-    symbol V + y. A string therefore takes T passes, one after another, while other models read it at once. If the model
-    has a `BoundedReceptiveField`, each pass reads that many of the last positions, otherwise all of them. The weights
-    are shared with the model.
+    Here q_t is the model's answer at s_t. Such a model is trained on the task `scratchpad`. Its symbols are the V
+    symbols of the strings, followed by the answers: answer y is symbol V + y. A string takes T passes, one after
+    another, whereas other models read it at once. A pass reads all positions so far, or only the last ones if the model
+    has a `BoundedReceptiveField`. The wrapper shares the model's weights.
 
     Args:
         model: the model, which reads symbols and answers.
@@ -49,12 +49,12 @@ class OwnAnswers(SequenceModel):
 
     @property
     def num_positions_read(self) -> int | None:
-        """Return how many of the last positions a pass reads; None means all."""
+        """Return the number of last positions that a pass reads; None means all."""
         return self.model.receptive_field if isinstance(self.model, BoundedReceptiveField) else None
 
     @property
     def max_length(self) -> int | None:
-        """Return the largest T for which the model can read 2T - 1 symbols; None means any."""
+        """Return the largest T for which the model can read 2T - 1 symbols; None means any T."""
         longest, num_read = self.model.max_length, self.num_positions_read
         # A pass never reads more than the receptive field.
         if longest is None or (num_read is not None and num_read <= longest):
@@ -71,7 +71,7 @@ class OwnAnswers(SequenceModel):
         return last
 
     def by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """Return the same numbers as `forward`, by reading everything so far again for each answer."""
+        """Return the logits of `forward`; for each answer, the model reads everything so far again."""
         string, logits = inputs[:, :0], []
         for symbol in inputs.split(1, 1):
             string = torch.cat([string, symbol], 1)
@@ -82,10 +82,10 @@ class OwnAnswers(SequenceModel):
     def _states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B D"]]:
         """Yield the model's state at each symbol."""
         self.check_inputs(inputs, self.num_symbols)
-        string = torch.stack([inputs, torch.zeros_like(inputs)], 2).flatten(1)  # with a gap for an answer per symbol
+        string = torch.stack([inputs, torch.zeros_like(inputs)], 2).flatten(1)  # each symbol, then a gap for its answer
         num_read = self.num_positions_read or string.shape[1]
         for stop in range(1, string.shape[1], 2):
-            # The string is changed below, so the model gets a copy, which the gradient may still need.
+            # The model gets a copy, because the next line changes the string, and the gradient may still need it.
             state = self.model.last_state(string[:, max(0, stop - num_read) : stop].clone())
             string[:, stop] = self.num_symbols + self.readout(state).argmax(1)
             yield state

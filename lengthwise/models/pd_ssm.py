@@ -1,4 +1,4 @@
-"""PD-SSM: transitions, chosen by the input, with one number in every column."""
+"""PD-SSM: the input chooses transitions that have a single nonzero number in every column."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,10 @@ from lengthwise.ops.sparse_recurrence import Form
 class PDSSMConfig(StackedConfig):
     """Width D, number of layers, N states, K matrices, and the parts of a transition (see `PDSSMLayer`).
 
-    - `diagonal`: `"full"` has complex numbers of size below 1, `"phase"` of size 1, and `"none"` ones, without complex
-      numbers.
+    - `diagonal`: `"full"` has complex numbers with absolute values below 1, and `"phase"` with absolute values of 1.
+      With `"none"`, the diagonal is 1, and all numbers are real.
     - `driven`: whether inputs are added to states.
-    - `form`: transitions have one number in every column (`"scatter"`) or in every row (`"gather"`).
+    - `form`: transitions have a single nonzero number in every column (`"scatter"`) or in every row (`"gather"`).
     """
 
     d_state: Width = 64
@@ -29,14 +29,14 @@ class PDSSMConfig(StackedConfig):
 
 @MODELS.register("pd-ssm")
 class PDSSM(StackedRNN):
-    """x_t = P(u_t) D(u_t) x_{t-1} + B u_t: P(u) has one 1 in every column, D(u) is a complex diagonal.
+    """x_t = P(u_t) D(u_t) x_{t-1} + B u_t, where P(u) has a single 1 in every column, and D(u) is a complex diagonal.
 
     With ``diagonal="none"`` and ``driven=False``, states are one-hot vectors, and the net is a machine of N states.
 
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025).
-    Differs from the source: see `PDSSMLayer`; embedding, the residual around a layer, the norm before it and the
-        read-out's hidden layer are as in `StackedRNN`.
+    Differs from the source: see `PDSSMLayer`; embedding, residuals, norms and the hidden layer of the read-out are as
+        in `StackedRNN`.
     """
 
     Config = PDSSMConfig

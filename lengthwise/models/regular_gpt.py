@@ -26,14 +26,14 @@ MAX_LOWER_LEVELS = 16
 class RegularGPTConfig(ModelConfig):
     """Sizes of a RegularGPT: width D, heads H (a divisor of D), chunk size C, thickness K, and the kind of layer.
 
-    - `variant`: the layer, see the model.
-    - `hidden`: the number of hidden units in all feed-forward blocks of a layer together, by default 4 D.
-    - `lower_chunk_sizes`: chunk sizes of the lowest levels, from the symbols up, if they differ from C. ``(4,)`` with
-      C=2 merges four symbols, and then two states at a time.
+    - `variant`: the layer (see `RegularGPT`).
+    - `hidden`: the total number of hidden units in the feed-forward blocks of a layer, by default 4 D.
+    - `lower_chunk_sizes`: the chunk sizes of the lowest levels, from the symbols up, if they differ from C. For
+      example, ``(4,)`` with C=2 first merges four symbols, and then always two states.
     - `left_edge`, for variant `"code"` with K >= 2: windows that begin before the string have pads there (`"pads"`), or
-      fewer states, as in the published code (`"cut"`). With K = 1 both compute the same function.
+      fewer states, as in the published code (`"cut"`). With K = 1, both give the same function.
 
-    `hidden`, `lower_chunk_sizes` and `left_edge` are part of a run's id only if they are set.
+    The settings `hidden`, `lower_chunk_sizes` and `left_edge` change a run's id only if they are set.
     """
 
     used_with = MappingProxyType({"left_edge": ("variant", ("code",))})
@@ -55,8 +55,8 @@ class RegularGPTConfig(ModelConfig):
     def _layers_below_another_see_the_edge(self) -> "RegularGPTConfig":
         if self.left_edge == "cut" and self.thickness == 1:
             raise ValueError(
-                "left_edge: expected 'pads' with thickness=1, where 'cut' is the same function, got 'cut'; leave it "
-                "out or give a thickness of 2 or more"
+                "left_edge: expected 'pads' with thickness=1, because 'cut' gives the same function, got 'cut'; leave "
+                "it out or give a thickness of 2 or more"
             )
         return self
 
@@ -69,8 +69,8 @@ class RegularGPTConfig(ModelConfig):
     def _blocks_share_hidden_units(self) -> "RegularGPTConfig":
         if self.variant == "merge" and (self.hidden or 0) % 2:
             raise ValueError(
-                f"hidden: expected an even number for variant merge, got {self.hidden}; its two feed-forward blocks "
-                "have half each"
+                f"hidden: expected an even number for variant merge, whose two feed-forward blocks have half of the "
+                f"units each, got {self.hidden}; choose {(self.hidden or 0) + 1}"
             )
         return self
 
@@ -89,30 +89,30 @@ _VARIANTS = {
     "code": _Variant(PostNormLayer, "raw", normed_readout=False),
     "bare": _Variant(BareLayer, normed_readout=False),
 }
-"""The layer of each variant, how pads are merged, and how read-out and embedding begin."""
+"""The layer of each variant, its pad rule, and the initialization of its embedding and read-out."""
 
 
 @MODELS.register("regular-gpt")
 class RegularGPT(AnswersUpTo, SymbolTree):
     """A transformer with weight sharing, adaptive depth and sliding-dilated attention.
 
-    A window's state is computed by the layer from the states of its C parts (`lengthwise.ops.tree_attention`). Prefix t
-    is answered from the state after max(1, ceil(log_C t)) levels. No machine can be extracted if `lower_chunk_sizes`
-    are given. Variants:
+    The layer computes the state of a window from the states of its C parts (`lengthwise.ops.tree_attention`). The state
+    after max(1, ceil(log_C t)) levels gives the answer for the prefix of length t. Machines can be extracted only
+    without `lower_chunk_sizes`. Variants:
 
-    - `"merge"` (ours): no residual and a normalized output; this variant extrapolates.
+    - `"merge"` (ours): a layer without a residual, whose output is normalized. This variant extrapolates.
     - `"paper"`: GPT-2's layer.
-    - `"code"`: the authors' post-norm layer, with raw pads at every level. With K = 1 it is the function of the
-      published code; with K >= 2 it is so if `left_edge` is `"cut"`.
-    - `"bare"`: a layer without normalization and residual. `lengthwise.constructions` computes its weights for any
-      finite machine.
+    - `"code"`: the authors' post-norm layer, with raw pads at every level. With K = 1, it computes the function of the
+      published code. With K >= 2, it does so if `left_edge` is `"cut"`.
+    - `"bare"`: a layer without norms and residuals. `lengthwise.constructions` computes its weights for any finite
+      machine.
 
     Source: Chi et al. (2023), sections 3.1-3.2.
-    Differs from the source: pads are a learned symbol that may also be inside a string, where training teaches the net
-        that they are the identity. The default layer is `MergeLayer`. The lowest levels may have their own chunk sizes.
-        Read-out weights of variant `"code"` start normal, while the code cuts them at two deviations. By default,
-        windows have pads at all positions before a string. The published code pads the first chunk alone and cuts
-        windows, which changes answers if K >= 2.
+    Differs from the source: pads are a learned symbol that may also be inside a string. Training with such pads teaches
+        the net to ignore them. The default layer is `MergeLayer`. The lowest levels may have their own chunk sizes.
+        Read-out weights of variant `"code"` are drawn from a normal distribution, which the published code truncates
+        at two deviations. By default, windows have pads at all positions before a string. The published code pads only
+        the first chunk and cuts windows off. This changes answers if K >= 2.
     """
 
     Config = RegularGPTConfig
@@ -131,7 +131,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
             self._variant.layer(
                 d_model=config.d_model,
                 num_heads=config.num_heads,
-                # All levels share the layer, whose biases must suffice for the largest chunk.
+                # All levels share the layer, so it needs biases for the largest chunk.
                 chunk_size=max((config.chunk_size, *config.lower_chunk_sizes)),
                 hidden=config.hidden,
             )
@@ -170,12 +170,12 @@ class RegularGPT(AnswersUpTo, SymbolTree):
 
     @property
     def pad_block(self) -> int:
-        """Return the chunk size of the lowest level, so that pads keep its chunks whole."""
+        """Return the chunk size of the lowest level, so that inserted pads keep its chunks whole."""
         return self.tree.chunk_size_at(0)
 
     @property
     def tree(self) -> Tree:
-        """Return the function of the parameters as a tree for `lengthwise.ops.tree_attention`."""
+        """Return the leaves, layers and rules of the tree, for `lengthwise.ops.tree_attention`."""
         layers: list[TreeLayer] = list(self.layers)  # type: ignore[arg-type]  # ModuleList forgets the type of its modules
         return Tree(
             self.embedding.weight,
@@ -187,20 +187,21 @@ class RegularGPT(AnswersUpTo, SymbolTree):
         )
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """Return the same numbers as `forward`, by the masked definition of eq. (1); for small T."""
+        """Return the logits of `forward`, computed by the masks of eq. (1); for small T."""
         logits: Tensor = self.readout(masked_states(self.rows(inputs), self.tree))
         return logits
 
     def forward_bounded(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
-        """Return `forward` by the masked definition of strings padded to `max_length`; no answer looks ahead."""
+        """Return the logits of `forward`, computed by the masks of eq. (1) on strings padded to `max_length`."""
         ids = self.rows(inputs)
-        filled = F.pad(ids, (0, max_length))[:, :max_length]  # one size for all lengths, and so one exported graph
-        # With a cut edge the definition makes a pass for each prefix; the fast form also has one graph for all lengths.
+        # With one size for all lengths, one exported graph suffices. Answers do not depend on later symbols.
+        filled = F.pad(ids, (0, max_length))[:, :max_length]
+        # With a cut edge, the definition needs a pass for each prefix, so the fast form is used. It is also one graph.
         states = masked_states if self.config.left_edge == "pads" else prefix_states
         logits: Tensor = self.readout(states(filled, self.tree))
         return logits.index_select(1, torch.arange(inputs.shape[1], device=inputs.device))
 
     def rows(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return rows of the embedding: 0 for the pad, then the symbols."""
+        """Return the row of each symbol in the embedding; row 0 is the pad."""
         self.check_inputs(inputs, self.embedding.num_embeddings - 1)
         return inputs - PAD

@@ -25,14 +25,14 @@ MAX_LEVELS = 32
 class RegularGPTLMConfig(ModelConfig):
     """Sizes of a RegularGPT for language: width D, heads H (a divisor of D), chunk size C, thickness K.
 
-    - `depth`: with `"prefix"`, position t is answered after the number of levels for a string that ends there. With
-      `"input"`, all positions are answered after the levels of the whole input, so that answers depend on its length.
-      The last position has the same answer with both.
-    - `max_levels`: the largest number of levels, whatever the length; None means no limit.
-    - `num_tables`: level l uses table min(l, `num_tables` - 1) of the offsets r. One table is shared by all levels; two
-      give the lowest level its own.
-    - `activations`: all are kept for the gradient (`"kept"`), or those after attention are computed again from its
-      output (`"recomputed"`). This takes up to a fifth more time, and less memory.
+    - `depth`: with `"prefix"`, each position is answered after the number of levels for a string that ends there. With
+      `"input"`, all positions are answered after the levels of the whole input, so answers depend on the length of the
+      input. The answer at the last position is the same with both.
+    - `max_levels`: the largest number of levels at any length; None means no limit.
+    - `num_tables`: level l uses table min(l, `num_tables` - 1) of the offsets r. With 1, all levels share one table.
+      With 2, the lowest level has its own table.
+    - `activations`: all activations are kept for the gradient (`"kept"`), or the activations after attention are
+      computed again (`"recomputed"`). `"recomputed"` takes up to a fifth more time, but less memory.
     """
 
     other_effects = MappingProxyType({"activations": "decides which states are kept in memory"})
@@ -53,7 +53,7 @@ class RegularGPTLMConfig(ModelConfig):
 
 
 class DilatedAttention(CausalAttention):
-    """Attention to the last C positions at multiples of a stride, with a bias for each (`ops.dilated_attention`)."""
+    """Attention to C positions at multiples of a stride back, each with its own bias (`ops.dilated_attention`)."""
 
     def __init__(self, bias: Float[Tensor, "H C"], stride: int) -> None:
         self.bias, self.stride = bias, stride
@@ -69,19 +69,20 @@ class DilatedAttention(CausalAttention):
 
 @MODELS.register("regular-gpt-lm")
 class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
-    """K layers, shared by levels l = 0, 1, ..., that attend at level l to windows of C positions, C^l apart.
+    """K layers that all levels share. At level l = 0, 1, ..., they attend to windows of C positions that are C^l apart.
 
-    An input of T symbols has max(1, ceil(log_C T)) levels. The layers are GPT-2's. Only the offsets r distinguish
-    positions. A window that begins before the first position has fewer than C states, as in the mask of eq. (1), while
-    the tree of `regular-gpt` has pads there. Read-in and read-out share one table (`TiedReadout`).
+    An input of T symbols has max(1, ceil(log_C T)) levels. The layers are GPT-2's. Only the offsets r, which are biases
+    of attention scores, distinguish positions. A window that begins before the first position has fewer than C states,
+    as in the mask of eq. (1). In `regular-gpt`, it has pads there. Read-in and read-out share a table (`TiedReadout`).
 
-    A model may be run with other numbers of levels than in training: `with_max_levels`.
+    After training, `with_max_levels` returns the model with another number of levels.
 
     Source: Chi et al. (2023), sections 3 and 6 and Table 5; layers and initialization: Radford et al., "Language models
         are unsupervised multitask learners" (2019), and nanoGPT, from which the paper's runs started.
-    Differs from the source: maps into the residual start smaller by the square root of 2 K, the number of such maps
-        with separate weights, because levels depend on the length; `depth` `"prefix"`, `max_levels` and `num_tables`
-        are ours. The paper does not give the initialization of r; N(0, 0.02^2) is from its code for regular languages.
+    Differs from the source: maps into the residual are divided by the square root of 2 K at the start. This is the
+        number of such maps with separate weights; the number of levels depends on the length. `depth` `"prefix"`,
+        `max_levels` and `num_tables` are ours. The paper does not give the initialization of r, and N(0, 0.02^2) is
+        from its code for regular languages.
     """
 
     Config = RegularGPTLMConfig
@@ -113,7 +114,10 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw matrices and offsets from N(0, 0.02^2), maps into the residual smaller; biases 0, norms 1 and 0."""
+        """Draw matrices and offsets from N(0, 0.02^2), and divide maps into the residual by sqrt(2 K).
+
+        Weights of norms become 1, and all biases 0.
+        """
         nn.init.normal_(self.embedding.weight, std=0.02, generator=generator)
         nn.init.normal_(self.offsets, std=0.02, generator=generator)
         draw_gpt2_weights(self._layers(), generator)
@@ -122,7 +126,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
                 module.reset_parameters()
 
     def with_max_levels(self, max_levels: int | None) -> "RegularGPTLM":
-        """Return this model, with shared parameters, and with another limit of levels.
+        """Return a copy with another limit of levels; the copy shares all parameters.
 
         Example:
             >>> model = RegularGPTLM(RegularGPTLMConfig(d_model=8, chunk_size=2), vocab_size=3, num_classes=3)
@@ -140,9 +144,9 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
 
     @property
     def receptive_field(self) -> int | None:
-        """Return 1 + K (C^L - 1) with a limit of L levels; None if the number of levels follows the length.
+        """Return 1 + K (C^L - 1) if the number of levels has a limit L, else None.
 
-        Each of the K layers of level l reaches (C - 1) C^l positions back, and these sum to C^L - 1 over the levels.
+        Each of the K layers of level l reaches (C - 1) C^l positions back. The sum of these over all levels is C^L - 1.
         """
         if self.config.max_levels is None:
             return None
@@ -169,19 +173,20 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         return logits
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        """Return the last state from T K (1 + 1/C + ...) states: level l needs only multiples of C^l before the end."""
+        """Return the last state from T K (1 + 1/C + ...) states: level l needs only each C^l-th position from the end.
+        """
         states = self._read(inputs)
         levels = self.num_levels(inputs.shape[1])
         chunk = self.config.chunk_size
         for level in range(levels):
             if level:
-                # Higher levels reach only these positions from the last one.
+                # From the last position, this level and higher levels reach only these positions.
                 states = states[:, (states.shape[1] - 1) % chunk :: chunk]
             states = self._after(states, level, 1)
         return states[:, -1]
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """Return `forward` by the masks of eq. (1), with every prefix as an input of its own; for small T."""
+        """Return the logits of `forward` by the masks of eq. (1), with each prefix as a separate input; for small T."""
         length = inputs.shape[1]
         if self.config.depth == "input":
             return self._masked(inputs)
@@ -197,7 +202,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         return logits
 
     def _after(self, states: Float[Tensor, "B T D"], level: int, stride: int) -> Float[Tensor, "B T D"]:
-        """Return the states after the K layers of a level, whose windows have this stride among given positions."""
+        """Return the states after the K layers of a level; windows have this stride among the given positions."""
         for layer, bias in zip(self._layers(), self._offsets(level), strict=True):
             states = layer(states, attention=DilatedAttention(bias, stride))
         return states

@@ -15,7 +15,7 @@ from lengthwise.models.capabilities import BoundsSteps, HasHiddenMatrices
 from lengthwise.ops.intervals import Intervals
 
 MAX_POSITIONS_PER_CHUNK = 1024
-"""The number of positions whose states are held at a time if only the last state is needed."""
+"""The number of positions whose states are in memory at once if only the last state is needed."""
 
 
 class RNNConfig(ModelConfig):
@@ -34,7 +34,7 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
 
     Source: Elman, "Finding structure in time" (Cognitive Science, 1990).
     Differs from the source: the first state is learned, and the recurrence has no bias. Since e_t is one-hot, a bias
-        would only be added to every column of W_x.
+        would have the same effect as adding it to every column of W_x.
     """
 
     Config = RNNConfig
@@ -54,7 +54,7 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters again, uniformly up to 1 / sqrt(D) in size."""
+        """Draw all parameters again, uniformly up to 1 / sqrt(D)."""
         draw_uniformly(self.parameters(), self.config.d_model, generator)
 
     @property

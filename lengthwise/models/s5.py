@@ -1,4 +1,4 @@
-"""S5: one state-space system for all channels."""
+"""S5: a state-space model in which all channels share one system."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
 
 @MODELS.register("s5")
 class S5(StackedRNN):
-    """A diagonal linear recurrence with constant transitions that all channels share, and a gate after each layer.
+    """A diagonal linear recurrence with constant transitions for all channels together, and a gate after each layer.
 
     Source: Smith, Warrington and Linderman, "Simplified state space layers for sequence modeling" (ICLR 2023).
-    Differs from the source: see `S5Layer`; the gate is `Gated`, of twice the width; embedding and read-out are as in
-        `StackedRNN`.
+    Differs from the source: see `S5Layer`; the gate is `Gated`, with a map to twice the width; embedding and read-out
+        are as in `StackedRNN`.
     """
 
     Config = StateSpaceConfig

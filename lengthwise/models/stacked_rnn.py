@@ -1,4 +1,4 @@
-"""The parts that recurrent networks of residual layers share: everything but the recurrence."""
+"""The common base of recurrent networks with residual layers, which contains everything except the recurrence."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -24,17 +24,18 @@ class StackedConfig(ModelConfig):
 
 
 class StateSpaceConfig(StackedConfig):
-    """Width D, number of layers, and the number P of real numbers in a state, per channel (S4) or for all (S5)."""
+    """Width D, number of layers, and the number P of real numbers in a state of each channel (S4) or of all (S5)."""
 
     d_state: int = Field(64, ge=2, le=MAX_WIDTH, multiple_of=2)
 
 
 class StackedRNN(RecurrentModel):
-    """Embedded symbols, residual layers z + layer(norm(z)), a norm, and a read-out with one hidden layer of ReLU.
+    """Embedded symbols, residual layers z + layer(norm(z)), a norm, and a read-out with a hidden layer of ReLU.
 
-    The state of a string is the states of all layers, one after another, followed by the output of the last layer for
-    the newest symbol. The answer is read from that output. Embedding, norms and read-out are as in `block-linear-rnn`.
-    That model has no residual around its last layer, no gates, and no mixing of channels next to its recurrence.
+    The state of a string consists of the states of all layers, one after another, and the output of the last layer for
+    the newest symbol. The answer is read from this output. Embedding, norms and read-out are as in `block-linear-rnn`.
+    That model differs in three points: it has no residual around its last layer, no gates, and no mixing of channels
+    outside its recurrence.
     """
 
     positions_per_chunk: ClassVar[int] = 512
@@ -62,12 +63,12 @@ class StackedRNN(RecurrentModel):
 
     @abstractmethod
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        """Return the recurrent layers that the configuration counts as one."""
+        """Return new recurrent layers that the configuration counts as one layer."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw embeddings from N(0, 1), read-out maps uniformly up to 1 / sqrt(inputs), and each layer by its own rule.
 
-        Norms start at 1 and 0.
+        Weights of norms become 1, and their biases 0.
         """
         nn.init.normal_(self.embedding.weight, generator=generator)
         for layer in self._layers():
@@ -101,27 +102,27 @@ class StackedRNN(RecurrentModel):
     def _parts(
         self, inputs: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
     ) -> Iterator[tuple[Float[Tensor, "B _ D"], Float[Tensor, "B Z"]]]:
-        """Yield features of the last layer for a chunk of positions, and the state after it."""
+        """Yield the outputs of the last layer for each chunk of positions, and the state after the chunk."""
         sizes = [layer.state_size for layer in self._layers()]
         for tokens in inputs.split(self.positions_per_chunk, 1):
             features: Tensor = self.embedding(tokens)
             after: list[Tensor] = []
-            # The last part, features of the symbol before, serves the read-out only.
+            # The last part of the state, the output for the previous symbol, is only for the read-out.
             *before, _ = state.split([*sizes, self.config.d_model], 1)
             for norm, layer, latest in zip(self.norms, self._layers(), before, strict=True):
-                # The lowest layer sees features of symbols alone: once per symbol is cheaper than once per position.
+                # The lowest layer reads only embeddings, so computing once per symbol is cheaper than per position.
                 if not after and isinstance(layer, TabledLayer) and self._repeats(tokens):
                     outputs, latest = layer.through_rows(norm(self.embedding.weight), tokens, latest)
                 else:
                     outputs, latest = layer(norm(features), latest)
                 features = features + outputs
                 after.append(latest)
-            # Answers are read from features, so that these are part of the state.
+            # Answers are read from the output of the last layer, so this output is part of the state.
             state = torch.cat([*after, features[:, -1]], 1)
             yield features, state
 
     def _repeats(self, tokens: Int64[Tensor, "B T"]) -> bool:
-        """Return whether there are more positions than symbols; true in an exported graph, which serves any number."""
+        """Return whether there are more positions than symbols; True for exported graphs, which must fit any number."""
         return torch.compiler.is_exporting() or tokens.numel() > self.embedding.num_embeddings
 
     def _layers(self) -> Sequence[RecurrentLayer]:

@@ -1,4 +1,4 @@
-"""The parts shared by models that read strings as trees over their symbols."""
+"""The common base of models that read strings as trees over their symbols."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from lengthwise.ops.tree_attention import last_state, last_states, prefix_states
 
 
 class SymbolTree(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
-    """A tree whose leaves are rows of a table that includes pads; it gives every prefix at once, or the root alone."""
+    """A model whose leaves are rows of a table of symbols and the pad; it answers all prefixes at once, or a string."""
 
     @abstractmethod
     def rows(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Check the inputs and return the rows of their leaves, 0 for the pad."""
+        """Check the inputs, and return the row of each leaf; row 0 is the pad."""
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         logits: Tensor = self.readout(prefix_states(self.rows(inputs), self.tree, self.perturb))
@@ -26,5 +26,5 @@ class SymbolTree(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeM
         return last_state(self.rows(inputs), self.tree, self.perturb)
 
     def last_states(self, batches: Sequence[Int64[Tensor, "_ _"]]) -> list[Float[Tensor, "_ D"]]:
-        """Return `last_state` of several batches, whose trees are computed together, level by level."""
+        """Return `last_state` of several batches; their trees are computed together, level by level."""
         return last_states([self.rows(inputs) for inputs in batches], self.tree, self.perturb, observe=self.observe)

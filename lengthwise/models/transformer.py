@@ -23,7 +23,7 @@ class Transformer(CausalTransformer):
 
     Source: the baselines of Xu and Sato (2024); Radford et al., "Language models are unsupervised multitask learners"
         (2019).
-    Differs from the source: no dropout; the configuration sets positions and initialization.
+    Differs from the source: there is no dropout; the configuration sets positions and initialization.
     """
 
     Config = TransformerConfig
@@ -47,7 +47,7 @@ class Transformer(CausalTransformer):
         return read
 
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        # The last layer is computed at the requested positions only.
+        # The last layer is computed only at the requested positions.
         *below, (top, top_attention) = zip(self._layers(), self._attention(read), strict=True)
         for layer, attention in below:
             read = layer(read, attention=attention)

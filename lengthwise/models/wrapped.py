@@ -1,4 +1,4 @@
-"""A user's own recurrent net of torch modules, wrapped as a model."""
+"""Wrapping a user's own recurrent net of torch modules as a model."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal
@@ -18,10 +18,10 @@ from lengthwise.ops.intervals import Intervals
 from lengthwise.validation import whole_number
 
 MAX_SYMBOLS = 10_000_000
-"""The largest accepted number of symbols; a larger one is taken for a mistake."""
+"""The largest accepted number of symbols. A larger number is probably a mistake."""
 
 MAX_POSITIONS_PER_CHUNK = 1024
-"""The number of symbols in the chunks in which long strings are read."""
+"""The number of symbols in a chunk, when long strings are read chunk by chunk."""
 
 DEFAULT_EPSILON = 1e-5
 """The default epsilon of torch's norms."""
@@ -37,10 +37,10 @@ CORES: dict[type[nn.Module], Literal["rnn", "gru", "lstm"]] = {
 
 
 class WrappedConfig(ModelConfig):
-    """A description that identifies a wrapped net in files, but from which the net cannot be built again.
+    """A description that identifies a wrapped net in files. The net cannot be built again from it.
 
-    `nonlinearity` belongs to an `nn.RNN` or its cell and cannot be derived from weights. `embedding` and `head` name
-    modules and classes of parts that are not torch's own, because two nets with equal weights may differ in these only.
+    `nonlinearity` belongs to an `nn.RNN` or its cell, and weights do not determine it. If a part is not a class of
+    torch, `embedding` and `head` name its module and class: two nets with equal weights may differ only in these.
     """
 
     core: Literal["rnn", "gru", "lstm"]
@@ -54,17 +54,18 @@ class WrappedConfig(ModelConfig):
 def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols: int | None = None) -> "WrappedRNN":
     """Wrap a net of torch's own modules as a recurrent model: ``head(core(embedding(symbols)))``, with shared weights.
 
-    The result works wherever our recurrent models do, for example in `certify` and `length_curve`. Symbols and classes
-    are a task's, by their ids: row v of the embedding is symbol v, and logit y is class y. The first state is zero.
+    The result can be used like the recurrent models of this package, for example in `certify` and `length_curve`. Its
+    symbols and classes have the ids of the task: row v of the embedding is symbol v, and logit y is class y. The first
+    state is zero.
 
     Args:
         embedding: maps ids [B, T] to features [B, T, E], each id by itself, as `nn.Embedding` does.
-        core: an `nn.RNN`, `nn.GRU` or `nn.LSTM` that reads forwards, of any number of layers, or one of their cells.
+        core: an `nn.RNN`, `nn.GRU` or `nn.LSTM` that reads forwards, with any number of layers, or one of their cells.
         head: maps the last layer's hidden state [B, H] to logits [B, Y], for example an `nn.Linear`.
         num_symbols: the number of symbols, if `embedding` is not an `nn.Embedding`.
 
     Raises:
-        ValueError: one of the parts is of another kind, or the parts do not fit together.
+        ValueError: a part has a wrong type, or the parts do not fit together.
 
     Example:
         >>> from lengthwise import certify, make_task
@@ -76,12 +77,15 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
         num_symbols = embedding.num_embeddings if num_symbols is None else num_symbols
         if embedding.max_norm is not None:
             raise ValueError(
-                "embedding: expected an embedding without max_norm, which changes its weights when they are read"
+                "embedding: expected an embedding without max_norm, which changes weights when they are read, got "
+                f"max_norm={embedding.max_norm}; set it to None"
             )
     check_bare("embedding", embedding)
     check_bare("head", head)
     if num_symbols is None:
-        raise ValueError(f"num_symbols: expected a number, as {type(embedding).__name__} has none, got none; give it")
+        raise ValueError(
+            f"num_symbols: expected a number, because {type(embedding).__name__} does not have one, got none; give it"
+        )
     known = embedding.num_embeddings if isinstance(embedding, nn.Embedding) else MAX_SYMBOLS
     num_symbols = whole_number("num_symbols", num_symbols, 1, known)
     for name, part in (("embedding", embedding), ("head", head)):
@@ -106,10 +110,10 @@ def describe_parts(embedding: nn.Module, core: nn.Module, head: nn.Module) -> Wr
 
 
 class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
-    """``head(core(embedding(symbols)))`` with a core of torch's; made by `wrap`.
+    """The model ``head(core(embedding(symbols)))`` with a recurrent core of torch, which `wrap` makes.
 
-    The state of a string is the hidden states of all layers, of which `head` reads the last. For an LSTM, the cell
-    states of all layers precede them.
+    The state of a string consists of the hidden states of all layers, and `head` reads the last of these. For an LSTM,
+    the cell states of all layers come first.
     """
 
     name: ClassVar[str] = "wrapped"
@@ -129,16 +133,16 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         projected = core.proj_size if isinstance(core, nn.RNNBase) else 0
         self.widths = ([size] if self.config.core == "lstm" else []) + [projected or size]
         self.embedding, self.core = embedding, core
-        # The head reads the end of the state, the hidden state of the last layer.
+        # The head reads the end of the state, which is the hidden state of the last layer.
         self.readout = nn.Sequential(Topmost(projected or size, copies=True), head)
 
     @property
     def matches_config(self) -> bool:
-        """Return whether the parts still match the configuration; a module may have been exchanged since."""
+        """Return whether the parts still match the configuration; a user may have exchanged a module."""
         return type(self.core) in CORES and describe_parts(self.embedding, self.core, self.readout[1]) == self.config
 
     def check_parts(self) -> None:
-        """Raise a ValueError unless the parts are as when wrapped, and fit together; weights may have changed."""
+        """Raise a ValueError unless the parts match the configuration and fit together; weights may have changed."""
         if not self.matches_config:
             way_out = unwrap_hint("core", self.core) or "wrap the new parts"
             raise ValueError(f"model: expected the parts that it was wrapped with, got others; {way_out}")
@@ -146,7 +150,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         _check_parts(self)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Raise a ValueError: a user's net has the weights that it was given."""
+        """Raise a ValueError, because a wrapped net keeps the weights of the user's modules."""
         raise ValueError(
             "model: expected a model that draws its weights, got a wrapped net; initialize its own modules"
         )
@@ -168,7 +172,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         for tokens in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
             features, state = self._read(self.embedding(tokens), state)
             outputs.append(features)
-        # As a batch of states, because a user's head may count axes.
+        # The states are flattened into a batch, because a user's head may need two axes.
         logits: Tensor = self.readout(torch.cat(outputs, 1).flatten(0, 1))
         by_position: Tensor = logits.unflatten(0, inputs.shape)
         return by_position
@@ -181,10 +185,14 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         return state
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ Z"]]:
-        """Yield the states at every position, in chunks; torch returns cell states of the last position only."""
+        """Yield the states at every position, in chunks.
+
+        LSTMs and cores with several layers run position by position, because torch returns the whole state only for the
+        last position.
+        """
         self.check_inputs(inputs, self.num_symbols)
         state = self.initial_state(len(inputs))
-        # Only then is the output at a position the whole state.
+        # With a single layer and without cell states, the output at a position is the whole state.
         is_output = self.config.num_layers == 1 and self.config.core != "lstm"
         for tokens in inputs.split(MAX_POSITIONS_PER_CHUNK, 1):
             if is_output:
@@ -202,7 +210,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         self, features: Float[Tensor, "B T E"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T H"], Float[Tensor, "B Z"]]:
         """Return the core's outputs at these positions, and the state after them."""
-        # Our states have one row for each string, torch's begin with the layer.
+        # The first axis of our states is the string, and the first axis of torch's states is the layer.
         layers = self.config.num_layers
         before = [
             part.unflatten(1, (layers, -1)).transpose(0, 1).contiguous()
@@ -231,12 +239,12 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         return torch.stack(outputs, 1), [part[None] for part in latest]
 
     def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
-        """Return bounds on the next states; known for cores without projections, but not for cells."""
+        """Return bounds on the next states; raise a ValueError for cells and for cores with projections."""
         core = self.core
         if not isinstance(core, nn.RNNBase) or core.proj_size:
             raise ValueError(
-                "model: bounds on steps are known for nn.RNN, nn.GRU and nn.LSTM without projections, got "
-                f"{'a cell' if self.is_cell else f'proj_size={core.proj_size}'}"
+                "model: expected an nn.RNN, nn.GRU or nn.LSTM without projections, because bounds on steps are known "
+                f"only for these, got {'a cell' if self.is_cell else f'proj_size={core.proj_size}'}"
             )
         features = Intervals.around(self.embedding(token).to(states.low.dtype))
         size, layers = self.config.hidden_size, self.config.num_layers
@@ -262,9 +270,9 @@ def chain_of(head: nn.Module) -> list[nn.Module]:
 
 
 def _name_of(part: nn.Module) -> str:
-    """Return the name of a part's kind, and a norm's epsilon if it is not torch's default: no weight contains it.
+    """Return the name of a part's class, and the epsilon of a norm if it differs from torch's default.
 
-    The name of a part that is not torch's own contains dots, and neither the prover nor the checker knows such names.
+    The name of a class that is not torch's own contains dots. The prover and the checker do not accept such names.
     """
     if not _is_as_in_torch(part):
         return f"{type(part).__module__}.{type(part).__qualname__}"
@@ -273,7 +281,7 @@ def _name_of(part: nn.Module) -> str:
 
 
 def _is_as_in_torch(part: nn.Module) -> bool:
-    """Return whether a part computes what torch's class does: no subclass, no hook, no other `forward`."""
+    """Return whether a part is of a class of torch itself, without hooks or a replaced `forward`."""
     is_torch = type(part) is getattr(nn, type(part).__name__, None)
     return is_torch and not (part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part))
 
@@ -284,8 +292,8 @@ def _check_core(core: nn.Module) -> None:
             f"core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got a {type(core).__name__}; "
             + (
                 unwrap_hint("core", core)
-                or "a net of another kind is a class that inherits lengthwise.RecurrentModel (docs/your-own-net.md "
-                "shows one)"
+                or "for a net of another kind, write a class that inherits lengthwise.RecurrentModel (see "
+                "docs/your-own-net.md)"
             )
         )
     if isinstance(core, nn.RNNBase) and core.bidirectional:
@@ -301,18 +309,20 @@ def _check_parts(model: WrappedRNN) -> None:
         raise ValueError(f"model: expected parts of one kind of numbers, got {', '.join(sorted(map(str, dtypes)))}")
     tokens = torch.arange(model.num_symbols, device=device_of(model))
     with eval_mode(model):
-        # Each symbol among two sets of neighbors, and alone: its features must not depend on them.
+        # Each symbol is embedded alone, and with two sets of neighbors, on which its features must not depend.
         both = torch.stack([tokens, tokens.flip(0)])
         features = _run("embedding", "ids of symbols", model.embedding, both)
         apart = _run("embedding", "ids of symbols", model.embedding, both.reshape(-1, 1))
         if features.ndim != 3 or not torch.equal(features.flatten(0, 1), apart[:, 0]):
             raise ValueError(
                 "embedding: expected features [B, T, E] of ids [B, T], each made from its own symbol, got others; "
-                "give a module that looks at one symbol at a time"
+                "give a module that maps each symbol by itself"
             )
         width = int(model.core.input_size)  # type: ignore[arg-type]  # all of `CORES` have one
         if features.shape[2] != width:
-            raise ValueError(f"core: expected input_size={features.shape[2]}, as the embedding's, got {width}")
+            raise ValueError(
+                f"core: expected input_size={features.shape[2]}, the width of the embedding, got {width}; change one"
+            )
         logits = _run("head", "hidden states", model.readout, model.initial_state(3))
         if logits.ndim != 2 or len(logits) != 3:
             raise ValueError(f"head: expected logits [B, Y] of states [B, H], got shape {list(logits.shape)} for B=3")
@@ -323,10 +333,10 @@ def _run(name: str, what: str, part: nn.Module, values: Tensor) -> Tensor:
         result = part(values)
     except Exception as problem:  # the part may be any user's code
         raise ValueError(
-            f"{name}: expected a module that takes {what}, got an error: {first_line(problem)}; give one that does"
+            f"{name}: expected a module that takes {what}, got an error: {first_line(problem)}; give such a module"
         ) from None
     if not isinstance(result, Tensor):
         raise ValueError(
-            f"{name}: expected a module that returns a tensor, got {type(result).__name__}; give one that does"
+            f"{name}: expected a module that returns a tensor, got {type(result).__name__}; give such a module"
         )
     return result

@@ -14,10 +14,11 @@ CELLS = {"s": SLSTMLayer, "m": MLSTMLayer}
 
 
 class XLSTMConfig(StackedConfig):
-    """Width D, number of layers, and `cells`: the kinds of cells in one layer, s for sLSTM and m for mLSTM.
+    """Width D, number of layers, and the cells of a layer.
 
-    `conv` is the width of the convolution in each cell; 0 means none, 4 is published. `mlp` is the number of hidden
-    units of a feed-forward layer after each cell; 0 means none.
+    - `cells`: a word with a letter for each cell of a layer, s for sLSTM and m for mLSTM.
+    - `conv`: the width of the convolution in each cell. 0 means none, and the published code has 4.
+    - `mlp`: the number of hidden units of a feed-forward layer after each cell; 0 means none.
     """
 
     cells: str = Field("s", max_length=MAX_LAYERS)
@@ -38,8 +39,8 @@ class XLSTMConfig(StackedConfig):
         check_divides_width("num_heads", self.num_heads, self.d_model)
         if "s" in self.cells and self.num_heads == self.d_model:
             raise ValueError(
-                f"num_heads: expected less than d_model={self.d_model} for cells s, whose heads are each normalized, "
-                f"got {self.num_heads}; a head of one unit would be constant"
+                f"num_heads: expected less than d_model={self.d_model} for cells s, because normalized heads of one "
+                f"unit would be constant, got {self.num_heads}; choose fewer heads"
             )
         if "m" in self.cells and self.d_model % 2:
             raise ValueError(
@@ -50,11 +51,11 @@ class XLSTMConfig(StackedConfig):
 
 @MODELS.register("xlstm")
 class XLSTM(StackedRNN):
-    """Cells of sLSTM, which can be any finite machine, and of mLSTM, whose positive decays cannot compute parity.
+    """Cells of sLSTM, which can simulate any finite machine, and of mLSTM, whose positive decays cannot compute parity.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024).
-    Differs from the source: see `SLSTMLayer` and `MLSTMLayer`. Optional feed-forward layers follow both kinds; they are
-        `FeedForwardLayer`, with SiLU for GELU. Embedding, norms and read-out are as in `StackedRNN`.
+    Differs from the source: see `SLSTMLayer` and `MLSTMLayer`. Feed-forward layers may follow both kinds of cells. They
+        are `FeedForwardLayer`, with SiLU instead of GELU. Embedding, norms and read-out are as in `StackedRNN`.
     """
 
     Config = XLSTMConfig
@@ -64,7 +65,7 @@ class XLSTM(StackedRNN):
         config = self.config
         layers: list[RecurrentLayer] = []
         for cell in config.cells:
-            # The more layers there are, the smaller mLSTM's output map starts.
+            # The more cells the model has, the smaller the output map of an mLSTM is at the start.
             blocks = {"num_blocks": config.num_layers * len(config.cells)} if cell == "m" else {}
             layers.append(CELLS[cell](d_model=config.d_model, num_heads=config.num_heads, conv=config.conv, **blocks))
             if config.mlp:

@@ -189,7 +189,7 @@ def test_too_many_cells_of_pairs_are_rejected(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(grid_product, "MAX_CELLS", 144)
     assert proves_alike(machine, machine, paths(machine, machine))
     monkeypatch.setattr(grid_product, "MAX_CELLS", 143)
-    with pytest.raises(ValueError, match=r"^machine: expected up to 143 cells of pairs, got 144; give it fewer cla"):
+    with pytest.raises(ValueError, match=r"^machine: expected up to 143 cells of pairs, got 144; use fewer classes"):
         paths(machine, machine)
 
 

@@ -33,14 +33,15 @@ def test_diff_says_equal_or_gives_the_shortest_string(capsys) -> None:
 def test_describe_says_what_a_language_is_and_what_a_machine_with_other_answers(capsys) -> None:
     code, out, _ = printed(capsys, "describe", "(a|b)*a(a|b){7}")
     assert (code, out.splitlines()[0]) == (0, "states: 256, the fewest")
-    assert "transition monoid: 511 elements, aperiodic\nstar-free: yes, as the monoid is aperiodic\n" in out
+    assert "transition monoid: 511 elements, aperiodic\nstar-free: yes, because the monoid is aperiodic\n" in out
     Path("even.dot").write_text(
         "digraph { __start0 -> e; e [shape=doublecircle]; o; x [shape=doublecircle];"
         " e -> o [label=a]; o -> x [label=a]; x -> o [label=a] }"
     )
     _, out, _ = printed(capsys, "describe", "even.dot")
     assert out.splitlines()[0] == "states: 3, 2 in the smallest machine"
-    assert "transition monoid: 2 elements, a group, commutative\nstar-free: no, as the monoid is not aperiodic\n" in out
+    assert "transition monoid: 2 elements, a group, commutative\n" in out
+    assert "\nstar-free: no, because the monoid is not aperiodic\n" in out
     assert out.endswith("accepted of length 10: 1 of 1\n")
     Path("words.txt").write_text("0 1 push yes\n1 0 push no\n0 0 pop yes\n1 1 pop <eps>\n0\n1\n")
     _, out, _ = printed(capsys, "describe", "words.txt")

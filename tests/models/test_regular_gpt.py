@@ -21,7 +21,7 @@ def make(**config) -> RegularGPT:
         ({"lower_chunk_sizes": [2] * 17}, "lower_chunk_sizes: .* at most 16 items"),
         ({"num_heads": 5}, r"num_heads: expected a divisor of d_model=64, got 5; choose from \[1, 2, 4"),
         ({"variant": "merged"}, "model.variant: expected 'merge', 'paper', 'code' or 'bare', got 'merged'"),
-        ({"hidden": 3}, "hidden: expected an even number for variant merge, got 3"),
+        ({"hidden": 3}, "hidden: expected an even number for variant merge, whose two feed-forward"),
         ({"d_modl": 8}, "model.d_modl: no such setting; did you mean 'd_model'?"),
         ({"d_model": "wide"}, "model.d_model: expected a valid integer.*got 'wide'"),
     ],

@@ -118,7 +118,7 @@ def test_other_embeddings_say_how_many_symbols_there_are() -> None:
     embedding = nn.Sequential(nn.Embedding(2, 4), nn.Tanh())
     model = wrap(embedding, nn.GRU(4, 6), nn.Linear(6, 2), num_symbols=2)
     assert model(torch.tensor([[0, 1]])).shape == (1, 2, 2)
-    with pytest.raises(ValueError, match="num_symbols: expected a number, as Sequential has none, got none; give it"):
+    with pytest.raises(ValueError, match="num_symbols: expected a number, because Sequential does not have one, got"):
         wrap(embedding, nn.GRU(4, 6), nn.Linear(6, 2))
     with pytest.raises(ValueError, match="symbol"):
         model(torch.tensor([[2]]))
@@ -143,7 +143,7 @@ EMBEDDING, CORE, HEAD = nn.Embedding(2, 4), nn.LSTM(4, 6), nn.Linear(6, 2)
             (EMBEDDING, nn.Conv1d(4, 6, 3), HEAD),
             "core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got a",
         ),
-        ((EMBEDDING, nn.LSTM(5, 6), HEAD), "core: expected input_size=4, as the embedding's, got 5"),
+        ((EMBEDDING, nn.LSTM(5, 6), HEAD), "core: expected input_size=4, the width of the embedding, got 5"),
         ((EMBEDDING, CORE, nn.Linear(7, 2)), "head: expected a module that takes hidden states, got an error"),
         ((EMBEDDING, CORE, nn.Sequential(HEAD, nn.Flatten(0))), r"head: expected logits \[B, Y\] of states \[B, H\]"),
         ((EMBEDDING, CORE, nn.LSTM(6, 2)), "head: expected a module that returns a tensor, got tuple"),

@@ -98,7 +98,7 @@ def test_generators_name_their_group_or_need_no_name() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"group": "Q10"}, r"^task\.group: expected one of S2 to S6, .*, got 'Q10'; name others by generators$"),
+        ({"group": "Q10"}, r"^task\.group: expected one of S2 to S6, .*, got 'Q10'; give other groups by generators$"),
         ({"group": "S7"}, r"^task\.group: expected one of S2 to S6, .*, got 'S7'; "),
         ({"group": ""}, r"^task\.group: expected one of .*, got ''; "),
         ({"generators": [[0, 0]]}, r"^task\.generators: expected each of 0\.\.1 once, got \[0, 0\] as generator 0; "),
