@@ -40,7 +40,7 @@ class LabeledMachine:
         if not ((outputs == IGNORE) | ((outputs >= 0) & (outputs < len(self.classes)))).all():
             raise ValueError(
                 f"outputs: expected numbers of the {len(self.classes)} answers or {IGNORE}, got "
-                f"{sorted(set(outputs.tolist()))}; name the others"
+                f"{sorted(set(outputs.tolist()))}; name all answers"
             )
 
     @property
@@ -90,7 +90,7 @@ class LabeledMachine:
         return DFA(self.machine.semiautomaton, self.machine.start, self.machine.outputs == accepting)
 
     def accepting(self, answer: str) -> "LabeledMachine":
-        """Return the machine that accepts strings with one answer, and rejects strings with another.
+        """Return the machine that accepts the strings with this answer, and rejects the strings with other answers.
 
         Raises:
             ValueError: the machine does not have this answer.
@@ -104,12 +104,12 @@ class LabeledMachine:
         return self.renamed({name: REJECT_ACCEPT[name == answer] for name in self.classes}, REJECT_ACCEPT)
 
     def renamed(self, names: Mapping[str, str], order: Sequence[str] = ()) -> "LabeledMachine":
-        """Return the machine with new names of answers; answers with the same new name are united.
+        """Return the machine with new names for its answers; answers with the same new name are united.
 
         The answers keep their order, unless an order is given.
 
         Raises:
-            ValueError: the machine does not have an answer that is to be renamed.
+            ValueError: the machine does not have one of the answers to rename.
 
         Example:
             >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -131,7 +131,7 @@ class LabeledMachine:
             raise ValueError(f"answer: expected one of {', '.join(self.classes)}, got {answer!r}; choose one of these")
 
     def answer_names(self) -> list[str]:
-        """Return the name of the answer in each state, empty for states without an answer."""
+        """Return the name of the answer in each state, or an empty text if a state has no answer."""
         return ["" if output == IGNORE else self.classes[output] for output in self.machine.outputs.tolist()]
 
     def answer_to(self, string: Sequence[str]) -> str:
@@ -145,19 +145,19 @@ class LabeledMachine:
         return machine_svg(self.machine, self.classes) if self.machine.num_states <= MAX_DRAWN else None
 
     def with_symbols(self, symbols: Sequence[str]) -> "LabeledMachine":
-        """Return the automaton over more symbols, which rejects every string that contains a new one.
+        """Return the automaton over more symbols, which rejects every string with a new symbol.
 
         Raises:
-            ValueError: a symbol is new, and the answers are not accept and reject.
+            ValueError: a symbol is new, and the machine is not an automaton (`is_automaton`).
         """
         if not (new := [symbol for symbol in dict.fromkeys(symbols) if symbol not in self.symbols]):
             return self
         if not self.is_automaton:
             raise ValueError(
-                f"alphabet: expected symbols that the machine reads, got {new[0]!r}; only automata get others, which "
-                "they reject"
+                f"alphabet: expected symbols that the machine reads, got {new[0]!r}; only an automaton can get new "
+                "symbols, which it rejects"
             )
-        # A sink: once a new symbol is read, no later symbol may lead back to an accepting state.
+        # New symbols lead to a sink, because no later symbol may lead back to an accepting state.
         table = self.machine.semiautomaton.table
         sink = len(table)
         known = np.vstack([table, np.full(table.shape[1], sink)])
@@ -166,12 +166,12 @@ class LabeledMachine:
         return LabeledMachine(Transducer(machine, self.machine.start, outputs), self.classes)
 
     def mealy(self) -> tuple[Semiautomaton, list[list[str]]]:
-        """Return the smallest Mealy machine that answers all strings but the empty one alike; its start is state 0.
+        """Return the smallest Mealy machine that answers all nonempty strings like this machine; its start is state 0.
 
-        The second value lists the names of the outputs by state and symbol, empty for outputs without an answer.
+        The second value lists the names of the outputs by state and symbol. Outputs without an answer are empty texts.
         """
-        # A Moore machine is a Mealy machine whose output on an edge is the output of the edge's end. States with equal
-        # rows of outputs get one label, so that partition refinement gives the smallest Mealy machine.
+        # A Moore machine is a Mealy machine in which the output of an edge is the output of the edge's end. States with
+        # equal rows of outputs get one label, so partition refinement gives the smallest Mealy machine.
         outputs = self.machine.outputs[self.machine.semiautomaton.table]
         rows = np.unique(outputs, axis=0, return_inverse=True)[1].reshape(-1)
         smallest, chosen = self.machine.semiautomaton.quotient(self.machine.start, rows)
@@ -182,11 +182,11 @@ class LabeledMachine:
         return smallest, [names[int(row)] for row in chosen]
 
     def without_empty_string(self) -> "LabeledMachine":
-        """Return the machine that leaves the empty string unanswered and answers all others as this one does."""
+        """Return the machine that does not answer the empty string, and answers all other strings like this machine."""
         return LabeledMachine(self.machine.with_empty_answer(IGNORE), self.classes)
 
     def aligned(self, symbols: Sequence[str], classes: Sequence[str]) -> "LabeledMachine":
-        """Return the machine with these symbols and answers, in this order, matched as in `difference`.
+        """Return the machine with its symbols and answers in the given order; they are matched as in `difference`.
 
         Raises:
             ValueError: the symbols differ, or an answer is not one of the classes.
@@ -214,15 +214,15 @@ class Difference(NamedTuple):
 
 
 def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | None:
-    """Return the shortest string that two machines answer differently, or None.
+    """Return a shortest string that two machines answer differently, or None if there is no such string.
 
-    The search covers all pairs of states that strings lead to, so a result of None proves equality. If several strings
-    are as short, the first in the symbol order of `first` is returned. Symbols are matched by name. Answers are matched
-    by name, unless both machines have answers that mean accept and reject (`acceptor_index`). Strings that one machine
-    does not answer are not compared.
+    The search covers all pairs of states that strings lead to, so None proves that the answers are equal. If there are
+    several shortest strings, the first in the symbol order of `first` is returned. Symbols are matched by name. Answers
+    are matched by name, unless both machines have answers that mean accept and reject (`acceptor_index`). A string is
+    compared only if both machines answer it.
 
     Raises:
-        ValueError: the symbols differ; the machines have no common answer; no string has an answer of both.
+        ValueError: the symbols differ; the machines have no common answer; or no string is answered by both machines.
 
     Example:
         >>> from lengthwise.automata.regex import dfa_from_regex
@@ -238,20 +238,22 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
     semiautomaton = first.machine.semiautomaton
     renamed = Semiautomaton(second.machine.semiautomaton.table[:, columns], first.symbols)
     starts = (first.machine.start, second.machine.start)
-    # Hopcroft and Karp: the machines agree on all strings if and only if no reachable pair of states differs.
+    # By Hopcroft and Karp, the machines agree on all strings if and only if no reachable pair of states differs.
     string = semiautomaton.first_difference(renamed, starts, (labels[0], labels[1]), ignored=IGNORE)
     if string is not None:
         return Difference(string, (first.answer_to(string), second.answer_to(string)))
-    # None without any comparison would prove nothing. With one label 0 and the other 1 at all answered states, the
-    # first difference is the first string that both answer.
+    # If no string was compared, None would prove nothing. So give all answered states of one machine the label 0, and
+    # of the other machine the label 1. The first difference is then the first string that both machines answer.
     marks = tuple([IGNORE if label == IGNORE else mark for label in own] for mark, own in enumerate(labels))
     if semiautomaton.first_difference(renamed, starts, (marks[0], marks[1]), ignored=IGNORE) is None:
-        raise ValueError("machine: expected a string that both answer, got none; there is nothing to compare")
+        raise ValueError(
+            "machine: expected a string that both machines answer, got none; compare machines with common strings"
+        )
     return None
 
 
 def _columns(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Return the column of each symbol of the first machine in the table of the second."""
+    """Return the column of each symbol of the first machine in the table of the second machine."""
     for known, other, which in ((first, second, "first"), (second, first, "second")):
         if lacking := [symbol for symbol in known if symbol not in other]:
             raise ValueError(
@@ -263,7 +265,7 @@ def _columns(first: Sequence[str], second: Sequence[str]) -> list[int]:
 
 
 def common_numbers(first: Sequence[str], second: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Return a number for each answer of two machines, equal for answers that mean the same.
+    """Return a number for each answer of two machines; answers with the same meaning have the same number.
 
     Raises:
         ValueError: the two machines have no answer in common.

@@ -1,13 +1,13 @@
 """Positions of a machine's states in a drawing, and the curves of its transitions.
 
 States are placed in layers by their distance from the start, which is on the left. The order within a layer reduces
-crossings (barycenters of neighbors). A state without exits is placed below the others, near the middle of its
-predecessors. Then each transition chooses, among several curves, the one farthest from other states, curves and labels.
-Once all curves exist, each transition chooses again.
+crossings: each state is near the middle of its neighbors. A state without exits is placed below the others, near the
+middle of its predecessors. Then each transition gets the curve, out of several, with the lowest cost: curves cost more
+near other states, curves and labels. After all curves exist, each transition chooses again.
 
 Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures" (1981), for
-layers and barycenters. Differs from the source: layers are breadth first, and edges across several layers are curves
-around states instead of chains of dummy states.
+layers and barycenters. Differs from the source: layers are found breadth first. Edges across several layers are curves
+around states, instead of chains of dummy states.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,30 +17,30 @@ import numpy as np
 from jaxtyping import Float
 
 RADIUS = 24
-"""Radius of a state's circle, in pixels, the unit of all lengths below."""
+"""The radius of a state's circle, in pixels. All lengths below are also in pixels."""
 LAYER_GAP, ROW_GAP = 132, 104
 """The smallest distances between centers of neighboring states."""
 
 LETTER_WIDTH, CAPITAL_WIDTH, LINE_HEIGHT = 7.2, 9.0, 15.0
-"""Width of a small letter and of a capital in a label's text, and height of its lines."""
+"""The width of a small letter and of a capital letter in a label, and the height of a line."""
 
 CLEARANCE = 9
 """The distance that curves keep from a state's circle."""
 
 BENDS = (0, 14, -14, 24, -24, 38, -38, 56, -56, 80, -80, 110, -110, 150, -150, 200, -200)
-"""Distances of the middle of a curve from the straight line, in order of preference."""
+"""The distances between the middle of a curve and the straight line, in order of preference."""
 
 LOOP_ANGLES = (-90, 90, -55, -125, 55, 125, 0, 180)
-"""Directions of a loop from its state, in degrees clockwise from the right, in order of preference."""
+"""The directions of a loop from its state, in degrees clockwise from the right, in order of preference."""
 
 MIN_LOOP_DISTANCE = 45
-"""The angle in degrees that a loop keeps, if possible, from curves that begin or end at its state."""
+"""The smallest angle, in degrees, between a loop and other curves at its state. Smaller angles have a cost."""
 
 LABEL_POSITIONS = (0.5, 0.4, 0.6, 0.3, 0.7)
-"""Positions of a label on its curve, as fractions of the curve, in order of preference."""
+"""The positions of a label on its curve, as fractions of the curve, in order of preference."""
 
 SWEEPS = 12
-"""The number of passes over the layers that reduce crossings."""
+"""The number of passes over all layers for reducing crossings."""
 
 ROUNDS = 3
 """The number of times that each transition chooses its curve."""
@@ -63,7 +63,7 @@ class Route(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The centers of states, the curve of each connected pair of states, and the arrow at the start."""
+    """The centers of states, the curve of each pair of connected states, and the arrow at the start."""
 
     centers: Points
     routes: Mapping[tuple[int, int], Route]
@@ -82,7 +82,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(num_states: int, start: int, labels: Mapping[tuple[int, int], Sequence[str]]) -> Layout:
-    """Return a drawing's geometry, given the label's lines of each pair of states with transitions.
+    """Return the geometry of a drawing, given the lines of the label for each pair of connected states.
 
     Example:
         >>> layout = lay_out(2, 0, {(0, 0): ["a"], (0, 1): ["b"], (1, 1): ["a, b"]})
@@ -108,15 +108,16 @@ def lay_out(num_states: int, start: int, labels: Mapping[tuple[int, int], Sequen
 
 
 def label_size(lines: Sequence[str]) -> tuple[float, float]:
-    """Return width and height of a label."""
+    """Return the width and the height of a label."""
     widths = (sum(CAPITAL_WIDTH if letter.isupper() else LETTER_WIDTH for letter in line) for line in lines)
     return max(widths) + 4, len(lines) * LINE_HEIGHT
 
 
 def layers(num_states: int, start: int, pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return the states by their distance from the start, each layer ordered from the top down for few crossings.
+    """Return the states in layers by their distance from the start; layers are ordered from top to bottom.
 
-    States that the start does not reach follow from an additional start: the first of them.
+    The order gives few crossings. If some states are not reachable from the start, the first of them is an additional
+    start.
 
     Example:
         >>> layers(4, 0, [(0, 1), (1, 2), (2, 0), (1, 3), (3, 3)])
@@ -130,7 +131,7 @@ def layers(num_states: int, start: int, pairs: Sequence[tuple[int, int]]) -> lis
             neighbors[one].append(other)
             neighbors[other].append(one)
     depth: dict[int, int] = {}
-    # Breadth first, since machines have cycles. Longest paths, as in the source, need a graph without cycles.
+    # The search is breadth first, because machines have cycles. Longest paths, as in the source, need acyclic graphs.
     for root in (start, *range(num_states)):
         order = [] if root in depth else [root]
         depth.setdefault(root, 0)
@@ -149,9 +150,9 @@ def layers(num_states: int, start: int, pairs: Sequence[tuple[int, int]]) -> lis
 
 
 def _ordered(columns: list[list[int]], neighbors: Mapping[int, list[int]], last: set[int]) -> list[list[int]]:
-    """Return the layers with each state near the middle of its neighbors' rows.
+    """Return the layers in an order in which each state is near the middle of its neighbors' rows.
 
-    Sweeps may worsen an order. So the order with the shortest edges is kept, not the last one.
+    A sweep over the layers may make the order worse, so the order with the shortest edges is returned.
     """
 
     def rows(candidate: list[list[int]]) -> dict[int, float]:
@@ -161,7 +162,7 @@ def _ordered(columns: list[list[int]], neighbors: Mapping[int, list[int]], last:
         row = rows(candidate)
         return float(sum((row[state] - row[other]) ** 2 for state in row for other in neighbors[state]))
 
-    # Barycenters are a heuristic: the fewest crossings are NP-hard to find, even for two layers of which one is fixed
+    # Barycenters are a heuristic. Finding the fewest crossings is NP-hard, even for two layers of which one is fixed
     # (Eades and Wormald, 1994).
     best = current = columns
     for sweep in range(SWEEPS):
@@ -183,7 +184,7 @@ def _ordered(columns: list[list[int]], neighbors: Mapping[int, list[int]], last:
 
 
 class _Router:
-    """A choice of the curve of each transition in turn, then again in the presence of all others."""
+    """Chooses the curve of each transition in turn, and then again in the presence of all other curves."""
 
     def __init__(self, centers: Points, start: int, labels: Mapping[tuple[int, int], Sequence[str]]) -> None:
         self.centers, self.labels = centers, labels
@@ -196,7 +197,7 @@ class _Router:
             return float(np.linalg.norm(self.centers[pair[0]] - self.centers[pair[1]]))
 
         for _ in range(ROUNDS):
-            # Short transitions choose first, since they have the fewest curves that fit.
+            # Short transitions choose first, because few curves fit for them.
             for pair in sorted(self.labels, key=distance):
                 self.routes.pop(pair, None)
                 self.routes[pair] = self._cheapest(pair)
@@ -214,7 +215,7 @@ class _Router:
             near = np.maximum(0, RADIUS + CLEARANCE - _distances(samples, others)).sum(initial=0)
             priced.append((cost + 40 * float(near), control, samples))
         best, least = None, np.inf
-        # Candidates are sorted by the cheap part of their cost, a lower bound, so that the search can end early.
+        # The first part of the cost is quick to compute and a lower bound. Sorting by it lets the search end early.
         for cost, control, samples in sorted(priced, key=lambda candidate: candidate[0]):
             if cost >= least:
                 break
@@ -229,7 +230,7 @@ class _Router:
         return best
 
     def _curves(self, one: int, other: int) -> list[tuple[float, Points]]:
-        """Return quadratic curves of all bends between two circles, each with its cost regardless of other curves."""
+        """Return quadratic curves of all bends between two circles, each with its cost without other curves."""
         begin, end = self.centers[one], self.centers[other]
         along = end - begin
         normal = np.array([along[1], -along[0]]) / np.linalg.norm(along)
@@ -238,13 +239,13 @@ class _Router:
         for bend in BENDS:
             middle = (begin + end) / 2 + 2 * bend * normal
             control = np.array([_on_circle(begin, middle, 1.0), middle, _on_circle(end, middle, 4.0)])
-            # Transitions in both directions bend away from each other, so that their labels stay apart.
+            # If there are transitions in both directions, they bend away from each other to keep their labels apart.
             crowded = 400.0 if has_opposite and bend < 14 else 0.0
             candidates.append((0.9 * abs(bend) + crowded, control))
         return candidates
 
     def _loops(self, state: int) -> list[tuple[float, Points]]:
-        """Return cubic curves that leave a state and come back, more expensive near ends of other curves."""
+        """Return loops at a state as cubic curves with their costs; loops near ends of other curves cost more."""
         center, candidates = self.centers[state], []
         ends = [
             route.samples[i] for pair, route in self.routes.items() for i, at in ((2, 0), (-3, 1)) if pair[at] == state
@@ -263,7 +264,7 @@ class _Router:
     def _label_centers(
         self, control: Points, size: tuple[float, float], pair: tuple[int, int]
     ) -> list[tuple[float, Point]]:
-        """Return the positions of a label: on its curve, or outside of a loop's top."""
+        """Return the possible centers of a label, with their costs: on the curve, or outside the top of a loop."""
         if pair[0] != pair[1]:
             return [(12.0 * index, _bezier(control, np.array([t]))[0]) for index, t in enumerate(LABEL_POSITIONS)]
         (top,) = _bezier(control, np.array([0.5]))
@@ -271,7 +272,7 @@ class _Router:
         return [(0.0, top + outward * (np.abs(outward) @ np.array(size) / 2 + 1))]
 
     def _label_cost(self, center: Point, size: tuple[float, float], dense: Curves) -> float:
-        """Return the cost of what a label covers: states, other labels and other curves."""
+        """Return the cost of a label for the states, other labels and other curves that it covers."""
         half = np.array(size) / 2
         beyond = np.maximum(np.abs(self.centers - center) - half, 0)
         cost = 60 * float(np.maximum(0, RADIUS + 4 - np.hypot(*beyond.T)).sum())
@@ -285,13 +286,13 @@ class _Router:
 
 
 def _on_circle(center: Point, toward: Point, gap: float) -> Point:
-    """Return the point at distance `gap` outside of a state's circle in the direction of another point."""
+    """Return the point at distance `gap` outside of a state's circle, in the direction of another point."""
     step: Point = (toward - center) / np.linalg.norm(toward - center)
     return center + (RADIUS + gap) * step
 
 
 def _bezier(control: Points, at: Float[np.ndarray, " N"]) -> Points:
-    """Return points of the curve with three or four control points, by de Casteljau's algorithm."""
+    """Return points of the Bézier curve with three or four control points, by de Casteljau's algorithm."""
     points = np.repeat(control[None], len(at), 0)
     while points.shape[1] > 1:
         points = points[:, :-1] + at[:, None, None] * (points[:, 1:] - points[:, :-1])
@@ -299,7 +300,7 @@ def _bezier(control: Points, at: Float[np.ndarray, " N"]) -> Points:
 
 
 def _dense(curves: Curves) -> Curves:
-    """Return the points of curves, and two points between any two neighbors."""
+    """Return the points of curves, with two more points between any two neighboring points."""
     begin, step = curves[:, :-1], curves[:, 1:] - curves[:, :-1]
     return np.concatenate([*(begin + share * step for share in (0, 1 / 3, 2 / 3)), curves[:, -1:]], 1)
 
@@ -309,14 +310,15 @@ def _distances(points: Points, centers: Points) -> Float[np.ndarray, "_ _"]:
 
 
 def _crossings(one: Points, others: Curves) -> int:
-    """Return the number of times that a polyline crosses others."""
-    # Curves whose bounding boxes are apart cannot cross. Most pairs end here, without the equations below.
+    """Return the number of times that a polyline crosses other polylines."""
+    # Curves with disjoint bounding boxes cannot cross. This excludes most pairs without the equations below.
     near = ((one.min(0) <= others.max(1)) & (others.min(1) <= one.max(0))).all(1)
     p, r = one[:-1, None], (one[1:] - one[:-1])[:, None]
     q, s = others[near, None, :-1], (others[near, 1:] - others[near, :-1])[:, None]
     determinant = r[..., 0] * s[..., 1] - r[..., 1] * s[..., 0]
     between = q - p
-    # Segment p + t r meets q + u s. Parallel segments have determinant 0, and infinity and NaN fail the comparisons.
+    # Find t and u with p + t r = q + u s. Parallel segments have determinant 0. Their infinite or NaN results fail all
+    # comparisons below.
     with np.errstate(divide="ignore", invalid="ignore"):
         t = (between[..., 0] * s[..., 1] - between[..., 1] * s[..., 0]) / determinant
         u = (between[..., 0] * r[..., 1] - between[..., 1] * r[..., 0]) / determinant

@@ -1,4 +1,4 @@
-"""The named machines: the meaning of each state, and its change by each symbol."""
+"""Named machines. Each function documents the meaning of its machine's states."""
 
 from functools import cache
 
@@ -14,15 +14,15 @@ BINARY = ("0", "1")
 
 @cache
 def parity() -> Transducer:
-    """Return the machine for the number of `b` modulo 2, over the symbols a and b; the state is the answer."""
+    """Return the machine that counts `b` modulo 2 in strings of a and b; the state is the answer."""
     return Transducer(Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b")), 0, np.array([0, 1]))
 
 
 @cache
 def even_pairs() -> Transducer:
-    """Return the machine for the number of factors `ab` and `ba` modulo 2.
+    """Return the machine that counts the factors `ab` and `ba` together, modulo 2.
 
-    The state is the last symbol and the answer so far.
+    A state consists of the last symbol and the answer so far.
     """
 
     def step(state: tuple[str, int], symbol: str) -> tuple[str, int]:
@@ -35,7 +35,7 @@ def even_pairs() -> Transducer:
 
 @cache
 def cycle(size: int) -> Transducer:
-    """Return the machine of a position on a cycle of length `size`, from 0; 0 stays, 1 moves up, 2 moves down.
+    """Return the machine of a position on a cycle of length `size`: symbol 0 stays, 1 moves up, and 2 moves down.
 
     Raises:
         ValueError: `size` is below 1.
@@ -49,7 +49,7 @@ def cycle(size: int) -> Transducer:
 
 @cache
 def digit_sum(modulus: int) -> Transducer:
-    """Return the machine for the sum modulo `modulus` of the digits read so far, which are below `modulus`.
+    """Return the machine for the sum, modulo `modulus`, of all digits so far; digits are below `modulus`.
 
     The state is the answer.
 
@@ -64,9 +64,9 @@ def digit_sum(modulus: int) -> Transducer:
 
 @cache
 def equal_ends(num_digits: int) -> Transducer:
-    """Return the machine that answers 1 if the last digit is the first one, else 0.
+    """Return the machine that answers 1 if the last digit equals the first digit, else 0.
 
-    The state is the first digit and the answer; the start has no digit.
+    A state consists of the first digit and the answer. The start has no digit.
 
     Raises:
         ValueError: `num_digits` is not in 1 ... 10 (digits are single symbols).
@@ -88,16 +88,16 @@ def _check_digits(name: str, count: int) -> None:
 
 @cache
 def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
-    """Return the machine for the value modulo `modulus` of an expression, with * before + and -.
+    """Return the machine for the value of an expression modulo `modulus`, where * binds stronger than + and -.
 
-    Expressions consist of digits below `modulus` and the operators + - *. After an operand, the state is the total of
-    the finished terms and the signed product that may still grow; the answer is their sum. After an operator, the
-    state is what the next operand needs, and the answer is `IGNORE`. An operand after an operand, or an operator where
-    an operand is due, leads to a sink.
+    Expressions consist of digits below `modulus` and the operators + - *. After an operand, a state consists of the
+    total of the finished terms and of the signed product of the current term. The answer is the sum of both. After an
+    operator, a state consists of the numbers that the next operand needs, and the answer is `IGNORE`. Malformed
+    expressions, with two operands or two operators in a row, lead to a sink.
 
-    After an operand and after * the machine has modulus**2 states each, after + and - `modulus` states each (the
-    start is the state after "0+"), and one sink. With `leading_plus`, expressions begin with a +, which needs one more
-    state.
+    The machine has modulus**2 states after operands and modulus**2 states after *. It has `modulus` states after + and
+    `modulus` states after -, and one sink. The start is the state after "0+". With `leading_plus`, expressions begin
+    with a +, which needs one more state.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
@@ -115,7 +115,7 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
         if due == "operator" and symbol in "+-":
             return symbol, (total + term) % modulus, 0
         if due in ("+", "-", "factor") and symbol in digits:
-            # The sign belongs to the product of its term, so that the answer is a sum of two numbers.
+            # The sign is part of the product of the term, so the answer is a sum of two numbers.
             factor = {"+": 1, "-": -1, "factor": term}[due]
             return "operator", total, factor * int(symbol) % modulus
         return malformed
@@ -128,9 +128,10 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
 
 @cache
 def modular_arithmetic_equals(modulus: int, leading_plus: bool = False) -> Transducer:
-    """Return `modular_arithmetic` for expressions that may end with an =, whose answer is the value before it.
+    """Return `modular_arithmetic` for expressions that may end with an =, which keeps the answer.
 
-    Each answer has a state after its =. Every symbol after an =, or an = anywhere else, leads to the sink.
+    The machine has a state after = for each answer. Every symbol after an =, or an = that does not follow an operand,
+    leads to the sink.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
@@ -148,10 +149,10 @@ def modular_arithmetic_equals(modulus: int, leading_plus: bool = False) -> Trans
 
 @cache
 def left_to_right_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
-    """Return the machine for the value modulo `modulus` of an expression, operators applied from left to right.
+    """Return the machine for the value of an expression modulo `modulus`, with operators applied from left to right.
 
-    After an operand, the state is the value, which is the answer. After an operator, the state is the value and the
-    operator. Malformed expressions lead to a sink, as in `modular_arithmetic`.
+    After an operand, the state is the value, which is also the answer. After an operator, a state consists of the value
+    and the operator. Malformed expressions lead to a sink, as in `modular_arithmetic`.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
@@ -176,15 +177,15 @@ def left_to_right_arithmetic(modulus: int, leading_plus: bool = False) -> Transd
 
 @cache
 def bounded_dyck(depth: int) -> DFA:
-    """Return the automaton of D_n, balanced strings of one kind of bracket nested at most n = `depth` deep.
+    """Return the automaton of D_n: balanced strings of one kind of bracket with a nesting depth of at most n = `depth`.
 
-    The state is the number of open brackets; -1 is the sink of strings that no continuation balances within the depth.
+    The state is the number of open brackets. State -1 is the sink for strings without any continuation in D_n.
 
     Raises:
         ValueError: `depth` is negative.
     """
     if depth < 0:
-        raise ValueError(f"depth: expected a nesting depth, 0 or more, got {depth}; choose one that is not negative")
+        raise ValueError(f"depth: expected a nesting depth, 0 or more, got {depth}; choose a depth of at least 0")
 
     def step(height: int, symbol: str) -> int:
         new_height = height + (1 if symbol == "(" else -1)
@@ -196,15 +197,16 @@ def bounded_dyck(depth: int) -> DFA:
 
 @cache
 def exact_depth_dyck(depth: int) -> DFA:
-    """Return the automaton of balanced strings whose deepest nesting is exactly `depth`, which must be 1 or more."""
-    # D_n contains D_(n-1), so the difference of the two languages is the strings of depth exactly n.
+    """Return the automaton of balanced strings with a nesting depth of exactly `depth`, which must be 1 or more."""
+    # D_n contains D_(n-1), so the strings of depth exactly n are the difference of the two languages.
     return bounded_dyck(depth).product(bounded_dyck(depth - 1), np.greater).minimize()
 
 
 _TOMITA: dict[int, tuple[list[list[int]], list[int]]] = {
     1: ([[1, 0], [1, 1]], [0]),
     2: ([[2, 1], [0, 2], [2, 2]], [0]),
-    # States: even number of 1s in the last run (or no 1), odd number, then an odd and an even run of 0s after it, sink.
+    # The states mean: an even number of 1s in the last run (or no 1), an odd number of 1s, then an odd or an even
+    # number of 0s after an odd number of 1s, and the sink.
     3: ([[0, 1], [2, 0], [3, 4], [2, 1], [4, 4]], [0, 1, 3]),
     4: ([[1, 0], [2, 0], [3, 0], [3, 3]], [0, 1, 2]),
     5: ([[2, 1], [3, 0], [0, 3], [1, 2]], [0]),
@@ -216,7 +218,7 @@ _TOMITA: dict[int, tuple[list[list[int]], list[int]]] = {
 
 @cache
 def tomita(index: int) -> DFA:
-    """Return Tomita's language of this index, 1 to 7, over 0 and 1, as `lengthwise.tasks.regular.tomita` defines it.
+    """Return the automaton of Tomita's language 1 to 7 over 0 and 1 (defined in `lengthwise.tasks.regular.tomita`).
 
     Raises:
         ValueError: the index is not in 1 ... 7.

@@ -1,6 +1,7 @@
-"""Fast look-ups of finite machines: small tables, several symbols per look-up, strings in slabs that fit into a cache.
+"""Fast evaluation of finite machines: tables are small, and each look-up reads several symbols of many strings.
 
-Each look-up equals the method of the same name of its machine, which is the definition.
+Each method returns the same results as the machine's method of this name, which is its definition. Strings are read in
+slabs, parts of a batch that fit into a processor's cache.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,27 +16,27 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import PAD
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 18
-"""The approximate number of symbols in a slab of strings, small enough for a processor's cache."""
+"""The approximate number of symbols in a slab of strings. It is small enough for a processor's cache."""
 
 MAX_ENTRIES = 1 << 14
-"""The largest number of entries of a table of windows of symbols."""
+"""The largest number of entries in a table of windows of symbols."""
 
 MAX_ROWS_PER_CHUNK = 4096
-"""The largest number of strings that a machine reads at the same time."""
+"""The largest number of strings in a slab."""
 
 MIN_LOOKUP_STRINGS = 256
-"""From this number of strings on, one look-up per position for all strings is faster than composition."""
+"""The smallest number of strings for which reading position by position is faster than composing elements."""
 
 MAX_ELEMENTS = 255
-"""The largest monoid whose elements are composed: an element is a byte, and the table fits into a cache."""
+"""The size of the largest monoid whose elements are composed: an element is a byte, and the table fits into a cache."""
 
 
 class TreeLookup:
     """Fast versions of `TreeMachine.final_classes` and `prefix_classes`.
 
-    One look-up reads a window of C^m leaves, and above them C classes, for the nodes of all strings in a slab
-    together. In the tables, one more class stands for every entry that the machine does not know, so that unknown
-    entries need no test until the end.
+    At the leaves, a look-up reads a window of C^m leaves. Above, it reads C classes. Each look-up is for the nodes of
+    all strings in a slab together. The tables have one more class for entries that the machine does not know, so
+    unknown entries are tested only at the end.
 
     Example:
         >>> from lengthwise.automata import library
@@ -53,9 +54,9 @@ class TreeLookup:
         table = np.full((self.base,) * self.chunk, self.unknown, dtype=kind)
         table[(slice(self.unknown),) * self.chunk] = np.where(machine.table < 0, self.unknown, machine.table)
         self.table = table.ravel()
-        # windows[m] contains the class of every window of C^m leaves; the oldest leaf is the highest digit
+        # windows[m] contains the class of every window of C^m leaves. The oldest leaf is the index's highest digit.
         self.windows = [machine.leaves.astype(kind)]
-        # A single leaf has a single window at every level, so without `count > 1` the loop would never end.
+        # With a single leaf, there is a single window at every level, so without `count > 1` the loop would not end.
         while (count := len(self.windows[-1])) ** self.chunk <= MAX_ENTRIES and count > 1:
             parts = np.indices((count,) * self.chunk).reshape(self.chunk, -1)
             self.windows.append(self._merged(self.windows[-1][parts]))
@@ -64,7 +65,7 @@ class TreeLookup:
         """Return the class of every whole string.
 
         Raises:
-            ValueError: strings are empty or contain foreign symbols; the table lacks an entry that they need.
+            ValueError: strings are empty, contain unknown symbols, or need an entry that the table does not have.
         """
         batch, length = strings.shape
         levels = self._num_levels(strings)
@@ -73,7 +74,7 @@ class TreeLookup:
         rows = max(1, MAX_SYMBOLS_PER_CHUNK // width)
         nodes = np.empty((batch, -(-length // width)), dtype=self.table.dtype)
         for index in range(nodes.shape[1]):
-            # Windows end where the string ends, because pads fill the first window, not the last.
+            # Windows are aligned to the end of the string, because pads fill the first window.
             stop = length - (nodes.shape[1] - 1 - index) * width
             for row in range(0, batch, rows):
                 slab = strings[row : row + rows, max(0, stop - width) : stop]
@@ -87,10 +88,10 @@ class TreeLookup:
         return self._known(nodes[:, 0])
 
     def prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
-        """Return the class of every prefix of every string; errors as in `final_classes`.
+        """Return the class of every prefix of every string; errors are as in `final_classes`.
 
-        At level l, the node that ends at position t covers the C^l positions up to t, and prefix t is read at its own
-        depth. This takes T log_C T look-ups per string, instead of T trees with T nodes each.
+        At level l, the node at position t covers the C^l positions up to t. Each prefix is read at the depth of its own
+        tree. This takes T log_C T look-ups for each string, instead of T trees with up to T nodes each.
         """
         batch, length = strings.shape
         levels = self._num_levels(strings)
@@ -102,7 +103,7 @@ class TreeLookup:
                 stride = self.chunk**level
                 nodes = self._merged([_delayed(nodes, j * stride, pad) for j in reversed(range(self.chunk))])
                 pad = self._merged(np.broadcast_to(pad, (self.chunk, 1)))
-                # Exactly the prefixes of these lengths have a tree of this depth.
+                # The prefixes that end at these positions have trees of this depth.
                 read = slice(stride if level else 0, stride * self.chunk)
                 classes[row : row + rows, read] = nodes[:, read]
         return self._known(classes)
@@ -112,7 +113,7 @@ class TreeLookup:
         return self.machine.num_levels(strings.shape[1])
 
     def _classes_of_leaves(self, symbols: Int64[np.ndarray, "B N"], levels: int) -> Integer[np.ndarray, " B"]:
-        """Return the classes of windows of C^levels leaves: pads, then these symbols."""
+        """Return the classes of windows of C^levels leaves, which are pads and then these symbols."""
         base, width = len(self.windows[0]), self.chunk**levels
         leaves = np.zeros((len(symbols), width), dtype=np.min_scalar_type(base - 1))
         np.subtract(symbols, PAD, out=leaves[:, width - symbols.shape[1] :], casting="unsafe")
@@ -141,8 +142,8 @@ class TreeLookup:
 class StateLookup:
     """Fast versions of `Semiautomaton.run` and `final_states` from one start.
 
-    One look-up reads several symbols, at one position of all strings of a slab. For a few long strings and a small
-    monoid, elements of the transition monoid are composed like a tree, in log T rounds.
+    A look-up reads several symbols at once, for all strings of a slab. For a few long strings, if the transition monoid
+    is small, elements of the monoid are composed in a tree, in log T rounds.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -155,8 +156,8 @@ class StateLookup:
         self.machine = machine
         self.start = start
         states, symbols = machine.num_states, machine.num_symbols
-        # A look-up needs the state before its window, so the look-ups of a string follow one another. Wider windows
-        # need fewer of them, and larger tables.
+        # A look-up needs the state before its window, so the look-ups of a string run one after another. Wider windows
+        # need fewer look-ups but larger tables.
         self.width = max(k for k in (1, 2, 4, 8) if k == 1 or states * symbols**k <= MAX_ENTRIES)
         self._visited = {width: self._states_visited(width) for width in {1, self.width}}
 
@@ -174,8 +175,8 @@ class StateLookup:
         return states
 
     def final_states(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
-        """Return the state at the end of every string; errors as in `run`."""
-        # Composition is associative, so a tree computes what a loop over the symbols does, with log T steps in NumPy.
+        """Return the state at the end of every string; errors are as in `run`."""
+        # Composition is associative, so a tree gives the same states as a loop over symbols, with log T NumPy steps.
         self.machine.check_strings(strings)
         if strings.shape[1] and len(strings) < MIN_LOOKUP_STRINGS and self._composition is not None:
             states: np.ndarray = self._composition.machine.outputs[self._composition.final_classes(strings)]
@@ -187,16 +188,16 @@ class StateLookup:
 
     @cached_property
     def _composition(self) -> TreeLookup | None:
-        """The tree machine of the transition monoid, whose answers are states, or None if the monoid is large."""
+        """The tree machine of the transition monoid, with states as answers, or None if the monoid is too large."""
         monoid = bounded_monoid(self.machine, MAX_ELEMENTS)
         if monoid is None:
             return None
         leaves = np.concatenate([[0], monoid.generators])
-        # The element of a string is its map of all states, so it gives the end state for this start.
+        # The element of a string maps every state to the end state, so it also gives the end state for this start.
         return TreeLookup(TreeMachine(self.machine.symbols, leaves, monoid.table, monoid.maps[:, self.start]))
 
     def _states_visited(self, width: int) -> Integer[np.ndarray, "N K"]:
-        """Return the states after each symbol of a window; the entry of state q and code c is ``q V^width + c``."""
+        """Return the states after each symbol of a window; row ``q V^width + c`` is for state q and window code c."""
         states, symbols = self.machine.num_states, self.machine.num_symbols
         state = np.repeat(np.arange(states), symbols**width)
         visited = []
@@ -209,9 +210,9 @@ class StateLookup:
     def _entries(
         self, strings: Int64[np.ndarray, "B T"]
     ) -> Iterator[tuple[slice, slice, int, Int64[np.ndarray, "N R"]]]:
-        """Yield, for each slab, its rows and columns, the width of its windows, and each window's entry in each row.
+        """Yield each slab's rows and columns, the width of its windows, and the table entry of each window in each row.
 
-        The slabs of the same rows follow one another from left to right, the one with narrow windows first.
+        Slabs with the same rows come one after another from left to right; the first one may have narrow windows.
         """
         batch, length = strings.shape
         symbols, max_rows = self.machine.num_symbols, min(max(batch, 1), MAX_ROWS_PER_CHUNK)
@@ -228,7 +229,7 @@ class StateLookup:
             for width, columns in slabs:
                 slab = strings[rows, columns].astype(np.min_scalar_type(symbols - 1))
                 codes = _codes(slab.reshape(len(slab), -1, width).transpose(2, 1, 0), symbols)
-                # In int64, because the table's small type would overflow.
+                # This is in int64, because the small type of the table would overflow.
                 next_row = self._visited[width][:, -1] * np.int64(symbols**width)
                 entries = np.empty(codes.shape, dtype=np.int64)
                 position = state * symbols**width
@@ -242,8 +243,8 @@ class StateLookup:
 def _codes(
     parts: Integer[np.ndarray, "C *N"] | Sequence[Integer[np.ndarray, "*N"]], base: int
 ) -> Integer[np.ndarray, "*N"]:
-    """Return the numbers with these digits, the highest digit first."""
-    # The type holds the largest number with these digits, so the products in place cannot overflow.
+    """Return the numbers with these digits, where the highest digit comes first."""
+    # The type can represent the largest number with these digits, so the products in place cannot overflow.
     codes: np.ndarray = parts[0].astype(np.min_scalar_type(base ** len(parts) - 1))
     for part in parts[1:]:
         codes *= base
@@ -254,7 +255,7 @@ def _codes(
 def _delayed(
     nodes: Integer[np.ndarray, "B T"], distance: int, pad: Integer[np.ndarray, " _"]
 ) -> Integer[np.ndarray, "B T"]:
-    """Return the nodes at this distance to the left of each position, or pads before the start."""
+    """Return the nodes at a distance to the left of each position, with pads before the start."""
     distance = min(distance, nodes.shape[1])
     delayed = np.empty_like(nodes)
     delayed[:, :distance] = pad

@@ -1,4 +1,4 @@
-"""Transition monoids: the finitely many maps of states that strings make."""
+"""Transition monoids: the finitely many maps from states to states that strings define."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from jaxtyping import Int64
 from lengthwise.automata.semiautomaton import Semiautomaton
 
 MAX_ELEMENTS = 20_000
-"""The largest number of elements of a monoid that is computed."""
+"""The largest number of elements of a computed monoid."""
 
 MAX_ENTRIES = 50_000_000
-"""The largest number of entries in the maps of all elements: 0.4 GB, and as much for looking them up."""
+"""The largest number of entries in the maps of all elements: 0.4 GB, and the same again for finding known maps."""
 
 MAX_TABLED = 4_000
 """The largest number of elements whose products are kept in a table: 0.13 GB."""
@@ -26,13 +26,13 @@ def max_elements(machine: Semiautomaton) -> int:
 
 @dataclass(frozen=True, eq=False)
 class TransitionMonoid:
-    """The maps of states to states that strings make; in a product, the first string acts first.
+    """The maps from states to states that strings define; in a product, the first string acts first.
 
     ``maps[m, q]`` is the state to which element m leads from state q. Element 0 is the identity, which belongs to the
-    empty string. Elements are numbered in order of their shortest strings. ``graph[m, v]`` is the element of a string
-    of element m followed by symbol v. Made by `transition_monoid`.
+    empty string. Elements are numbered in the order of their shortest strings. ``graph[m, v]`` is the product of
+    element m and symbol v. `transition_monoid` makes this object.
 
-    For a minimal DFA this is the syntactic monoid: two strings have the same element if and only if no context
+    For a minimal DFA, this is the syntactic monoid: two strings have the same element if and only if no context
     distinguishes them.
     """
 
@@ -42,7 +42,7 @@ class TransitionMonoid:
 
     @property
     def size(self) -> int:
-        """Number of elements, M."""
+        """The number of elements, M."""
         return len(self.maps)
 
     @property
@@ -53,12 +53,12 @@ class TransitionMonoid:
 
     @cached_property
     def semiautomaton(self) -> Semiautomaton:
-        """The machine whose state is the element of the symbols read so far; its start is state 0."""
+        """The machine whose state is the element of the string so far; its start is state 0."""
         return Semiautomaton(self.graph, self.symbols)
 
     @cached_property
     def words(self) -> tuple[tuple[str, ...], ...]:
-        """The shortest string of each element; if several are as short, the first in symbol order."""
+        """The shortest string of each element; if there are several, the first in symbol order."""
         words: list[tuple[str, ...]] = [()]
         for parent, symbol in self._parents:
             words.append((*words[parent], self.symbols[symbol]))
@@ -66,20 +66,20 @@ class TransitionMonoid:
 
     @cached_property
     def table(self) -> Int64[np.ndarray, "M M"]:
-        """``table[a, b]`` is the element of a string of element a followed by one of element b.
+        """``table[a, b]`` is the product of elements a and b.
 
-        Column b follows from the column of b's shortest string without its last symbol. So M^2 look-ups suffice and no
-        maps are compared. The table takes 8 M^2 bytes.
+        Let b' be the element of b's shortest string without its last symbol. Column b is computed from column b', so
+        M^2 look-ups suffice, and no maps are compared. The table takes 8 M^2 bytes.
         """
         columns = np.empty((self.size, self.size), dtype=np.int64)
         columns[0] = np.arange(self.size)
         for element, (parent, symbol) in enumerate(self._parents, start=1):
-            # Associativity: a (p v) = (a p) v, so the column of p v is the column of p followed by the symbol.
+            # By associativity, a (p v) = (a p) v, so the column of p v is the column of p followed by the symbol.
             columns[element] = self.graph[columns[parent], symbol]
         return columns.T
 
     def products(self, first: Int64[np.ndarray, "*N"], then: Int64[np.ndarray, "*N"]) -> Int64[np.ndarray, "*N"]:
-        """Return ``table[first, then]``; a large monoid follows the shortest strings of `then` instead of a table."""
+        """Return ``table[first, then]``; in a large monoid, shortest strings of `then` are read instead of a table."""
         if self.size <= MAX_TABLED:
             return np.asarray(self.table[first, then])
         product = first
@@ -101,8 +101,8 @@ class TransitionMonoid:
 
     @cached_property
     def _parents(self) -> list[tuple[int, int]]:
-        """For each element but the identity, one with a shorter string and the symbol that leads from there."""
-        # Elements are numbered breadth first, so the first entry of an element in the graph comes from the parent
+        """For each element except the identity, an element with a shorter string, and the symbol between the two."""
+        # Elements are numbered breadth first, so the first entry of an element in the graph belongs to the parent
         # with the shortest string.
         _, first = np.unique(self.graph, return_index=True)
         first_entries = dict(zip(self.graph.ravel()[first].tolist(), first.tolist(), strict=True))
@@ -114,33 +114,36 @@ class TransitionMonoid:
 
     @property
     def zero(self) -> int | None:
-        """The element z with z a = a z = z for every a, or None."""
-        # If z a = z for all a, then (a z) b = a z, so all such z form a left ideal. If z is the only one, a z = z for
-        # all a, and z is the zero. A zero excludes others: another y has y z = y, but y z = z.
+        """The element z with z a = a z = z for every a, or None if there is no such element."""
+        # Call z absorbing if z a = z for all a. Then (a z) b = a z, so each a z is absorbing. If z is the only
+        # absorbing element, a z = z for all a, and z is the zero. If there is a zero z, another absorbing y would have
+        # y z = y, but y z = z.
         left_zeros = np.flatnonzero((self.graph == np.arange(self.size)[:, None]).all(1))
         return int(left_zeros[0]) if len(left_zeros) == 1 else None
 
     @property
     def is_group(self) -> bool:
-        """True if every element has an inverse, that is, if every symbol permutes the states."""
-        # A finite monoid of permutations is a group, as the inverse of a permutation is a power of it.
+        """True if every element has an inverse. This is the case if and only if every symbol permutes the states."""
+        # A finite monoid of permutations is a group, because the inverse of a permutation is one of its powers.
         maps = np.sort(self.maps[self.generators], axis=1)
         return bool((maps == np.arange(self.maps.shape[1])).all())
 
     @property
     def is_commutative(self) -> bool:
-        """True if the order of the symbols never matters: it suffices that generators commute."""
+        """True if the order of symbols in a string never matters, which is the case if all generators commute."""
         pairs = self.graph[self.generators]
         return bool((pairs == pairs.T).all())
 
     @property
     def is_aperiodic(self) -> bool:
-        """True if x^n = x^(n+1) for every x and some n, that is, if the monoid contains no group of two or more.
+        """True if for every x, x^n = x^(n+1) for some n.
+
+        Equivalently, all groups that the monoid contains have a single element.
 
         A minimal DFA has an aperiodic monoid if and only if its language is star-free (Schützenberger's theorem).
         """
-        # A map of Q states without longer cycles is constant along each path after at most Q - 1 steps. So one power
-        # n >= Q - 1, by repeated squaring, decides whether any n exists.
+        # If a map of Q states has no cycle of two or more states, every path ends in a fixed point after at most Q - 1
+        # steps. So it suffices to test a single n >= Q - 1, which is reached by repeated squaring.
         power = self.maps
         for _ in range((self.maps.shape[1] - 1).bit_length()):
             power = np.take_along_axis(power, power, axis=1)
@@ -148,10 +151,10 @@ class TransitionMonoid:
 
 
 def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> TransitionMonoid:
-    """Return the closure of the symbols' maps under composition, breadth first.
+    """Return the monoid of all products of the symbols' maps, found by breadth-first search.
 
     Raises:
-        ValueError: the monoid has over `maximum` elements, by default `max_elements`; Q states can have as many as Q^Q.
+        ValueError: the monoid has over `maximum` elements, by default `max_elements`. With Q states, it may have Q^Q.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -164,8 +167,8 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
     maps = [np.arange(machine.num_states)]
     number = {maps[0].tobytes(): 0}
     graph: list[list[int]] = []
-    # Every element is a product of generators. Breadth-first search by right multiplication therefore reaches all of
-    # them, each first by its shortest string.
+    # Every element is a product of generators. So breadth-first search by right multiplication reaches all elements,
+    # each first by its shortest string.
     for reached in maps:
         row = []
         for image in by_symbol[:, reached]:
@@ -174,7 +177,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
                 if len(maps) >= maximum:
                     raise ValueError(
                         f"machine: its transition monoid has more than {maximum:,} elements ({machine.num_states} "
-                        f"states, {machine.num_symbols} symbols); raise `maximum` or take a smaller machine"
+                        f"states, {machine.num_symbols} symbols); raise `maximum` or use a smaller machine"
                     )
                 number[key] = len(maps)
                 maps.append(image)

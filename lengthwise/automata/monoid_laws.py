@@ -1,4 +1,4 @@
-"""Check whether the merges of a tree machine are the products of a monoid."""
+"""Checking whether the merges of a tree machine are the products of a monoid."""
 
 from typing import NamedTuple
 
@@ -9,12 +9,14 @@ from lengthwise.automata.tree_machine import TreeMachine
 
 
 class MonoidLaws(NamedTuple):
-    """Counts of how far a table is a monoid's, with the pad as identity, among the entries that are known.
+    """Tests whether the known entries of a table are products in a monoid, with the pad as the identity.
 
-    `pad_is_identity`: no known window of pads around one class has another class. Let ``a b`` be the class of the
-    window of pads, a and b. `num_decided` counts the triples for which ``(a b) c`` and ``a (b c)`` are both known. For
-    C > 2 it also counts the windows ``k_1 ... k_C`` whose class and ``((k_1 k_2) ...) k_C`` are both known.
-    `num_violations` counts those for which the two differ.
+    Let the product ``a b`` be the class of the window of pads, a and b.
+
+    - `pad_is_identity`: each known window of pads and a single other class has this class.
+    - `num_decided`: the number of triples for which ``(a b) c`` and ``a (b c)`` are both known. For C > 2, it also
+      counts the windows ``k_1 ... k_C`` whose class and ``((k_1 k_2) ...) k_C`` are both known.
+    - `num_violations`: the number of these for which the two results differ.
     """
 
     pad_is_identity: bool
@@ -23,7 +25,7 @@ class MonoidLaws(NamedTuple):
 
 
 def monoid_laws(machine: TreeMachine) -> MonoidLaws:
-    """Check the laws on all classes; meant for a reduced machine, in which each class is a separate behavior.
+    """Check the laws of a monoid on all classes; use this on a reduced machine, where no two classes are equivalent.
 
     Example:
         >>> from lengthwise.automata import library
@@ -39,14 +41,14 @@ def monoid_laws(machine: TreeMachine) -> MonoidLaws:
     merged = machine.merged(alone)
     product = machine.table[(pad,) * (chunk - 2)]
     num_decided, num_violations = 0, 0
-    # One a at a time: all triples at once would take K^3 numbers.
+    # The triples of one a are checked at a time, because all triples at once would take K^3 numbers.
     for a in every:
         left = _products(product, product[a][:, None], every)
         decided, violated = _compared(left, _products(product, a, product))
         num_decided, num_violations = num_decided + decided, num_violations + violated
     if chunk > 2:
         windows = np.argwhere(machine.table >= 0).T
-        # A window of more than two classes is compared with the product from the left; for two they are the same entry.
+        # A window of more than two classes is compared with the product from the left. For two, both are one entry.
         from_left = windows[0]
         for part in windows[1:]:
             from_left = _products(product, from_left, part)
@@ -58,11 +60,11 @@ def monoid_laws(machine: TreeMachine) -> MonoidLaws:
 def _products(
     product: Int64[np.ndarray, "K K"], first: Int64[np.ndarray, "*#N"] | np.int64, second: Int64[np.ndarray, "*#N"]
 ) -> Int64[np.ndarray, "*N"]:
-    """Return products of classes, -1 if a factor or the product is unknown."""
+    """Return the products of classes, or -1 if a factor or the product is unknown."""
     return np.where((first >= 0) & (second >= 0), product[first, second], -1)
 
 
 def _compared(one: Int64[np.ndarray, "*N"], other: Int64[np.ndarray, "*N"]) -> tuple[int, int]:
-    """Return the number of entries that are known in both, and the number of these that differ."""
+    """Return the number of entries that are known in both arrays, and the number of these that differ."""
     decided = (one >= 0) & (other >= 0)
     return int(decided.sum()), int((decided & (one != other)).sum())

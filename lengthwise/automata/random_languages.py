@@ -1,4 +1,4 @@
-"""Random regular languages: minimal automata of given numbers of states and symbols, the same on every machine."""
+"""Random regular languages: minimal automata with given numbers of states and symbols, the same on every computer."""
 
 from functools import lru_cache
 from hashlib import shake_256
@@ -10,29 +10,30 @@ from lengthwise.automata.dfa import DFA
 from lengthwise.automata.semiautomaton import Semiautomaton
 
 MEMORY_LENGTH = 40
-"""The number of random symbols after which states must still be apart."""
+"""The number of random symbols after which different states must still lead to different states."""
 
 MAX_ATTEMPTS = 20_000
-"""The largest number of automata that are drawn for one language; a few dozen are usual."""
+"""The largest number of automata that are drawn for a language. Usually, a few dozen suffice."""
 
 
 @lru_cache(maxsize=256)
 def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
-    """Return a random minimal automaton of exactly this many states, over the first letters of the alphabet.
+    """Return a random minimal automaton with exactly `num_states` states, over the first letters of the alphabet.
 
-    Next states are independent and uniform, accepting states are fair coins, and the start is state 0. Automata are
-    drawn until one meets three conditions:
+    Next states are independent and uniform, each state accepts with probability 1/2, and the start is state 0.
+    Automata are drawn until one meets three conditions:
 
-    - All states are reachable and no two behave alike, so the drawn automaton is minimal.
-    - Every length from Q on has strings inside and outside (`is_always_mixed`).
-    - At least half of all pairs of states are still apart after 40 random symbols (`num_apart`). Most random automata
-      forget: the last dozen symbols decide the answer, so that a model with a short window solves the language.
+    - All states are reachable, and no two states are equivalent, so the automaton is minimal.
+    - From length Q on, each length has accepted and rejected strings (`is_always_mixed`).
+    - After 40 random symbols, at least half of all pairs of states still lead to different states (`num_apart`). Most
+      random automata do not meet this condition: the last dozen symbols decide their answers, so a model with a short
+      window solves their language.
 
-    All decisions use integers, and all draws come from the digest SHAKE-256 of the sizes, the seed and the attempt. No
-    library's generator takes part, so the language is the same on every machine and with every version.
+    All decisions use integers, and all draws come from the SHAKE-256 digest of the sizes, the seed and the attempt. No
+    random generator of a library is used, so the language is the same on every computer and with every version.
 
     Raises:
-        ValueError: none of 20,000 automata meets the conditions; the family has hardly any automaton of this size.
+        ValueError: none of 20,000 automata meets the conditions; hardly any automaton of this size does.
 
     Example:
         >>> language = random_language(4, 2, seed=0)
@@ -47,16 +48,16 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
             return drawn.minimize()
     raise ValueError(
         f"num_states: expected a size with languages worth learning, got {num_states} states that read {num_symbols} "
-        f"symbols, for which {MAX_ATTEMPTS:,} automata were all trivial; give other sizes"
+        f"symbols, for which all of {MAX_ATTEMPTS:,} random automata were trivial; give other sizes"
     )
 
 
 def is_nontrivial(language: DFA) -> bool:
-    """Return whether an automaton is minimal, mixed at every length from Q on, and remembers (`random_language`)."""
+    """Return whether an automaton meets the three conditions of `random_language`."""
     num_states, num_symbols = language.semiautomaton.table.shape
     pairs = num_states * (num_states - 1)
     return (
-        # Twice the number instead of half the total: integers decide, so no rounding can differ between machines.
+        # Doubling the number, instead of halving the total, keeps integers, so no rounding differs between computers.
         2 * num_apart(language.semiautomaton, MEMORY_LENGTH) >= pairs * num_symbols**MEMORY_LENGTH
         and language.minimize().num_states == num_states
         and is_always_mixed(language)
@@ -64,10 +65,11 @@ def is_nontrivial(language: DFA) -> bool:
 
 
 def is_always_mixed(language: DFA) -> bool:
-    """Return whether every length from Q on, however long, has strings inside and strings outside.
+    """Return whether each length from Q on, without limit, has accepted strings and rejected strings.
 
-    The set of states that strings of length T lead to determines the set of length T + 1. There are finitely many such
-    sets, so the sequence repeats, and a repeated set decides all greater lengths.
+    The set of states that strings of length T reach determines the set for length T + 1. There are finitely many sets,
+    so a set must repeat, and from there on all sets repeat.
+
     Example:
         >>> from lengthwise.automata import library
         >>> is_always_mixed(library.tomita(6)), is_always_mixed(library.tomita(2))
@@ -76,7 +78,7 @@ def is_always_mixed(language: DFA) -> bool:
     table, reached = language.semiautomaton.table, {language.start}
     seen: set[frozenset[int]] = set()
     length = 0
-    # At most 2^Q sets exist, so one repeats, and the sequence is periodic from there on.
+    # At most 2^Q sets exist, so a set repeats, and the sequence is periodic from there on.
     while length < language.num_states or frozenset(reached) not in seen:
         if length >= language.num_states:
             seen.add(frozenset(reached))
@@ -88,11 +90,10 @@ def is_always_mixed(language: DFA) -> bool:
 
 
 def num_apart(machine: Semiautomaton, length: int) -> int:
-    """Return the number of combinations of a string and two states, in order, that lead to different states.
+    """Return the number of triples (string, state, other state) for which the string leads to different states.
 
-    The result is an exact integer.
-
-    Divided by V^T Q (Q - 1), it is the probability that two random states are still apart after a random string.
+    The strings have the given length T, and the result is an exact integer. Divided by V^T Q (Q - 1), it is the
+    probability that two different random states lead to different states after a random string.
 
     Example:
         >>> from lengthwise.automata import library
@@ -100,7 +101,7 @@ def num_apart(machine: Semiautomaton, length: int) -> int:
         True
     """
     first, second = machine.table[:, None], machine.table[None, :]
-    # No entry exceeds the number of all combinations; beyond 63 bits Python integers keep the counts exact.
+    # No entry exceeds the number of all triples. If this number exceeds 63 bits, Python integers keep counts exact.
     fits = machine.num_states**2 * machine.table.shape[1] ** length < 2**63
     apart = (1 - np.eye(machine.num_states, dtype=np.int64)).astype(np.int64 if fits else object)
     for _ in range(length):
@@ -109,7 +110,7 @@ def num_apart(machine: Semiautomaton, length: int) -> int:
 
 
 def _draw(num_states: int, num_symbols: int, seed: int, attempt: int) -> DFA:
-    """Draw next states as remainders of 64 bits of the digest (uniform up to 2^-59) and acceptance as their parity."""
+    """Draw next states as remainders of 64-bit words of a digest (uniform up to 2^-59), and acceptance as parities."""
     size = num_states * num_symbols
     text = f"random regular language: {num_states} states, {num_symbols} symbols, seed {seed}, attempt {attempt}"
     words = np.frombuffer(shake_256(text.encode()).digest(8 * (size + num_states)), dtype="<u8")

@@ -1,4 +1,4 @@
-"""Partition refinement and comparison of machines, each with a slow version that defines it."""
+"""Partition refinement, and comparison of machines. Each has a slow version that defines its results."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray
     """Return the block of each state in the coarsest partition that separates labels and that symbols respect.
 
     This takes in the order of Q V log Q steps. Most machines need only a few of Moore's rounds, which NumPy runs on all
-    states at once. Machines with long shortest distinguishing strings are left to Hopcroft's algorithm.
+    states at once. If some states are distinguished only by long strings, Hopcroft's algorithm finishes the work.
 
     Example:
         >>> coarsest_partition(np.array([[1], [2], [3], [0]]), np.array([0, 1, 0, 1])).tolist()
         [0, 1, 0, 1]
 
     Source: Hopcroft, "An n log n algorithm for minimizing states in a finite automaton" (1971).
-    Differs from the source: begins with rounds of Moore's refinement; symbols that act alike count as one.
+    Differs from the source: it begins with rounds of Moore's refinement, and symbols that act alike count as one.
     """
-    table = np.unique(table, axis=1)  # symbols that act alike split alike
+    table = np.unique(table, axis=1)  # symbols that act alike split blocks in the same way
     blocks, num_blocks = numbered(labels), 0
-    # Moore's theorem: after k rounds, two states share a block if and only if no string of up to k symbols separates
-    # them. Each round sorts once per symbol, so a logarithm of rounds costs little more than Hopcroft's algorithm.
+    # By Moore's theorem, two states share a block after k rounds if and only if no string of up to k symbols separates
+    # them. A round sorts once for each symbol, so log Q rounds cost little more than Hopcroft's algorithm.
     for _ in range(len(table).bit_length()):
         num_blocks = int(blocks.max()) + 1
         blocks = _moore_round(table, blocks)
@@ -37,7 +37,7 @@ def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray
 def coarsest_partition_by_rounds(
     table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]
 ) -> Int64[np.ndarray, " Q"]:
-    """Return the same partition by Moore's rounds alone, in time quadratic in Q; defines `coarsest_partition`."""
+    """Define the result of `coarsest_partition`: run only Moore's rounds, in time quadratic in Q."""
     blocks, num_blocks = numbered(labels), 0
     while num_blocks < blocks.max() + 1:
         num_blocks = int(blocks.max()) + 1
@@ -46,15 +46,15 @@ def coarsest_partition_by_rounds(
 
 
 def numbered(labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
-    """Return the labels renumbered from 0 in their order."""
+    """Return the labels, renumbered from 0 in increasing order."""
     numbers: np.ndarray = np.unique(labels, return_inverse=True)[1]
     return numbers
 
 
 def _moore_round(table: Int64[np.ndarray, "Q V"], blocks: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
-    """Split blocks by the blocks to which each symbol leads."""
+    """Split blocks so that the states of a block lead to the same blocks by each symbol."""
     before, num_before = blocks, int(blocks.max()) + 1
-    for column in table.T:  # one number for each pair of blocks: many times as fast as unique rows
+    for column in table.T:  # numbering pairs of blocks is many times as fast as finding unique rows
         blocks = numbered(blocks * num_before + before[column])
     return blocks
 
@@ -64,10 +64,10 @@ def _split_by_smaller_halves(
 ) -> Int64[np.ndarray, " Q"]:
     """Refine a partition by Hopcroft's algorithm.
 
-    `states` lists the states block by block, and `at` contains the index of each state in that list.
+    `states` lists the states block by block, and `at` contains the index of each state in this list.
     """
     num_states, num_symbols = table.shape
-    # Hopcroft's bound counts only edges into the splitter, so edges are looked up by their targets.
+    # Hopcroft's bound on the time needs edges into the splitter only, so edges are looked up by their targets.
     by_target = np.argsort(table, axis=None, kind="stable")
     edges_into = np.searchsorted(table.ravel()[by_target], np.arange(num_states + 1)).tolist()
     sources, symbols = (by_target // num_symbols).tolist(), (by_target % num_symbols).tolist()
@@ -77,7 +77,7 @@ def _split_by_smaller_halves(
     block_of = blocks.tolist()
     bounds = np.searchsorted(blocks[order], np.arange(blocks.max() + 2)).tolist()
     first, end = bounds[:-1], bounds[1:]
-    # At first every block must be used: no block was a splitter yet.
+    # At first, every block must be used, because no block has been a splitter yet.
     waiting = list(range(len(first)))
     while waiting:
         splitter = waiting.pop()
@@ -102,10 +102,10 @@ def _split_by_smaller_halves(
                 stop = end[block]
                 if middle == stop:
                     continue
-                # Hopcroft: the smaller half becomes the new block, and only it has to wait. If the old block still
-                # waits, both halves do now. If it was used before, the split by the whole block and by one half implies
-                # the split by the other half. The block of a waiting state at least halves, so each state waits at
-                # most log2 Q times.
+                # By Hopcroft, the smaller half becomes the new block, and only this block must be added to the waiting
+                # ones. If the old block is still waiting, both halves now wait. If it was used before, splitting by the
+                # whole block and by one half implies splitting by the other half. The new block of a state has at most
+                # half the size of its old block, so each state waits at most log2 Q times.
                 new = len(first)
                 is_front_smaller = 2 * count <= stop - begin
                 halves = [(begin, middle), (middle, stop)]
@@ -126,11 +126,12 @@ def first_difference(
     *,
     ignored: int | None = None,
 ) -> list[int] | None:
-    """Return the shortest string after which two machines have different labels, or None.
+    """Return a shortest string after which two machines have different labels, or None if there is no such string.
 
-    If several strings are as short, the first in symbol order is returned. A state with the `ignored` label is
-    unlabeled and differs from no state. The search visits fewer pairs than the machines have states together, plus the
-    pairs from which a string leads to an unlabeled state.
+    If there are several shortest strings, the first in symbol order is returned. A state with the `ignored` label is
+    unlabeled and does not differ from any state. The number of visited pairs has two parts. Pairs from which a string
+    leads to an unlabeled state may all be visited. Of all other pairs, fewer are visited than both machines have
+    states.
 
     Example:
         >>> ring = lambda size: [[(state + 1) % size] for state in range(size)]
@@ -138,12 +139,12 @@ def first_difference(
         [0, 0]
 
     Source: Hopcroft and Karp, "A linear algorithm for testing equivalence of finite automata" (1971).
-    Differs from the source: pairs are met in the order of their shortest strings; unlabeled states are allowed.
+    Differs from the source: pairs are visited in the order of their shortest strings; unlabeled states are allowed.
     """
-    # Hopcroft and Karp: equality of labels is transitive, so a pair whose states are linked by a chain of visited
-    # pairs adds nothing. A string that separates such a pair also separates a pair of the chain, which an earlier
-    # string reached. So the first string that separates the starts never passes through a skipped pair. An unlabeled
-    # state breaks transitivity, so only states after which all strings have labels are linked.
+    # By Hopcroft and Karp, a pair need not be visited if its states are already linked by a chain of visited pairs.
+    # Equality of labels is transitive, so a string that separates the pair also separates a pair of the chain, which an
+    # earlier string reached. So the first string that separates the starts never passes through a skipped pair.
+    # Unlabeled states break transitivity, so states are linked only if all strings from them lead to labels.
     always_labeled = [_always_labeled(table, own, ignored) for table, own in zip(tables, labels, strict=True)]
     offset = len(tables[0])
     parent = list(range(offset + len(tables[1])))
@@ -180,7 +181,7 @@ def first_difference_of_all_pairs(
     *,
     ignored: int | None = None,
 ) -> list[int] | None:
-    """Return the same string by a search of all pairs; defines `first_difference`."""
+    """Define the result of `first_difference`: search all pairs of states."""
     came_from: dict[Pair, tuple[Pair, int]] = {starts: (starts, -1)}
     order = [starts]
     for pair in order:  # the list grows inside the loop
@@ -206,7 +207,7 @@ def _string_to(pair: Pair, came_from: dict[Pair, tuple[Pair, int]]) -> list[int]
 
 
 def _always_labeled(table: Sequence[Sequence[int]], labels: Sequence[int], ignored: int | None) -> list[bool]:
-    """Return for each state whether no string leads from it to a state without a label."""
+    """Return for each state whether all strings from this state lead to states with labels."""
     always = [True] * len(labels)
     unlabeled = [state for state, label in enumerate(labels) if label == ignored]
     if not unlabeled:
