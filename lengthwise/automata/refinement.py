@@ -130,8 +130,8 @@ def first_difference(
 
     If there are several shortest strings, the first in symbol order is returned. A state with the `ignored` label is
     unlabeled and does not differ from any state. The number of visited pairs has two parts. Pairs from which a string
-    leads to an unlabeled state may all be visited. Of all other pairs, fewer are visited than both machines have
-    states.
+    leads to an unlabeled state may all be visited. The number of other visited pairs is below the number of states of
+    both machines together.
 
     Example:
         >>> ring = lambda size: [[(state + 1) % size] for state in range(size)]

@@ -1,4 +1,4 @@
-"""Regular expressions: from a pattern to the smallest automaton of its language."""
+"""Regular expressions: computing the smallest automaton for the language of a pattern."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
@@ -20,7 +20,7 @@ from lengthwise.automata.regex_syntax import (
 from lengthwise.automata.semiautomaton import MAX_TRANSITIONS, Semiautomaton, check_characters, explore
 
 MAX_STATES = 50_000
-"""The largest number of sets of positions, half a kilobyte each."""
+"""The largest number of sets of positions. Each set takes half a kilobyte."""
 
 
 def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
@@ -28,22 +28,22 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
 
     Symbols are single characters. A pattern consists of
 
-    - symbols, ``.`` (any symbol), ``[ab]`` and ``[a-c]`` (one of these), ``[^ab]`` (one of the others);
+    - symbols, ``.`` (any symbol), ``[ab]`` and ``[a-c]`` (one of these), ``[^ab]`` (one of the other symbols);
     - groups ``( )`` and alternatives ``|``;
     - the repetitions ``*``, ``+``, ``?``, ``{m}``, ``{m,}`` and ``{m,n}``, one at a time.
 
     An empty pattern or part matches the empty string. ``\`` before one of these special characters, or before ``-``,
-    makes it a symbol; blanks are symbols. The whole string is matched, so anchors ``^`` and ``$`` do not exist, and
-    neither do classes such as ``\d``. `alphabet` lists the symbols in the order of their ids; by default it is the
-    symbols that the pattern names, sorted.
+    makes the character a symbol. Blanks are symbols. The whole string is matched, so there are no anchors ``^`` and
+    ``$``. Classes such as ``\d`` do not exist. `alphabet` lists the symbols in the order of their ids. By default, it
+    contains the symbols in the pattern, sorted.
 
-    The construction is Glushkov's position automaton, determinized by sets of positions and minimized.
+    The construction is Glushkov's position automaton, which is determinized by sets of positions and then minimized.
 
     Raises:
-        ValueError: the pattern has an error, whose position the message gives; it has more than 100,000 characters, or
-            2,000 symbols once its bounds are written out; it needs more than 50,000 states before it is minimized, or
-            10,000,000 transitions; the alphabet does not consist of distinct single characters, or lacks a symbol of
-            the pattern.
+        ValueError: the pattern has a syntax error at a position that the message gives. Or it has more than 100,000
+            characters, or more than 2,000 symbols after bounds are written out. Or it needs more than 50,000 states
+            before minimization, or more than 10,000,000 transitions. Or the alphabet does not consist of distinct
+            single characters, or does not contain a symbol of the pattern.
 
     Example:
         >>> ends_in_abb = dfa_from_regex("(a|b)*abb")
@@ -61,11 +61,11 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     positions = _Positions(pattern)
     whole = positions.add(node)
     reads = positions.by_symbol(symbols)
-    # Symbols that are read at the same positions lead to the same states everywhere, so one of each kind is explored.
+    # Symbols that are read at the same positions always lead to the same states, so only one of each kind is explored.
     first_of_kind = {read_at: symbol for symbol, read_at in reversed(reads.items())}
     kinds = [symbol for symbol in symbols if first_of_kind[reads[symbol]] == symbol]
     smallest = _smallest(positions, whole, {symbol: reads[symbol] for symbol in kinds})
-    # Checked again for all symbols, as the exploration saw only one of each kind.
+    # The limit is checked again for all symbols, because the exploration used only one symbol of each kind.
     if smallest.num_states * len(symbols) > MAX_TRANSITIONS:
         raise ValueError(
             f"pattern: {quoted(pattern)} needs {smallest.num_states:,} states that read {len(symbols):,} symbols, "
@@ -77,8 +77,8 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
 
 
 def _smallest(positions: "_Positions", whole: "_Fragment", reads: Mapping[str, int]) -> DFA:
-    """Return the smallest automaton over these symbols: the subset construction on positions, then minimization."""
-    start = 1 << len(positions.sets)  # a set of positions is the bits of an integer; the start is one bit more
+    """Return the smallest automaton over these symbols, by the subset construction on positions and minimization."""
+    start = 1 << len(positions.sets)  # the bits of an integer are a set of positions; one more bit is the start
     seen = {start}
 
     @lru_cache(maxsize=1)  # `explore` reads all symbols from one state in turn
@@ -100,12 +100,12 @@ def _smallest(positions: "_Positions", whole: "_Fragment", reads: Mapping[str, i
         return new_positions
 
     machine, states = explore(tuple(reads), start, step)
-    ends = whole.last | (start if whole.nullable else 0)  # Glushkov: a string ends where the pattern can end
+    ends = whole.last | (start if whole.nullable else 0)  # by Glushkov, strings end where the pattern can end
     return DFA(machine, 0, np.array([bool(state & ends) for state in states])).minimize()
 
 
 def named_symbols(pattern: str) -> tuple[str, ...]:
-    """Return the symbols that a pattern names, sorted; errors of the pattern as in `dfa_from_regex`.
+    """Return the symbols in a pattern, sorted; errors of the pattern are as in `dfa_from_regex`.
 
     Example:
         >>> named_symbols("(b|[^a])*")
@@ -117,7 +117,7 @@ def named_symbols(pattern: str) -> tuple[str, ...]:
 
 
 class _Fragment(NamedTuple):
-    """Properties of a part of a pattern: whether it matches the empty string, and its first and last positions."""
+    """A part of a pattern: whether the part matches the empty string, and its possible first and last positions."""
 
     nullable: bool
     first: int
@@ -125,7 +125,10 @@ class _Fragment(NamedTuple):
 
 
 class _Positions:
-    """The symbols of a pattern with bounds written out, and the positions that can follow each; sets are integers."""
+    """The positions of symbols in a pattern with bounds written out, and the positions that can follow each position.
+
+    Sets of positions are the bits of integers.
+    """
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -133,7 +136,7 @@ class _Positions:
         self.successors: list[int] = []
 
     def by_symbol(self, symbols: Sequence[str]) -> dict[str, int]:
-        """Return the positions at which each symbol can be read."""
+        """Return for each symbol the set of positions at which it can be read."""
         others = sum(1 << p for p, known in enumerate(self.sets) if known.others)
         reads = dict.fromkeys(symbols, others)
         for p, known in enumerate(self.sets):
@@ -164,12 +167,12 @@ class _Positions:
         return _Fragment(False, 1 << (len(self.sets) - 1), 1 << (len(self.sets) - 1))
 
     def _add_repeated(self, node: Repeat) -> _Fragment:
-        """Add m copies, then n - m optional ones; without an upper bound, the last copy can follow itself."""
+        """Add m copies and then n - m optional copies; without an upper bound, the last copy can follow itself."""
         whole = _Fragment(True, 0, 0)
         copies = max(node.minimum, 1) if node.maximum is None else node.maximum
         for copy in range(copies):
             fragment = self.add(node.inner)
-            # A loop of Glushkov's automaton: the first positions of a part follow its last ones.
+            # This is a loop of Glushkov's automaton: the first positions of a part can follow its last positions.
             if node.maximum is None and copy == copies - 1:
                 self._joined(fragment, fragment)
             optional = copy >= node.minimum
@@ -177,7 +180,7 @@ class _Positions:
         return whole
 
     def _joined(self, before: _Fragment, after: _Fragment) -> _Fragment:
-        # Glushkov: the first positions of the second part follow the last positions of the first part, and only these.
+        # By Glushkov, exactly the first positions of the second part follow the last positions of the first part.
         for position in _bits(before.last):
             self.successors[position] |= after.first
         return _Fragment(
@@ -201,6 +204,7 @@ def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | N
     check_characters(symbols)
     if missing := "".join(sorted(named - set(symbols))):
         raise ValueError(
-            f"alphabet: {quoted(pattern)} names {quoted(missing)}, which {quoted(''.join(symbols))} lacks; add them"
+            f"alphabet: expected the symbols of {quoted(pattern)}, got {quoted(''.join(symbols))}, without "
+            f"{quoted(missing)}; add these"
         )
     return symbols

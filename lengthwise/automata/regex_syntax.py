@@ -7,10 +7,10 @@ MAX_CHARACTERS = 100_000
 """The largest number of characters in a pattern."""
 
 MAX_POSITIONS = 2_000
-"""The largest number of symbols in a pattern once its bounds are written out."""
+"""The largest number of symbols in a pattern after its bounds are written out."""
 
 MAX_GROUP_DEPTH = 50
-"""The largest number of groups inside one another; the parser is recursive, so it also protects Python's stack."""
+"""The largest depth of nested groups. The parser is recursive, so this also protects Python's stack."""
 
 SPECIAL = "\\.[](){}|*+?^$"
 """Characters that mean themselves only after a backslash."""
@@ -23,17 +23,17 @@ _WAYS_OUT = {
     "W": "write [^A-Za-z0-9_] for all but letters, digits and _",
     "s": "write the blanks themselves, between [ and ]",
     "S": "write [^ ] with the blanks themselves behind ^",
-    **dict.fromkeys("bBAZzG", "leave it out, as the whole string is matched"),
+    **dict.fromkeys("bBAZzG", "leave it out, because the whole string is matched"),
     **dict.fromkeys("nrtfvaexuUN0", "write the character itself"),
     **dict.fromkeys("123456789kg", "write the group again: what it matched is not remembered"),
     **dict.fromkeys("pPhHRX", "write the characters themselves, between [ and ]"),
 }
-"""What to write instead of escapes of other dialects."""
+"""Advice for escapes of other dialects that do not exist here."""
 
 
 @dataclass(frozen=True)
 class SymbolSet:
-    """One symbol of a set, or with `others` one symbol outside of the set."""
+    """A symbol of a set or, with `others`, a symbol outside of the set."""
 
     symbols: frozenset[str]
     others: bool = False
@@ -41,7 +41,7 @@ class SymbolSet:
 
 @dataclass(frozen=True)
 class Concatenation:
-    """Parts one after the other; without parts, the empty string."""
+    """Parts one after another; without parts, this is the empty string."""
 
     parts: "tuple[Node, ...]"
 
@@ -55,7 +55,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Repetitions, `minimum` to `maximum` times in a row, without an upper bound if `maximum` is None."""
+    """Repetitions of a part, `minimum` to `maximum` times; if `maximum` is None, there is no upper bound."""
 
     inner: "Node"
     minimum: int
@@ -65,17 +65,17 @@ class Repeat:
 Node = SymbolSet | Concatenation | Choice | Repeat
 
 EMPTY = Concatenation(())
-"""Matches the empty string alone. The parser keeps it only as an option of a choice. Otherwise nested repeats of it
-would be written out without a symbol that counts towards the limit."""
+"""The node that matches only the empty string. The parser keeps it only as an option of a choice. Otherwise, writing
+out nested repeats of it could take very long, because it has no symbol that counts towards the limit."""
 
 
 def quoted(pattern: str) -> str:
-    """Return a pattern, or its beginning, in quotes."""
+    """Return a pattern in quotes, or only its beginning if it is long."""
     return repr(pattern) if len(pattern) <= 40 else repr(pattern[:37] + "...")
 
 
 class Parser:
-    """A recursive-descent parser: alternatives of sequences of repeated atoms; `named` collects the symbols."""
+    """A recursive-descent parser of alternatives, sequences, repetitions and atoms; `named` collects the symbols."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -85,7 +85,7 @@ class Parser:
         self.named: set[str] = set()
 
     def parse(self) -> Node:
-        """Return the syntax tree of the whole pattern; an error is a ValueError that names its position."""
+        """Return the syntax tree of the whole pattern; a syntax error is a ValueError that gives its position."""
         if len(self.pattern) > MAX_CHARACTERS:
             raise ValueError(f"pattern: {quoted(self.pattern)} has more than {MAX_CHARACTERS:,} characters; shorten it")
         node = self._alternatives()
@@ -113,7 +113,7 @@ class Parser:
 
     def _alternatives(self) -> Node:
         options = [self._sequence()]
-        # One empty option is enough: a|| and a| describe the same strings, and a tree of empty options could be huge.
+        # One empty option suffices, because a|| and a| match the same strings. Many empty options could make huge trees.
         has_empty = options == [EMPTY]
         while self._take("|"):
             option = self._sequence()
@@ -159,7 +159,7 @@ class Parser:
             digits += digit
         if not digits:
             self._reject("a number", "give bounds as {2}, {2,} or {2,3}")
-        # Compared by length first, because int() refuses thousands of digits with a message of its own.
+        # The number of digits is checked first, because int() rejects thousands of digits with its own message.
         if len(digits.lstrip("0")) > len(str(MAX_POSITIONS)):
             raise ValueError(f"pattern: {quoted(self.pattern)} has a bound above {MAX_POSITIONS:,}; lower it")
         return int(digits.lstrip("0") or "0")
@@ -168,7 +168,7 @@ class Parser:
         if self._take("("):
             return self._group()
         self.num_atoms += 1
-        # Counted while parsing, so that a huge pattern fails before its tree is built.
+        # Symbols are counted during parsing, so a huge pattern fails before its tree is built.
         if self.num_atoms > MAX_POSITIONS:
             raise ValueError(f"pattern: {quoted(self.pattern)} has more than {MAX_POSITIONS:,} symbols; shorten it")
         if self._take("["):
@@ -178,7 +178,7 @@ class Parser:
         return SymbolSet(frozenset([self._symbol("a symbol or a group")]))
 
     def _group(self) -> Node:
-        # Parsing recurs once for each open group. Without this limit, Python's own would end in a RecursionError.
+        # Parsing recurs once for each open group. Without this limit, deep groups would raise a RecursionError.
         self.depth += 1
         if self.depth > MAX_GROUP_DEPTH:
             raise ValueError(
@@ -198,7 +198,7 @@ class Parser:
         return SymbolSet(frozenset(symbols), others)
 
     def _range(self, expected: str) -> set[str]:
-        """Read a symbol or a range of symbols; a ``-`` at the end of the class is a symbol."""
+        """Read a symbol or a range of symbols. A ``-`` at the end of the class is a symbol."""
         start, first = self.position, self._symbol(expected)
         if self._next() != "-" or self.pattern[self.position + 1 : self.position + 2] in ("", "]"):
             return {first}
@@ -219,7 +219,7 @@ class Parser:
         if escaped and symbol not in SPECIAL + "-":
             self._reject("a special character after \\", _WAYS_OUT.get(symbol, f"write {symbol} without the \\"))
         if not escaped and symbol in SPECIAL:
-            unneeded = "leave it out, as the whole string is matched anyway, or " if symbol in "^$" else ""
+            unneeded = "leave it out, because the whole string is matched, or " if symbol in "^$" else ""
             self._reject(expected, f"{unneeded}write \\{symbol} for the symbol")
         self.position += 1
         self.named.add(symbol)

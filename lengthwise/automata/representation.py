@@ -1,4 +1,4 @@
-"""Representations of strings by vectors of zeros and ones, such that products of entries concatenate strings."""
+"""Representing strings by vectors of zeros and ones. Products of entries give the vector of concatenated strings."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -11,38 +11,38 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 
 MAX_CORRECTIONS = 1_000
-"""The number of rounds of the perceptron rule after which the search for a linear read-out ends."""
+"""The largest number of rounds of the perceptron rule in the search for a linear read-out."""
 
 
 class Products(NamedTuple):
-    """The rule that computes the vector of C concatenated strings from their vectors a_1 ... a_C.
+    """The rule that computes the vector of a concatenation of C strings from their vectors a_1 ... a_C.
 
-    Product p is ``a_1[reads[p, 0]] * ... * a_C[reads[p, C-1]]``, and entry i of the joined vector is the sum of the
-    products p with ``writes[p] = i``, of which at most one is 1.
+    Product p is ``a_1[reads[p, 0]] * ... * a_C[reads[p, C-1]]``. Entry i of the joined vector is the sum of all
+    products p with ``writes[p] = i``. At most one of these products is 1.
     """
 
     reads: Int64[np.ndarray, "P C"]
     writes: Int64[np.ndarray, " P"]
 
     def join(self, parts: Int64[np.ndarray, "C E"]) -> Int64[np.ndarray, " E"]:
-        """Return the vector of the concatenated strings, by the definition."""
+        """Return the vector of the concatenation, by the definition."""
         joined = np.zeros(parts.shape[1], dtype=np.int64)
         np.add.at(joined, self.writes, parts[np.arange(len(parts)), self.reads].prod(1))
         return joined
 
 
 class ReadOut(NamedTuple):
-    """The answer to a vector a: the class whose ``weights @ a + offsets`` is largest, by at least 1."""
+    """A linear read-out: the answer to a vector a is the largest entry of ``weights @ a + offsets``, by at least 1."""
 
     weights: Int64[np.ndarray, "Y E"]
     offsets: Int64[np.ndarray, " Y"]
 
 
 class Representation(NamedTuple):
-    """Vectors of E zeros and ones for all strings, and the answers that are read from them.
+    """Vectors of E zeros and ones for all strings, and a read-out of answers.
 
-    `leaves` are the vectors of the empty string (first) and of each symbol. `products` gives the vector of every other
-    string, and `read_out` the machine's answer, except in states that answer `IGNORE`.
+    `leaves` are the vectors of the empty string (first) and of each symbol. `products` gives the vectors of all other
+    strings. `read_out` gives the machine's answers, except in states that answer `IGNORE`.
     """
 
     leaves: Int64[np.ndarray, "V1 E"]
@@ -51,9 +51,10 @@ class Representation(NamedTuple):
 
 
 def live_states(machine: Transducer) -> Int64[np.ndarray, " N"]:
-    """Return all states but one sink, if there is a sink that is not the start.
+    """Return all states except one sink, if there is a sink that is not the start.
 
-    A string that leads to the sink needs no entry of its own: its row has no 1.
+    In the matrix of a string, the row of a state from which the string leads to this sink has no 1. So the sink needs
+    no entries.
     """
     table = machine.semiautomaton.table
     states = np.arange(machine.num_states)
@@ -62,9 +63,10 @@ def live_states(machine: Transducer) -> Int64[np.ndarray, " N"]:
 
 
 def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Representation:
-    """Represent a string by the matrix of its state map: A[q, r] = 1 if it leads from q to r, row by row; E = N^2.
+    """Represent a string s by the matrix A(s) of its state map: A(s)[q, r] = 1 if s leads from state q to state r.
 
-    Concatenation is multiplication: A(st) = A(s) A(t). The N states are the `live_states`.
+    Matrices are flattened row by row, so E = N^2. Concatenation is multiplication: A(st) = A(s) A(t). The N states are
+    the `live_states`.
 
     Example:
         >>> from lengthwise.automata import library
@@ -75,14 +77,14 @@ def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Re
     Differs from the source: a sink is left out.
     """
     live = live_states(machine)
-    # -1 marks the sink, whose row has no 1: a product of matrices keeps such a row zero.
+    # -1 marks the sink. A row that leads to it has no 1, and stays zero in all products.
     position = np.full(machine.num_states, -1)
     position[live] = np.arange(len(live))
     maps = np.concatenate([np.arange(len(live))[None], position[machine.semiautomaton.table[live]].T])
     weights = np.zeros((num_classes, len(live), len(live)), dtype=np.int64)
     answers = machine.outputs[live]
     supervised = np.flatnonzero(answers != IGNORE)
-    # Weight 2 exceeds the sink's offset of 1, which wins exactly when the row of the start has no 1.
+    # Weight 2 exceeds the sink's offset of 1. So the offset decides exactly when the row of the start has no 1.
     weights[answers[supervised], position[machine.start], supervised] = 2
     offsets = np.zeros(num_classes, dtype=np.int64)
     offsets[[answer for answer in machine.outputs[position < 0].tolist() if answer != IGNORE]] = 1
@@ -96,9 +98,9 @@ def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Re
 def point_matrices(
     monoid: TransitionMonoid, action: Int64[np.ndarray, "M N"], read_out: ReadOut, chunk_size: int
 ) -> Representation:
-    """Represent a string by the matrix of its map in a faithful action on N points; E = N^2.
+    """Represent a string by the matrix of its map in a faithful action on N points, with E = N^2.
 
-    `linear_read_out` returns the read-out.
+    `linear_read_out` computes the read-out.
     """
     leaves = _matrices(action[[0, *monoid.generators]])
     return Representation(leaves, matrix_products(action.shape[1], chunk_size), read_out)
@@ -107,7 +109,7 @@ def point_matrices(
 def linear_read_out(
     action: Int64[np.ndarray, "M N"], answers: Int64[np.ndarray, " M"], num_classes: int
 ) -> ReadOut | None:
-    """Return a linear read-out of all answers from the matrices of the action, or None if the search fails."""
+    """Return a linear read-out of all answers from the matrices of an action, or None if the search fails."""
     supervised = answers != IGNORE
     weights = separating_weights(_matrices(action[supervised]), answers[supervised], num_classes)
     return None if weights is None else ReadOut(weights, np.zeros(num_classes, dtype=np.int64))
@@ -116,7 +118,7 @@ def linear_read_out(
 def one_hot_elements(
     monoid: TransitionMonoid, answers: Int64[np.ndarray, " M"], num_classes: int, chunk_size: int
 ) -> Representation:
-    """Represent a string by the one-hot vector of its element; E = M, and the monoid's table gives the products."""
+    """Represent a string by the one-hot vector of its element, with E = M and products from the monoid's table."""
     reads = np.indices((monoid.size,) * chunk_size).reshape(chunk_size, -1)
     joined = reads[0]
     for element in reads[1:]:
@@ -130,10 +132,11 @@ def one_hot_elements(
 
 
 def matrix_products(num_points: int, chunk_size: int) -> Products:
-    """Return the products of C matrices of zeros and ones with at most one 1 per row: N^(C+1) paths over N points.
+    """Return the products for multiplying C matrices of zeros and ones that have at most one 1 in each row.
 
-    The path from i over k, l, ... to j reads A_1[i, k], A_2[k, l], ... and writes (A_1 ... A_C)[i, j]. Matrices are
-    flattened row by row, and paths are in the order of i, j, k, l, ...
+    There are N^(C+1) products, which are paths over N points. The path from i over k, l, ... to j reads A_1[i, k],
+    A_2[k, l], ... and writes (A_1 ... A_C)[i, j]. Matrices are flattened row by row, and paths are in the order of i,
+    j, k, l, ...
 
     Example:
         >>> products = matrix_products(num_points=2, chunk_size=2)
@@ -153,20 +156,20 @@ def matrix_products(num_points: int, chunk_size: int) -> Products:
 def separating_weights(
     vectors: Int64[np.ndarray, "M E"], answers: Int64[np.ndarray, " M"], num_classes: int
 ) -> Int64[np.ndarray, "Y E"] | None:
-    """Return integers W such that the largest entry of ``W @ vector`` is the vector's answer, by at least 1, or None.
+    """Return integers W such that the answer to each vector is the largest entry of ``W @ vector``, by at least 1.
 
-    The search begins with the sum of each class's vectors, which suffices for distinct permutations. Each round then
-    corrects all mistakes at once: the row of the answer gains the vector, the largest other row loses it. The result is
-    None after `MAX_CORRECTIONS` rounds.
+    The search begins with the sum of the vectors of each class. For distinct permutations, this suffices. Each round
+    then corrects all mistakes at once. It adds the vector to the row of the answer, and subtracts it from the largest
+    other row. The result is None if mistakes remain after `MAX_CORRECTIONS` rounds.
 
     Source: the perceptron rule for several classes (Duda and Hart, "Pattern Classification and Scene Analysis", 1973).
     """
     rows = np.arange(len(vectors))
     weights = np.zeros((num_classes, vectors.shape[1]), dtype=np.int64)
-    # Matrices of permutations of N points have product N with themselves, and at most N - 2 with others.
+    # Matrices of permutations of N points have inner product N with themselves, and at most N - 2 with others.
     np.add.at(weights, answers, vectors)
     for _ in range(MAX_CORRECTIONS):
-        # The perceptron convergence theorem: if weights exist that separate the classes, the corrections end.
+        # By the perceptron convergence theorem, corrections end if some weights separate the classes.
         scores = vectors @ weights.T
         right = scores[rows, answers]
         scores[rows, answers] = np.iinfo(np.int64).min
@@ -179,7 +182,7 @@ def separating_weights(
 
 
 def _matrices(maps: Int64[np.ndarray, "*K N"]) -> Int64[np.ndarray, "*K E"]:
-    """Return 0/1 matrices of maps of N points, row by row; -1 maps to no point."""
+    """Return 0/1 matrices of maps of N points, flattened row by row; the row of a point with image -1 is zero."""
     num_points = maps.shape[-1]
     matrices: np.ndarray = maps[..., None] == np.arange(num_points)
     return matrices.astype(np.int64).reshape(*maps.shape[:-1], num_points**2)

@@ -1,4 +1,4 @@
-"""Samplers of the strings of one length that lead from a state into a set of states, uniformly or weighted."""
+"""Sampling strings of a given length that lead from a state into a set of states, uniformly or with weights."""
 
 from dataclasses import dataclass, field
 
@@ -15,15 +15,16 @@ MAX_ELEMENTS = 2 * 10**8
 class StringSampler:
     """A sampler of the strings of a given length that lead from one of several starts into `targets`.
 
-    The odds of a string are the product of the weights of its transitions; if all weights are 1, draws are uniform.
-    Let N_r(q) be the sum of these products over the strings of length r from state q into `targets`. With r symbols to
-    go, state q continues with symbol v with probability ``weights[q, v] N_(r-1)(table[q, v]) / N_r(q)``.
+    The probability of a string is proportional to the product of the weights of its transitions. If all weights are 1,
+    draws are uniform. Let N_r(q) be the sum of these products over all strings of length r that lead from state q into
+    `targets`. With r symbols left, state q continues with symbol v with probability
+    ``weights[q, v] N_(r-1)(table[q, v]) / N_r(q)``.
 
-    The sums are kept as mantissa and exponent, state by state, so they neither overflow nor vanish at any length. A
-    string outside `targets` is impossible, not only improbable. Probabilities are exact to double precision.
+    The sums are stored as mantissa and exponent for each state, so they do not overflow or vanish at any length.
+    Strings outside of `targets` are impossible, not only improbable. Probabilities are exact to double precision.
 
-    The probabilities for r symbols to go also serve every longer string. They are computed when first needed and kept:
-    one float for each state and each symbol but the last, for every r up to the longest length drawn.
+    The probabilities for r symbols left are also used for all longer strings. They are computed when first needed, and
+    stored: one float for each state and each symbol except the last, for every r up to the longest length so far.
     """
 
     semiautomaton: Semiautomaton
@@ -39,12 +40,12 @@ class StringSampler:
         for start in self.starts.tolist():
             self.semiautomaton.check_state(start, "starts")
         if not (self.weights > 0).all():
-            raise ValueError(f"weights: expected positive numbers, got {self.weights.min()}; a string must have odds")
+            raise ValueError(f"weights: expected positive numbers, got {self.weights.min()}; raise it above 0")
         self._sums.extend(np.frexp(self.targets.astype(np.float64)))
         self._possible.append(self.targets[self.starts])
 
     def possible(self, length: int) -> Bool[np.ndarray, " S"]:
-        """Return, for each start, whether any string of this length leads from it into the targets.
+        """Return for each start whether any string of this length leads from the start into the targets.
 
         Raises:
             ValueError: the length needs more than 200,000,000 floats.
@@ -61,21 +62,21 @@ class StringSampler:
 
     def _prepare_next_length(self) -> None:
         mantissas, exponents = (part[self.semiautomaton.table] for part in self._sums)
-        # A sum of 0 has exponent 0, which must not set the scale of a state whose other sums are large.
+        # A sum of 0 has exponent 0, which must not determine the scale of a state if other sums have other exponents.
         scale = np.where(mantissas > 0, exponents, np.iinfo(exponents.dtype).min // 2).max(axis=1, keepdims=True)
         shares = np.ldexp(mantissas, np.where(mantissas > 0, exponents - scale, 0)) * self.weights
         shares = shares.cumsum(axis=1)
         total = shares[:, -1]
         alive = total > 0
-        # A symbol without strings has equal thresholds on both sides (0 at the first, exactly 1 at the last symbol).
-        # Draws in [0, 1) cannot fall between them, so such a symbol is impossible despite rounding.
+        # A symbol that leads to no string has equal thresholds on both sides (0 if it is the first, exactly 1 if it is
+        # the last). Draws in [0, 1) cannot fall between these, so this symbol is impossible despite rounding.
         self._thresholds.append(shares[:, :-1] / np.where(alive, total, 1.0)[:, None])
         self._possible.append(alive[self.starts])
         mantissas, exponents = np.frexp(total)
         self._sums[:] = mantissas, np.where(alive, exponents + scale[:, 0], 0)
 
     def sample(self, uniforms: Float64[np.ndarray, "B T"], choice: Int64[np.ndarray, " B"]) -> Int64[np.ndarray, "B T"]:
-        """Return one string of length T per row, from ``starts[choice]``; `uniforms` are its only randomness.
+        """Return a string of length T for each row, from ``starts[choice]``; only `uniforms` are random.
 
         Raises:
             ValueError: no string of length T leads from a chosen start into the targets.
@@ -84,13 +85,13 @@ class StringSampler:
         impossible = ~self.possible(length)[choice]
         if impossible.any():
             raise ValueError(
-                f"uniforms: expected a length at which there are strings to draw, got {length}, at which "
-                f"start {choice[impossible][0]} has none; call `possible` first"
+                f"uniforms: expected a length with strings to draw, got {length}, at which start "
+                f"{choice[impossible][0]} does not have any; call `possible` first"
             )
         num_symbols = self.semiautomaton.num_symbols
         table = self.semiautomaton.table.ravel()
         state = self.starts[choice]
-        # Position first, so that each step writes contiguous memory.
+        # The position is the first axis, so that each step writes contiguous memory.
         strings = np.empty((length, len(uniforms)), dtype=np.int64)
         for position, draws in enumerate(np.ascontiguousarray(uniforms.T)):
             thresholds = self._thresholds[length - 1 - position]

@@ -17,22 +17,22 @@ MAX_TRANSITIONS = 10_000_000
 """The largest number of entries of a table that is built state by state or read from a file: about 400 MB."""
 
 MAX_LOOPED_STRINGS = 32
-"""Up to this number of strings, a Python loop over their symbols is faster than one NumPy step per position."""
+"""The largest number of strings for which a Python loop over symbols is faster than one NumPy step per position."""
 
 
 @dataclass(frozen=True, eq=False)
 class Semiautomaton:
-    """A finite set of states that symbols act on: ``table[q, v]`` is the state to which symbol v leads from state q.
+    """A finite set of states on which symbols act: ``table[q, v]`` is the state to which symbol v leads from state q.
 
-    States are 0 ... Q-1, and symbols are known by their ids 0 ... V-1. The table is copied and made read-only.
+    States are 0 ... Q-1, and symbols have the ids 0 ... V-1. The table is copied and made read-only.
 
-    The machine of the example remembers whether the number of b is odd. Its symbols a and b have ids 0 and 1:
+    The machine of the example remembers whether the number of b is odd. Its symbols a and b have the ids 0 and 1:
 
         state      a  b
         0 (even)   0  1
         1 (odd)    1  0
 
-    On the string b a b b, which is 1 0 1 1, it goes from state 0 to the states 1, 1, 0, 1.
+    On the string b a b b, whose ids are 1 0 1 1, it goes from state 0 to the states 1, 1, 0, 1.
 
     Raises:
         ValueError: the table is not a [Q, V] array of states, or the symbols are not V distinct non-empty strings.
@@ -73,12 +73,12 @@ class Semiautomaton:
 
     @property
     def num_states(self) -> int:
-        """Number of states, Q."""
+        """The number of states, Q."""
         return len(self.table)
 
     @property
     def num_symbols(self) -> int:
-        """Number of symbols, V."""
+        """The number of symbols, V."""
         return len(self.symbols)
 
     def check_state(self, state: int, argument: str = "start") -> None:
@@ -115,7 +115,7 @@ class Semiautomaton:
             )
 
     def run(self, strings: Int64[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, "B T"]:
-        """Return the state after every symbol of every string; one step per position for the whole batch.
+        """Return the state after every symbol of every string, with one step per position for the whole batch.
 
         Raises:
             ValueError: a symbol id lies outside 0 ... V-1, or `start` is not a state.
@@ -128,7 +128,7 @@ class Semiautomaton:
         return (states // self.num_symbols).T
 
     def final_states(self, strings: Int64[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, " B"]:
-        """Return the state at the end of every string (`start` itself if T is 0); errors as in `run`."""
+        """Return the state at the end of every string (`start` itself if T is 0); errors are as in `run`."""
         if len(strings) <= MAX_LOOPED_STRINGS:
             return self._final_states_of_few(strings, start)
         rows, columns, row = self._prepare(strings, start)
@@ -150,17 +150,16 @@ class Semiautomaton:
 
     @cached_property
     def _rows(self) -> list[list[int]]:
-        """The table as Python integers."""
+        """The table as lists of Python integers."""
         rows: list[list[int]] = self.table.tolist()
         return rows
 
     def _prepare(
         self, strings: Int64[np.ndarray, "B T"], start: int
     ) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, "T B"], Int64[np.ndarray, " B"]]:
-        """Check the input; return the flattened table, the strings position by position, and the first states.
+        """Check the input; return the flattened table, the strings with positions as the first axis, and the starts.
 
-        States are replaced by the start of their row in the flattened table, so that one step is one addition and one
-        look-up.
+        States are replaced by the start of their row in the flattened table, so a step is an addition and a look-up.
         """
         self.check_state(start)
         self.check_strings(strings)
@@ -168,27 +167,27 @@ class Semiautomaton:
         return self.table.ravel() * self.num_symbols, np.ascontiguousarray(strings.T), row
 
     def transition_matrix(self, probabilities: Float[np.ndarray, " V"]) -> Float[np.ndarray, "Q Q"]:
-        """Return the Markov chain of the states for independent symbols: ``matrix[q, r] = P(q goes to r)``."""
+        """Return the Markov chain of the states if symbols are independent: ``matrix[q, r]`` = P(q goes to r)."""
         matrix = np.zeros((self.num_states, self.num_states))
-        # Not `+=`: if several symbols lead to one state, that would add only one of their probabilities.
+        # This is not `+=`, which would add only one probability if several symbols lead to the same state.
         np.add.at(matrix, (np.arange(self.num_states)[:, None], self.table), probabilities)
         return matrix
 
     def product(self, other: "Semiautomaton") -> "Semiautomaton":
-        """Return the machine that runs both on the same symbols: (p, q) is state ``p * other.num_states + q``.
+        """Return the machine that runs both machines on the same symbols; (p, q) is ``p * other.num_states + q``.
 
         Raises:
             ValueError: the machines read different symbols.
         """
         self.check_same_symbols(other)
-        # The product automaton: both machines read the same string at the same time.
+        # This is the product automaton: both machines read the same string at the same time.
         table = self.table[:, None] * other.num_states + other.table[None, :]
         return Semiautomaton(table.reshape(-1, self.num_symbols), self.symbols)
 
     def shortest_string(self, start: int, targets: Bool[np.ndarray, " Q"]) -> tuple[str, ...] | None:
-        """Return the shortest string that leads from `start` into `targets`, or None.
+        """Return a shortest string that leads from `start` into `targets`, or None if no string does.
 
-        If several are as short, the first in symbol order is returned.
+        If there are several shortest strings, the first in symbol order is returned.
 
         Example:
             >>> cycle = Semiautomaton(np.array([[1], [2], [0]]), ("x",))
@@ -197,8 +196,8 @@ class Semiautomaton:
         """
         self.check_state(start)
         self.check_labels(targets, "targets")
-        # Breadth-first search: the first visit of a state is by a shortest string, and symbols are tried in their
-        # order. It takes Q V steps.
+        # In breadth-first search, the first visit of a state is by a shortest string, and symbols are tried in their
+        # order. The search takes Q V steps.
         came_from = {start: (start, -1)}
         for state in self._breadth_first(start, came_from):
             if targets[state]:
@@ -217,10 +216,10 @@ class Semiautomaton:
         *,
         ignored: int | None = None,
     ) -> tuple[str, ...] | None:
-        """Return the shortest string after which the machines are in states with different labels, or None.
+        """Return a shortest string after which the machines are in states with different labels, or None.
 
-        If several are as short, the first in symbol order is returned. States with the `ignored` label differ from no
-        state.
+        If there are several shortest strings, the first in symbol order is returned. States with the `ignored` label do
+        not differ from any state.
 
         Raises:
             ValueError: the machines read different symbols.
@@ -230,12 +229,12 @@ class Semiautomaton:
         return None if string is None else tuple(self.symbols[symbol] for symbol in string)
 
     def reachable(self, start: int) -> Int64[np.ndarray, " R"]:
-        """Return the states that some string leads to from `start`, in breadth-first order."""
+        """Return all states to which strings lead from `start`, in breadth-first order."""
         self.check_state(start)
         return np.array(list(self._breadth_first(start, {start: (start, -1)})), dtype=np.int64)
 
     def _breadth_first(self, start: int, came_from: dict[int, tuple[int, int]]) -> Iterator[int]:
-        """Yield states in order of their shortest strings; `came_from` collects the (state, symbol) before each."""
+        """Yield states in the order of their shortest strings; `came_from` gets each one's previous (state, symbol)."""
         order = [start]
         for state in order:
             yield state
@@ -247,17 +246,16 @@ class Semiautomaton:
     def quotient(self, start: int, labels: Int64[np.ndarray, " Q"]) -> tuple["Semiautomaton", Int64[np.ndarray, " R"]]:
         """Return the smallest machine with the same label after every string, and the labels of its states.
 
-        The start becomes state 0, and states are numbered breadth first. So machines that behave alike have equal
-        quotients.
+        The start becomes state 0, and states are numbered breadth first. So equivalent machines have equal quotients.
         """
         self.check_labels(labels, "labels")
-        kept = self.reachable(start)  # unreachable states must go first: refinement would keep them
+        kept = self.reachable(start)  # unreachable states must be removed, because refinement would keep them
         position = np.zeros(self.num_states, dtype=np.int64)
         position[kept] = np.arange(len(kept))
         table = position[self.table[kept]]
-        # Myhill-Nerode: among reachable states, the blocks of the coarsest partition are the classes of strings that no
-        # continuation separates, and no machine has fewer states. Reachable states are in breadth-first order, so
-        # ranking blocks by their first states gives the same numbers for every machine that behaves alike.
+        # By Myhill and Nerode, the blocks of the coarsest partition of reachable states are the classes of strings that
+        # no continuation separates, and no equivalent machine has fewer states. Reachable states are in breadth-first
+        # order, so ranking blocks by their first states gives equal numbers for equivalent machines.
         blocks = coarsest_partition(table, labels[kept])
         _, first, blocks = np.unique(blocks, return_index=True, return_inverse=True)
         order = np.argsort(first)
@@ -266,7 +264,7 @@ class Semiautomaton:
 
 
 def whole_numbers(values: object) -> Int64[np.ndarray, "*N"]:
-    """Return the numbers of states, classes or answers as a new array; a ValueError unless they are integers."""
+    """Return numbers of states, classes or answers as a new array of int64; raise a ValueError for other types."""
     array = np.array(values)
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"table: expected whole numbers, got {array.dtype}; number classes and answers from 0 on")
@@ -274,7 +272,7 @@ def whole_numbers(values: object) -> Int64[np.ndarray, "*N"]:
 
 
 def check_characters(alphabet: Sequence[str]) -> None:
-    """Raise a ValueError unless the symbols are distinct single characters, so that a text spells a string."""
+    """Raise a ValueError unless the symbols are distinct single characters, so that texts are strings of symbols."""
     seen: set[str] = set()
     for symbol in alphabet:
         if not isinstance(symbol, str) or len(symbol) != 1 or symbol in seen:
@@ -288,9 +286,10 @@ def check_characters(alphabet: Sequence[str]) -> None:
 def explore(
     symbols: Sequence[str], start: State, step: Callable[[State, str], State]
 ) -> tuple[Semiautomaton, list[State]]:
-    """Return the machine that `step` describes, and the meaning of each of its states; state 0 is `start`.
+    """Return the machine that the function `step` describes, and the meaning of each state; state 0 is `start`.
 
-    `step(state, symbol)` returns the next state. States are any hashable values, numbered breadth first.
+    `step(state, symbol)` returns the next state. In `step`, states are any hashable values. In the machine, they are
+    numbered breadth first.
 
     Raises:
         ValueError: the table of the reachable states has more than `MAX_TRANSITIONS` entries.
@@ -300,7 +299,7 @@ def explore(
         >>> meaning, machine.table.tolist()
         ([0, 1, 2], [[0, 1], [1, 2], [2, 0]])
     """
-    # States are numbered when first seen, and the list grows while it is read: a breadth-first search.
+    # States are numbered when first seen, and the list grows while it is read, so this is a breadth-first search.
     number = {start: 0}
     meaning = [start]
     table = []

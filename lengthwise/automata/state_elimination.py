@@ -1,4 +1,4 @@
-"""Regular expressions of the languages of automata, by elimination of states."""
+"""Computing regular expressions for the languages of automata, by elimination of states."""
 
 import re
 from collections import Counter, defaultdict
@@ -23,22 +23,23 @@ from lengthwise.automata.regex_syntax import (
 from lengthwise.automata.semiautomaton import check_characters
 
 MAX_STATES = 200
-"""The largest number of states of the smallest automaton, which takes a few seconds."""
+"""The largest number of states of the smallest automaton. With this number, elimination takes a few seconds."""
 
 Edges = dict[tuple[int, int], Node]
-"""The expression that is read from one state to another."""
+"""The expression that leads from one state to another."""
 
 
 def regex_from_dfa(dfa: DFA) -> str:
     """Return a regular expression of the strings that an automaton accepts, in the syntax of `dfa_from_regex`.
 
-    States of the smallest automaton are eliminated one after another; the state that adds the fewest symbols goes
-    first. Edges around a state s replace the paths through it, ``R[p, q] | R[p, s] R[s, s]* R[s, q]``. Expressions are
-    simplified on the way. The result is parsed again and compared with the automaton.
+    States of the smallest automaton are eliminated one after another. The next state is always the one whose
+    elimination adds the fewest symbols. To eliminate s, the expression from p to q becomes
+    ``R[p, q] | R[p, s] R[s, s]* R[s, q]``. Expressions are simplified at each step. The result is parsed again and
+    compared with the automaton.
 
     Raises:
         ValueError: symbols are not single characters; the language needs more than 200 states; the expression has more
-            than 2,000 symbols or 50 groups inside one another, or `dfa_from_regex` would reject its size.
+            than 2,000 symbols or over 50 nested groups, or is too large for `dfa_from_regex`.
 
     Example:
         >>> regex_from_dfa(dfa_from_regex("(a|b)*abb"))
@@ -50,7 +51,9 @@ def regex_from_dfa(dfa: DFA) -> str:
     Differs from the source: simplifications are ours.
     """
     if words := [symbol for symbol in dfa.symbols if len(symbol) != 1]:
-        raise ValueError(f"symbols: expected characters, which expressions are made of, got {words[0]!r}; write DOT")
+        raise ValueError(
+            f"symbols: expected single characters, because expressions consist of these, got {words[0]!r}; write DOT"
+        )
     check_characters(dfa.symbols)
     pattern = _pattern(dfa)
     if _depth(pattern) > MAX_GROUP_DEPTH:
@@ -58,14 +61,14 @@ def regex_from_dfa(dfa: DFA) -> str:
             f"machine: expected a language whose expression nests at most {MAX_GROUP_DEPTH} groups, got one that needs "
             "more; write the machine in another format"
         )
-    # Simplifications could have a bug that no reader of the expression would see: the comparison is a proof.
+    # A bug in a simplification would be hard to see in the expression. This comparison proves that the result is right.
     if not dfa_from_regex(pattern, dfa.symbols).equivalent(dfa):
         raise AssertionError(f"{pattern!r} is not the language of the automaton")
     return pattern
 
 
 def _depth(pattern: str) -> int:
-    """Return the largest number of groups that are open at once."""
+    """Return the largest number of groups that are open at the same time."""
     marks = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern)
     return max(accumulate((mark == "(") - (mark == ")") for mark in marks), default=0)
 
@@ -84,18 +87,18 @@ def _pattern(dfa: DFA) -> str:
         state = _best(edges, states)
         states.remove(state)
         edges = _eliminated(edges, state)
-    if (first, last) not in edges:  # the empty language, which the syntax expresses only as a class without symbols
+    if (first, last) not in edges:  # the empty language, for which the syntax has only a class without symbols
         return f"[^{''.join(map(_in_class, dfa.symbols))}]"
     return pattern_text(edges[first, last])
 
 
 def _edges(dfa: DFA) -> Edges:
-    """Return the edges between states that reach an accepting one, and edges from a new first to a new last state."""
+    """Return the edges between states that reach an accepting state, with a new first state and a new last state."""
     first, last = dfa.num_states, dfa.num_states + 1
     table = dfa.semiautomaton.table
     is_useful = dfa.accepting.copy()
-    # After k rounds: the states from which a string of up to k symbols is accepted. A shortest such string visits no
-    # state twice, so Q rounds suffice.
+    # After k rounds, these are the states from which a string of up to k symbols is accepted. A shortest accepted
+    # string does not visit a state twice, so Q rounds suffice.
     for _ in range(dfa.num_states):
         is_useful |= is_useful[table].any(1)
     edges: Edges = {}
@@ -112,7 +115,7 @@ def _edges(dfa: DFA) -> Edges:
 
 
 def _best(edges: Edges, states: set[int]) -> int:
-    """Return the state whose elimination adds the fewest symbols to all edges together, the first of several."""
+    """Return the state whose elimination adds the fewest symbols to all edges together; on ties, the first state."""
     incoming = defaultdict[int, list[int]](list)
     outgoing = defaultdict[int, list[int]](list)
     loops = Counter[int]()
@@ -126,21 +129,21 @@ def _best(edges: Edges, states: set[int]) -> int:
 
     def num_added(state: int) -> int:
         before, after = incoming[state], outgoing[state]
-        # Delgado and Morais: each incoming label is repeated for every outgoing edge and the reverse, and the loop for
-        # every pair of them.
+        # By Delgado and Morais, each incoming label is repeated for every outgoing edge, each outgoing label for every
+        # incoming edge, and the loop for every pair of such edges.
         return (
             sum(before) * (len(after) - 1)
             + sum(after) * (len(before) - 1)
             + loops[state] * (len(before) * len(after) - 1)
         )
 
-    # Sorted, so that equal machines get equal expressions.
+    # States are sorted, so that equal machines give equal expressions.
     return min(sorted(states), key=num_added)
 
 
 def _eliminated(edges: Edges, state: int) -> Edges:
-    """Return the edges around a state instead of through it."""
-    # Arden's rule: the smallest solution of X = A X | B is A* B, so a loop becomes a star.
+    """Return the edges after a state is eliminated."""
+    # By Arden's rule, the smallest solution of X = A X | B is A* B, so a loop becomes a star.
     loop = star(edges[state, state]) if (state, state) in edges else EMPTY
     incoming = [(p, node) for (p, q), node in edges.items() if q == state != p]
     outgoing = [(q, node) for (p, q), node in edges.items() if p == state != q]
@@ -149,7 +152,7 @@ def _eliminated(edges: Edges, state: int) -> Edges:
         for q, after in outgoing:
             path = concatenation([before, loop, after])
             others[p, q] = choice([others[p, q], path]) if (p, q) in others else path
-            # Expressions can grow by a factor at each elimination, so the limit is checked on the way.
+            # Each elimination can multiply the size of expressions, so the limit is checked at each step.
             if _size(others[p, q]) > MAX_POSITIONS:
                 raise ValueError(
                     f"machine: expected a language whose expression has at most {MAX_POSITIONS:,} symbols, got one "
@@ -159,7 +162,7 @@ def _eliminated(edges: Edges, state: int) -> Edges:
 
 
 def concatenation(nodes: Iterable[Node]) -> Node:
-    """Return the concatenation of several nodes, simplified.
+    """Return the simplified concatenation of several nodes.
 
     Example:
         >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
@@ -180,7 +183,7 @@ def _join_last(parts: list[Node]) -> bool:
     last = parts[-1]
     if isinstance(last, Repeat) and last.maximum is None:
         before = parts[-2] if len(parts) > 1 else EMPTY
-        # r* r* = r* and r* r+ = r+ r* = r+; the same holds for r? instead of a first r*.
+        # r* r* = r* and r* r+ = r+ r* = r+. The same holds if the first r* is r?.
         if isinstance(before, Repeat) and before.inner == last.inner and 0 in (before.minimum, last.minimum):
             parts[-2:] = [Repeat(last.inner, max(before.minimum, last.minimum), None)]
             return True
@@ -205,9 +208,9 @@ def _join_last(parts: list[Node]) -> bool:
 
 
 def choice(nodes: Iterable[Node]) -> Node:
-    """Return the choice of several nodes, simplified.
+    """Return the simplified choice of several nodes.
 
-    Sets of symbols are united, and common first and last parts are written once.
+    Sets of symbols are united, and common first or last parts are written only once.
 
     Example:
         >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
@@ -226,10 +229,10 @@ def choice(nodes: Iterable[Node]) -> Node:
             options[option] = None
     if symbols:
         options[SymbolSet(symbols)] = None
-    # r | r* = r*, and the same for r+ and r?: the single r is redundant.
+    # r | r* = r*, and the same holds for r+ and r?, so the single r is redundant.
     repeated = {option.inner: option for option in options if isinstance(option, Repeat)}
     kept = [option for option in options if option not in repeated]
-    # r s | r t = r (s | t), then the same for common ends.
+    # r s | r t = r (s | t), and then the same for common last parts.
     for is_last in (False, True):
         kept = _factored(kept, is_last=is_last)
     if not kept:
@@ -239,7 +242,7 @@ def choice(nodes: Iterable[Node]) -> Node:
 
 
 def _factored(options: Sequence[Node], *, is_last: bool) -> list[Node]:
-    """Return the options, with options that begin (or end) alike united."""
+    """Return the options after uniting all options that begin (or end) with the same part."""
     groups: dict[Node, list[Node]] = {}
     for option in options:
         groups.setdefault(_parts(option)[-1 if is_last else 0], []).append(option)
@@ -263,7 +266,7 @@ def _optional(node: Node) -> Node:
 
 
 def star(node: Node) -> Node:
-    """Return the node repeated any number of times, simplified.
+    """Return the simplified repetition of a node, any number of times.
 
     Example:
         >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
@@ -337,5 +340,5 @@ def _escaped(symbol: str) -> str:
 
 
 def _in_class(symbol: str) -> str:
-    """Escape a symbol for a class, in which ``-`` may mean a range."""
+    """Escape a symbol for use in a class, where ``-`` may mean a range."""
     return "\\-" if symbol == "-" else _escaped(symbol)

@@ -15,15 +15,15 @@ from lengthwise.validation import check_kind
 
 @dataclass(frozen=True, eq=False)
 class Transducer:
-    """A Moore machine: the answer to a prefix is ``outputs[q]`` for the state q after reading it.
+    """A Moore machine: the answer to a prefix is ``outputs[q]`` for the state q after the prefix.
 
-    Outputs are class ids, or `IGNORE` (of `lengthwise.conventions`) in states without an answer.
+    Outputs are class ids, or `IGNORE` (see `lengthwise.conventions`) in states without an answer.
 
     The machine of the example answers 1 if the number of b so far is odd, else 0. Its outputs are 0 in state 0 (even)
-    and 1 in state 1 (odd). On the string b a b b, which is 1 0 1 1, its answers are odd, odd, even, odd.
+    and 1 in state 1 (odd). On the string b a b b, whose ids are 1 0 1 1, its answers are odd, odd, even, odd.
 
     Raises:
-        ValueError: `start` is not a state, or the outputs are not one for each state.
+        ValueError: `start` is not a state, or there is not exactly one output for each state.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -53,7 +53,7 @@ class Transducer:
 
     @property
     def num_states(self) -> int:
-        """Number of states, Q."""
+        """The number of states, Q."""
         return self.semiautomaton.num_states
 
     def _repr_svg_(self) -> str | None:
@@ -72,33 +72,33 @@ class Transducer:
         return answers
 
     def minimize(self) -> "Transducer":
-        """Return the smallest transducer that answers every string, including the empty one, as this one does.
+        """Return the smallest transducer that answers every string, including the empty string, like this transducer.
 
-        Its start is state 0 and its states are numbered breadth first. So transducers that answer alike have equal
-        minimized tables and outputs.
+        Its start is state 0, and its states are numbered breadth first. So equivalent transducers have equal minimized
+        tables and outputs.
 
         Example:
             >>> spun = Semiautomaton(np.array([[1], [2], [3], [0]]), ("x",))
             >>> Transducer(spun, 0, np.array([0, 1, 0, 1])).minimize().num_states
             2
         """
-        # Partition refinement (Hopcroft, 1971) with the outputs as the first blocks, in about V Q log Q steps.
+        # This is partition refinement (Hopcroft, 1971), with a first block for each output, in about V Q log Q steps.
         semiautomaton, outputs = self.semiautomaton.quotient(self.start, self.outputs)
         return Transducer(semiautomaton, 0, outputs)
 
     def minimize_nonempty(self) -> "Transducer":
-        """Return the smallest transducer that answers all strings but the empty one alike.
+        """Return the smallest transducer that answers all nonempty strings like this transducer.
 
-        Its start is a state whose symbols lead on as the old start's do; of several, the state with the smallest
-        output. Without such a state, the start is a separate state with output `IGNORE`. So machines that answer these
-        strings alike have equal results.
+        The start of the result may be any state that has the same next states as the old start. If there are several,
+        the start is the state with the smallest output. If there is none, the start is a separate state with output
+        `IGNORE`. So machines that answer nonempty strings alike give equal results.
 
         Example:
             >>> last = Semiautomaton(np.array([[1, 2], [1, 2], [1, 2]]), ("a", "b"))
             >>> Transducer(last, 0, np.array([2, 0, 1])).minimize_nonempty().num_states
             2
         """
-        # Nothing leads to the new start, and its output differs from all others, so that minimization keeps it apart.
+        # No edge leads to the new start, and its output differs from all others, so minimization keeps it separate.
         apart = self.with_empty_answer(min(IGNORE, int(self.outputs.min())) - 1)
         table, outputs = apart.semiautomaton.table, apart.outputs.copy()
         alike = [state for state in range(1, len(table)) if np.array_equal(table[state], table[0])]
@@ -107,37 +107,37 @@ class Transducer:
         return Transducer(apart.semiautomaton, start, outputs).minimize()
 
     def with_empty_answer(self, output: int) -> "Transducer":
-        """Return the smallest transducer that answers the empty string with `output`, all others as this one does.
+        """Return the smallest transducer that answers the empty string with `output`, and others like this transducer.
 
         Example:
             >>> always = Transducer(Semiautomaton(np.array([[0]]), ("a",)), 0, np.array([1]))
             >>> always.with_empty_answer(0).outputs.tolist()
             [0, 1]
         """
-        # A new start without incoming edges: the old one may also be the state of longer strings.
+        # The new start has no incoming edges, because the old start may also be the state of longer strings.
         table = np.vstack([self.semiautomaton.table[self.start], self.semiautomaton.table]) + 1
         return Transducer(Semiautomaton(table, self.symbols), 0, np.append(output, self.outputs)).minimize()
 
     def difference_string(self, other: "Transducer") -> tuple[str, ...] | None:
-        """Return the shortest string that the two answer differently, or None.
+        """Return a shortest string that the two transducers answer differently, or None if they are equivalent.
 
-        If several are as short, the first in symbol order is returned. The result is the empty string if the answers
-        to it differ.
+        If there are several shortest strings, the first in symbol order is returned. The result may be the empty
+        string.
 
         Raises:
             ValueError: the machines read different symbols.
         """
-        # Pairs of states that are already known to be alike are not followed (Hopcroft and Karp, 1971), so the search
-        # takes about as many pairs as the machines have states.
+        # The search skips pairs of states that follow from visited pairs (Hopcroft and Karp, 1971). So the number of
+        # visited pairs is about the number of states.
         labels = (self.outputs.tolist(), other.outputs.tolist())
         return self.semiautomaton.first_difference(other.semiautomaton, (self.start, other.start), labels)
 
     def equivalent(self, other: "Transducer") -> bool:
-        """Return whether the two answer every string alike; errors as in `difference_string`."""
+        """Return whether the two transducers answer every string alike; errors are as in `difference_string`."""
         return self.difference_string(other) is None
 
     def to_json(self) -> dict[str, Any]:
-        """Return symbols, start, table and outputs, as plain lists."""
+        """Return symbols, start, table and outputs as plain lists."""
         return {
             "symbols": list(self.symbols),
             "start": int(self.start),

@@ -1,4 +1,4 @@
-"""Finite machines that read a string as a tree: merge C neighbors, level by level, until one class is left."""
+"""Finite machines that read a string as a tree: they merge C neighbors, level by level, until one class is left."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ class TreeMachine:
     """A bottom-up tree automaton over balanced C-ary trees, as RegularGPT reads strings.
 
     Pads in front fill a string of T symbols up to C^L positions, for the smallest L >= 1 with C^L >= T. ``leaves[0]``
-    is the class of a pad, ``leaves[1 + v]`` the class of symbol v. ``table[k_1, ..., k_C]`` is the class of a window
-    whose C parts have these classes, oldest first, at every level; -1 means unknown. ``outputs`` gives the answer for
-    the class of the whole string.
+    is the class of a pad, and ``leaves[1 + v]`` is the class of symbol v. At every level, ``table[k_1, ..., k_C]`` is
+    the class of a window whose C parts have these classes, oldest first; -1 means unknown. ``outputs`` gives the answer
+    for the class of the whole string.
 
     The machine of the example answers whether any symbol is 1, with C = 2. The string 0 1 0 0 1 of 5 symbols gets 3
-    pads, which have class 0 as the symbol 0 has:
+    pads, which have class 0, like the symbol 0:
 
         pads and symbols   . . . 0 1 0 0 1
         classes, level 0   0 0 0 0 1 0 0 1
@@ -54,7 +54,7 @@ class TreeMachine:
         if leaves.shape != (len(self.symbols) + 1,):
             raise ValueError(
                 f"leaves: expected a class for the pad and each of {len(self.symbols)} symbols, got shape "
-                f"{leaves.shape}; give the pad's first"
+                f"{leaves.shape}; give the class of the pad first"
             )
         if table.ndim < 2 or set(table.shape) != {count}:
             raise ValueError(
@@ -70,12 +70,12 @@ class TreeMachine:
 
     @property
     def num_classes(self) -> int:
-        """Number of classes, K."""
+        """The number of classes, K."""
         return len(self.outputs)
 
     @property
     def chunk_size(self) -> int:
-        """Number of parts of a window, C."""
+        """The number of parts of a window, C."""
         return self.table.ndim
 
     def num_levels(self, length: int) -> int:
@@ -94,19 +94,19 @@ class TreeMachine:
             )
 
     def classes(self, strings: Int64[np.ndarray, "B T"]) -> list[Int64[np.ndarray, "B N"]]:
-        """Return the class of every node, level by level from the leaves to the root, pads in front included.
+        """Return the class of every node, level by level from the leaves to the root, including pads in front.
 
         Strings may contain `PAD` (no symbol) at any position.
 
         Raises:
-            ValueError: strings are empty or contain foreign symbols; the table lacks an entry that they need.
+            ValueError: strings are empty, contain unknown symbols, or need an entry that the table does not have.
         """
         self.check_strings(strings)
         nodes, pad = self.leaves[strings - PAD], int(self.leaves[0])
         levels = [nodes]
         for level in range(1, self.num_levels(strings.shape[1]) + 1):
             missing = -nodes.shape[1] % self.chunk_size
-            # The pad is merged along with the nodes: at level l its class belongs to C^l pads.
+            # The pad is merged like the nodes: at level l, its class is the class of C^l pads.
             nodes = np.pad(nodes, ((0, 0), (missing, 0)), constant_values=pad)
             parts = nodes.reshape(len(nodes), -1, self.chunk_size)
             nodes = self.merged(parts)
@@ -121,36 +121,36 @@ class TreeMachine:
         return levels
 
     def merged(self, parts: Int64[np.ndarray, "*N C"]) -> Int64[np.ndarray, "*N"]:
-        """Return the classes of windows from the classes of their parts, oldest first; -1 if one of them is unknown."""
+        """Return the classes of windows from the classes of their parts, oldest first; -1 if any class is unknown."""
         known = self.table[tuple(np.moveaxis(parts, -1, 0))]
         return np.where((parts >= 0).all(-1), known, -1)
 
     def final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, " B"]:
-        """Return the class of every whole string; errors as in `classes`."""
+        """Return the class of every whole string; errors are as in `classes`."""
         roots: np.ndarray = self.classes(strings)[-1][:, 0]
         return roots
 
     def prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
-        """Return the class of every prefix of every string, each from its own tree; errors as in `classes`."""
+        """Return the class of every prefix of every string, each from its own tree; errors are as in `classes`."""
         self.check_strings(strings)
         return np.stack([self.final_classes(strings[:, : length + 1]) for length in range(strings.shape[1])], axis=1)
 
     def answers(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, " B"]:
-        """Return the answer to every whole string; errors as in `classes`."""
+        """Return the answer to every whole string; errors are as in `classes`."""
         answers: np.ndarray = self.outputs[self.final_classes(strings)]
         return answers
 
     def difference_string(self, transducer: Transducer) -> tuple[str, ...] | None:
-        """Return the shortest string that the two answer differently, or None.
+        """Return a shortest string that this machine and a transducer answer differently, or None.
 
-        If several are as short, the first in symbol order is returned. A result of None is a proof for every
-        length: a level has finitely many pairs (class, element of the transducer's monoid), and the pairs of the level
-        below determine them. So the sets of pairs repeat from some level on, and no new pair appears above. Strings
-        that the transducer answers with `IGNORE` are not compared.
+        If there are several shortest strings, the first in symbol order is returned. None is a proof for every length:
+        each level has finitely many pairs (class, element of the transducer's monoid), and the pairs of a level
+        determine the pairs of the next one. So the sets of pairs repeat from some level on, and no new pair appears
+        above. Strings that the transducer answers with `IGNORE` are not compared.
 
         Raises:
-            ValueError: the machines read different symbols; the table lacks an entry that some string needs; a level
-                has more than 20,000,000 merges.
+            ValueError: the machines read different symbols; a string needs an entry that the table does not have; or a
+                level has more than 20,000,000 merges.
         """
         if self.symbols != transducer.symbols:
             raise ValueError(
@@ -160,16 +160,16 @@ class TreeMachine:
         return _Comparison(self, *_monoid_and_answers(transducer)).run()
 
     def reduced(self) -> tuple["TreeMachine", Int64[np.ndarray, " K"]]:
-        """Return a machine with the same answer to every string, and its class for each class of this machine.
+        """Return a smaller machine with the same answers, and its class for each class of this machine.
 
-        Classes that no context and no read-out separates are united. Classes that then occur at no node of any string
-        (of symbols, without pads inside) are left out and map to -1. If the table has gaps, several results may be
-        equally small. Then the classes that one string has at different levels are united first, since a pad that is
-        the identity makes them equal. Classes are numbered in the order in which strings show them, by level, length
-        and symbols, the pad before them.
+        Classes that no context and no answer separates are united. Classes that then do not occur in any string (of
+        symbols, without pads inside) are left out and map to -1. If the table has gaps, several results may be equally
+        small. Then the classes that a string has at different levels are united first, because they are equal if the
+        pad is the identity. Classes are numbered in the order of their first strings, by level, length and symbols. On
+        each level, the pad comes first.
 
         Raises:
-            ValueError: the table lacks an entry that some string needs; a level has more than 20,000,000 merges.
+            ValueError: a string needs an entry that the table does not have; a level has over 20,000,000 merges.
 
         Example:
             >>> twice = np.array([[0, 1, 0, 3], [1, 0, 1, 0], [2, 3, 2, 1], [3, 2, 1, 0]])
@@ -177,7 +177,7 @@ class TreeMachine:
             >>> machine.table.tolist(), new.tolist()
             ([[0, 1], [1, 0]], [0, 1, 0, 1])
         """
-        # Compared with a machine that answers nothing, so that only the levels are collected.
+        # The comparison with a machine that never answers collects the levels, and cannot end early.
         levels, supervised = _Comparison(
             self, *_monoid_and_answers(_unanswered_machine(self.symbols))
         ).levels_of_all_strings()
@@ -185,9 +185,9 @@ class TreeMachine:
         order = self._closed(np.array(occurring))
         new = np.full(self.num_classes + 1, GAP)  # the last entry maps a gap, which is -1, to a gap
         new[order] = np.arange(len(order))
-        # Every string is answered by known entries. So classes may be united if all known entries agree with it: no
-        # string needs the value that then fills a gap. Outputs of classes that never belong to a whole string are not
-        # needed either.
+        # Known entries suffice to answer every string. So classes may be united if all known entries agree with this:
+        # no string needs a value that then fills a gap. Outputs of classes that whole strings never have are also not
+        # needed.
         table = new[self.table[np.ix_(*[order] * self.chunk_size)]]
         answers, labels = np.unique(self.outputs, return_inverse=True)
         labels = np.where(supervised, labels, GAP)[order]
@@ -195,14 +195,14 @@ class TreeMachine:
         merged, block_labels = quotient(table, labels, blocks)
         first = np.unique(blocks, return_index=True)[1]
         outputs = np.where(block_labels >= 0, answers[block_labels], self.outputs[order[first]])
-        # Classes that strings show come first in the order, and so do their blocks; the rest is cut off.
+        # Classes that occur in strings, and their blocks, come first in the order. All others are cut off.
         count = int(blocks[: len(occurring)].max()) + 1
         merged, classes = merged[(slice(count),) * self.chunk_size], np.where(new < 0, GAP, blocks[new])
         merged, classes = (np.where(assignment < count, assignment, GAP) for assignment in (merged, classes))
         return TreeMachine(self.symbols, classes[self.leaves], merged, outputs[:count]), classes[:-1]
 
     def _pairs_across_levels(self, levels: list["_Level"]) -> Int64[np.ndarray, "N 2"]:
-        """Return pairs of classes that the same string, with pads in front, has at one level and at the next."""
+        """Return the pairs of classes that a string has at a level and, with pads in front, at the next level."""
         pairs = []
         for level in levels[:-1]:
             windows = np.full((len(level.classes) + 1, self.chunk_size), level.pad)
@@ -211,7 +211,7 @@ class TreeMachine:
         return np.concatenate(pairs)
 
     def _closed(self, classes: Int64[np.ndarray, " N"]) -> Int64[np.ndarray, " M"]:
-        """Return these classes, then all others that known windows of them lead to."""
+        """Return these classes, and then all other classes to which known windows of them lead."""
         while True:
             new_classes = np.setdiff1d(self.table[np.ix_(*[classes] * self.chunk_size)], np.append(classes, GAP))
             if not len(new_classes):
@@ -219,7 +219,7 @@ class TreeMachine:
             classes = np.concatenate([classes, new_classes])
 
     def to_json(self) -> dict[str, Any]:
-        """Return symbols, leaves, known table entries (parts, then the class) and outputs, as plain lists."""
+        """Return symbols, leaves, known table entries (parts, then the class) and outputs as plain lists."""
         known = np.argwhere(self.table >= 0)
         entries = np.column_stack([known, self.table[tuple(known.T)]])
         return {
@@ -234,7 +234,7 @@ class TreeMachine:
     def from_json(cls, content: Mapping[str, Any]) -> "TreeMachine":
         """Build a machine from the content that `to_json` returns.
 
-        An entry with a class that does not exist, or two entries of a window, are a ValueError.
+        A class that does not exist, or two entries for a window, are a ValueError.
         """
         count, chunk_size = len(content["outputs"]), content["chunk_size"]
         entries = np.array(content["table"], dtype=np.int64).reshape(-1, chunk_size + 1)
@@ -259,7 +259,7 @@ def tree_machine(transducer: Transducer, chunk_size: int = 2) -> TreeMachine:
     monoid, answers = _monoid_and_answers(transducer)
     table = np.arange(monoid.size)
     for _ in range(chunk_size - 1):
-        # Associativity: the product of C parts may be taken from left to right.
+        # By associativity, the product of C parts may be taken from left to right.
         table = monoid.table[table]
     leaves = np.concatenate([[0], monoid.generators])
     return TreeMachine(transducer.symbols, leaves, table, answers)
@@ -271,18 +271,19 @@ def _unanswered_machine(symbols: tuple[str, ...]) -> Transducer:
 
 
 def _monoid_and_answers(transducer: Transducer) -> tuple[TransitionMonoid, Int64[np.ndarray, " M"]]:
-    """Return the syntactic monoid, and the answer after strings of each element."""
-    # The monoid of the minimal machine is the syntactic monoid, the smallest through which all answers factor.
+    """Return the syntactic monoid, and the answer to the strings of each element."""
+    # The monoid of the minimal machine is the syntactic monoid, the smallest monoid whose elements determine answers.
     smallest = transducer.minimize()
     monoid = transition_monoid(smallest.semiautomaton)
     return monoid, smallest.outputs[monoid.maps[:, smallest.start]]
 
 
 class _Level(NamedTuple):
-    """The pairs (class, element) that windows of a level have, in order of the length and symbols of first windows.
+    """The pairs (class, element) of the windows of a level, in the order of the first window with each pair.
 
-    The first `num_mixed` pairs belong to windows that begin with pads, the others to windows of symbols only. `parts`
-    lists the pairs of the level below that make up the first window, -1 for pads.
+    Windows are ordered by length and symbols. The first `num_mixed` pairs belong to windows that begin with pads, and
+    the others to windows of symbols only. `parts` lists the pairs of the level below that form the first window; -1
+    stands for pads.
     """
 
     classes: Int64[np.ndarray, " N"]
@@ -293,7 +294,7 @@ class _Level(NamedTuple):
 
 
 class _Comparison:
-    """All pairs of class and element, level by level, and the answers for those that may belong to a whole string."""
+    """All pairs of class and element, level by level, and a comparison of answers for pairs that whole strings have."""
 
     def __init__(self, machine: TreeMachine, monoid: TransitionMonoid, expected: Int64[np.ndarray, " M"]) -> None:
         self.machine = machine
@@ -309,7 +310,7 @@ class _Comparison:
 
     def run(self) -> tuple[str, ...] | None:
         seen = set()
-        # The pairs of a level determine the pairs of the next one, so a repeated set ends the induction.
+        # The pairs of a level determine the pairs of the next level, so a repeated set ends the induction.
         while (known := self._known()) not in seen:
             seen.add(known)
             failing = self._climb()
@@ -318,7 +319,7 @@ class _Comparison:
         return None
 
     def levels_of_all_strings(self) -> tuple[list[_Level], Bool[np.ndarray, " K"]]:
-        """Return all levels until they repeat, and the mask of classes that whole strings have."""
+        """Return all levels until they repeat, and the mask of the classes that whole strings have."""
         self.run()
         return self.levels, self.supervised
 
@@ -331,12 +332,12 @@ class _Comparison:
     def _climb(self) -> Int64[np.ndarray, " C"] | None:
         """Add the next level; return the parts of its first wrongly answered whole string, or None."""
         below, chunk = self.levels[-1], self.machine.chunk_size
-        # Windows come in order of length and symbols, so the first wrong one is a shortest string.
+        # Windows are in the order of length and symbols, so the first wrong window is a shortest string.
         blocks = window_blocks(below.num_mixed, len(below.classes) - below.num_mixed, chunk)
         parts = np.concatenate(blocks)
         classes, elements = self._merge(below, parts)
-        # Whole strings of two or more symbols have symbols in their second newest part: otherwise a lower tree would
-        # hold them.
+        # Above the first level, whole strings have symbols in their second newest part. Shorter strings have lower
+        # trees.
         whole = np.arange(len(parts)) >= (len(blocks[0]) if len(self.levels) > 1 else 0)
         self.supervised[classes[whole]] = True
         wrong = np.flatnonzero(whole & self._differs(classes, elements))
@@ -378,7 +379,7 @@ class _Comparison:
         parts: Int64[np.ndarray, "N C"],
         pad: int,
     ) -> _Level:
-        """Return one window for every pair, the first one, with mixed and full windows apart."""
+        """Return the first window for every pair; windows with pads and windows without pads are separate."""
         codes = classes * self.monoid.size + elements
         kept = [
             start + np.sort(np.unique(part, return_index=True)[1])

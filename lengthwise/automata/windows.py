@@ -1,32 +1,33 @@
-"""The windows of parts that a level of a tree can contain."""
+"""The windows that a level of a tree can contain."""
 
 import numpy as np
 from jaxtyping import Int64
 
 MAX_MERGES = 20_000_000
-"""The largest number of merges of one level in a comparison."""
+"""The largest number of merges in a level of a comparison."""
 
 MAX_PARTS = 4 * MAX_MERGES
-"""The largest number of parts of all windows of one level together."""
+"""The largest number of parts in all windows of a level together."""
 
 
 def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[np.ndarray, "N C"]]:
-    """Return all windows that strings show, oldest part first, as ids 0 ... num_mixed + num_full - 1 and pads (-1).
+    """Return all windows that occur in strings, with the ids 0 ... num_mixed + num_full - 1 of parts, and -1 for pads.
 
-    The first `num_mixed` parts begin with pads, the others consist of symbols only. Block j < C contains windows of
-    pads, then one part with symbols, then j parts of symbols only. The last block contains windows of parts of symbols
-    only. In each block the oldest part varies slowest. Let parts be in order of length and symbols. Then the windows of
-    all blocks but the last are in that order, and so are the windows of the last block.
+    The oldest part comes first. The first `num_mixed` ids are parts that begin with pads, and the others are parts of
+    symbols only. Block j < C contains windows of pads, then one part with symbols, then j parts of symbols only. The
+    last block contains windows whose parts all consist of symbols only. In each block, the oldest part varies slowest.
+    If parts are in the order of length and symbols, so are the windows of all blocks except the last, and also the
+    windows of the last block.
     """
     if (size := chunk_size * count_windows(num_mixed, num_full, chunk_size)) > MAX_PARTS:
         raise ValueError(
-            f"chunk_size: expected windows of at most {MAX_PARTS:,} parts at a level, got {size:,}, of "
-            f"{num_full:,} classes in chunks of {chunk_size}; take smaller chunks"
+            f"chunk_size: expected windows of at most {MAX_PARTS:,} parts at a level, got {size:,}, from "
+            f"{num_full:,} classes in chunks of {chunk_size}; use smaller chunks"
         )
     parts, full = np.arange(num_mixed + num_full), np.arange(num_mixed, num_mixed + num_full)
     blocks = []
     for behind in range(chunk_size):
-        # A part of symbols only without a pad before it makes a window of the last block.
+        # In the last of these blocks, no pad precedes the first part, so a first part of symbols only is left out here.
         begins = parts if behind < chunk_size - 1 else parts[:num_mixed]
         grid = _grid([begins] + [full] * behind)
         blocks.append(np.column_stack([np.full((len(grid), chunk_size - grid.shape[1]), -1), grid]))
@@ -34,14 +35,14 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
 
 
 def count_windows(num_mixed: int, num_full: int, chunk_size: int) -> int:
-    """Return the number of windows that `window_blocks` has, which can be far more than memory holds."""
+    """Return the number of windows of `window_blocks`, without building them, which could need too much memory."""
     with_pads = sum((num_mixed + num_full) * num_full**behind for behind in range(chunk_size - 1))
     return int(with_pads + num_mixed * num_full ** (chunk_size - 1) + num_full**chunk_size)
 
 
 def _grid(axes: list[Int64[np.ndarray, " _"]]) -> Int64[np.ndarray, "M C"]:
-    """Return all combinations, the first axis slowest."""
-    # In float64, because the product of int64 numbers could wrap around to a small number.
+    """Return all combinations; the first axis varies slowest."""
+    # The size is float64, because a product of int64 numbers could wrap around to a small number.
     size = int(np.prod([len(axis) for axis in axes], dtype=np.float64))
     if size > MAX_MERGES:
         raise ValueError(f"table: a level has {size:,} merges, more than {MAX_MERGES:,}; reduce the machine first")

@@ -37,7 +37,7 @@ def test_states_without_an_answer_reject() -> None:
         ("a\nalphabet: a\n\n", r"got more lines$"),
         ("(a", r"^pattern: expected a closing \) at position 3 of '\(a', got the end; close the group$"),
         ("", r"^alphabet: expected at least one symbol, and '' names none; give the alphabet$"),
-        ("a\nalphabet: b", r"^alphabet: 'a' names 'a', which 'b' lacks; add them$"),
+        ("a\nalphabet: b", r"^alphabet: expected the symbols of 'a', got 'b', without 'a'; add these$"),
     ],
 )
 def test_faults_are_named(text: str, message: str) -> None:
