@@ -102,7 +102,7 @@ class DFA:
         return DFA(smallest.semiautomaton, smallest.start, smallest.outputs == 1)
 
     def difference_string(self, other: "DFA") -> tuple[str, ...] | None:
-        """Return a shortest string that exactly one of the two automata accepts, or None if there is none.
+        """Return a shortest string that exactly one of the two automata accepts, or None if they are equivalent.
 
         If several shortest strings exist, the first in symbol order is returned.
 

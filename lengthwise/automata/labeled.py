@@ -214,7 +214,7 @@ class Difference(NamedTuple):
 
 
 def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | None:
-    """Return a shortest string that two machines answer differently, or None if there is no such string.
+    """Return a shortest string that two machines answer differently, or None if all answers are equal.
 
     The search covers all pairs of states that strings lead to, so None proves that the answers are equal. If there are
     several shortest strings, the first in the symbol order of `first` is returned. Symbols are matched by name. Answers

@@ -114,7 +114,7 @@ class TransitionMonoid:
 
     @property
     def zero(self) -> int | None:
-        """The element z with z a = a z = z for every a, or None if there is no such element."""
+        """The element z with z a = a z = z for every a, or None if it does not exist."""
         # Call z absorbing if z a = z for all a. Then (a z) b = a z, so each a z is absorbing. If z is the only
         # absorbing element, a z = z for all a, and z is the zero. If there is a zero z, another absorbing y would have
         # y z = y, but y z = z.

@@ -126,7 +126,7 @@ def first_difference(
     *,
     ignored: int | None = None,
 ) -> list[int] | None:
-    """Return a shortest string after which two machines have different labels, or None if there is no such string.
+    """Return a shortest string after which two machines have different labels, or None if labels are always equal.
 
     If there are several shortest strings, the first in symbol order is returned. A state with the `ignored` label is
     unlabeled and does not differ from any state. The number of visited pairs has two parts. Pairs from which a string

@@ -33,9 +33,9 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     - the repetitions ``*``, ``+``, ``?``, ``{m}``, ``{m,}`` and ``{m,n}``, one at a time.
 
     An empty pattern or part matches the empty string. ``\`` before one of these special characters, or before ``-``,
-    makes the character a symbol. Blanks are symbols. The whole string is matched, so there are no anchors ``^`` and
-    ``$``. Classes such as ``\d`` do not exist. `alphabet` lists the symbols in the order of their ids. By default, it
-    contains the symbols in the pattern, sorted.
+    makes the character a symbol. Blanks are symbols. The whole string is matched, so anchors ``^`` and ``$`` do not
+    exist. Classes such as ``\d`` do not exist either. `alphabet` lists the symbols in the order of their ids. By
+    default, it contains the symbols in the pattern, sorted.
 
     The construction is Glushkov's position automaton, which is determinized by sets of positions and then minimized.
 

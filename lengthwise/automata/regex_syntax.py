@@ -55,7 +55,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Repetitions of a part, `minimum` to `maximum` times; if `maximum` is None, there is no upper bound."""
+    """Repetitions of a part, `minimum` to `maximum` times; None means any number of times from `minimum` on."""
 
     inner: "Node"
     minimum: int
@@ -113,7 +113,7 @@ class Parser:
 
     def _alternatives(self) -> Node:
         options = [self._sequence()]
-        # One empty option suffices, because a|| and a| match the same strings. Many empty options could make huge trees.
+        # One empty option suffices, because a|| and a| match the same strings. Many of them could make trees huge.
         has_empty = options == [EMPTY]
         while self._take("|"):
             option = self._sequence()

@@ -90,7 +90,7 @@ class Transducer:
         """Return the smallest transducer that answers all nonempty strings like this transducer.
 
         The start of the result may be any state that has the same next states as the old start. If there are several,
-        the start is the state with the smallest output. If there is none, the start is a separate state with output
+        the start is the state with the smallest output. If none exists, the start is a separate state with output
         `IGNORE`. So machines that answer nonempty strings alike give equal results.
 
         Example:

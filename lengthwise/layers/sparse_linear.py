@@ -39,7 +39,7 @@ class PDSSMLayer(TabledLayer):
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025), and its code for x_0, the initialization, and `"gather"`.
     Differs from the source: f and g have N hidden units, which give the paper's number of parameters. The code has 2 N.
-        There is no dropout. D = 1, a D of phases only, and B = 0 are ours.
+        Dropout is absent. D = 1, a D of phases only, and B = 0 are ours.
     """
 
     def __init__(

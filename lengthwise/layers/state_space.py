@@ -226,7 +226,7 @@ class LiquidS4Layer(S4Layer):
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
         a, b, c = self.discrete()
         latest = state.unflatten(1, (self.d_model, self.d_state)).transpose(0, 1)
-        # This runs step by step: the transition depends on the input, so there is no fixed kernel.
+        # This runs step by step: the transition depends on the input, so a fixed kernel does not exist.
         computed = []
         for u in features.permute(1, 2, 0):
             driven = u[..., None] * b[:, None]

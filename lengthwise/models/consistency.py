@@ -161,7 +161,7 @@ def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -
         )
     strings = some_strings(NUM_STRINGS, min(LENGTH, one.max_length or LENGTH), len(task.symbols))
     with eval_mode(one), eval_mode(again):
-        # There is no tolerance, because the same computation on the same machine gives the same bits.
+        # The tolerance is 0, because the same computation on the same machine gives the same bits.
         if not torch.allclose(one(strings), again(strings), rtol=0, atol=0, equal_nan=True):
             raise ValueError(
                 f"{name}: expected the same answers each time it is made with the same weights, got different answers; "

@@ -333,7 +333,7 @@ class LoopedTransformer(CausalTransformer):
     def _looped(
         self, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None], attention: CausalAttention
     ) -> Float[Tensor, "B T D"] | None:
-        """Return the state after loops with these scales, or None if there are no loops."""
+        """Return the state after loops with these scales, or None without loops."""
         if not self._is_recomputed():
             return self._segment(None, read, scales, attention)
         # About sqrt(R) segments of sqrt(R) loops need the least memory.

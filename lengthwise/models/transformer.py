@@ -23,7 +23,7 @@ class Transformer(CausalTransformer):
 
     Source: the baselines of Xu and Sato (2024); Radford et al., "Language models are unsupervised multitask learners"
         (2019).
-    Differs from the source: there is no dropout; the configuration sets positions and initialization.
+    Differs from the source: dropout is absent; the configuration sets positions and initialization.
     """
 
     Config = TransformerConfig

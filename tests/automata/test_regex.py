@@ -87,7 +87,7 @@ def test_ranges_are_those_of_python(pattern: str) -> None:
     [
         (
             "^ab",
-            r"at position 1 of '\^ab', got '\^'; leave it out, .* matched anyway, or write \\\^",
+            r"at position 1 of '\^ab', got '\^'; leave it out, .* matched, or write \\\^",
         ),
         ("ab$", r"at position 3 of 'ab\$', got '\$'; leave it out, because the whole string is matched, or"),
         ("[c-a]", r"expected a range that rises, of at most 2,000 symbols at position 2 of '\[c-a\]', got 'c'"),

@@ -34,7 +34,7 @@ def strings(length: int, count: int = 4) -> torch.Tensor:
         ({"thickness": 2}, "model.thickness: expected 1, got 2"),
         (
             {"lower_chunk_sizes": (3,)},
-            r"lower_chunk_sizes: expected none, .*, got \(3,\); leave it out, or take a regular",
+            r"lower_chunk_sizes: expected none, .*, got \(3,\); leave it out, or use a regular",
         ),
         ({"max_codes": 0}, "model.max_codes: expected a number greater than or equal to 1, got 0"),
         ({"quantize_after": 1.0}, "model.quantize_after: expected a number less than 1, got 1.0"),

@@ -219,7 +219,7 @@ class WithoutTheCache(transformers.MambaModel):
         (
             lambda: nn.LSTM(2, 2),
             {"head": nn.Linear(16, 2)},
-            "model: expected a model of transformers, which has a config, got a LSTM; call `wrap` for a net",
+            "model: expected a model of transformers, which has a config, got a LSTM; for a net of",
         ),
     ],
 )
