@@ -129,7 +129,7 @@ def percent(share: float) -> str:
         return NOTHING
     if share in (0.0, 1.0):
         return f"{share:.0%}".replace("%", " %")
-    # A mean of decimals such as 0.57 may lie a rounding error below it; 12 digits bring it back before the cut.
+    # Because of rounding errors, a mean such as 0.57 may be slightly too small. Rounding to 12 digits repairs this.
     hundredths = Decimal(f"{share:.12f}").scaleb(4).to_integral_value(ROUND_FLOOR)
     return f"{min(hundredths, Decimal(9999)).scaleb(-2):.2f} %"
 

@@ -165,8 +165,8 @@ def strict_json_loads(text: str | bytes) -> Any:
     """Return the value of a JSON text; reject repeated keys and numbers that are not finite.
 
     Raises:
-        ValueError: the text is not JSON, is nested too deeply, or repeats a key in an object. It may also contain NaN,
-            an infinite number or an integer with more digits than Python converts.
+        ValueError: the text is not JSON, is nested too deeply, or repeats a key in an object; or it contains NaN, an
+            infinite number or an integer with more digits than Python converts.
 
     Example:
         >>> strict_json_loads('{"a": 1, "a": 2}')

@@ -242,7 +242,7 @@ class UnknownName(KeyError, ValueError):
 
 @contextmanager
 def names_of_files() -> Iterator[None]:
-    """Add to an `UnknownName` how to load members of one's own, because a file may name members of its author."""
+    """Add a hint to an `UnknownName` inside the context: a file may name members that only its author has."""
     try:
         yield
     except UnknownName as error:

@@ -63,8 +63,8 @@ class DeltaNetLayer(TabledLayer):
     Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024);
         Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025), for s = 2;
         Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for a; Siems et al., "DeltaProduct" (2025).
-    Differs from the source: keys have length exactly 1, whereas the published code adds 1e-6 to a sum of squares, so
-        that its reflections shrink states. Strengths b have a bias c, 0 at first. Matrices are uniform up to
+    Differs from the source: keys have length exactly 1. The published code adds 1e-6 to a sum of squares, so its
+        reflections shrink states. Strengths b have a bias c, 0 at first. Matrices are uniform up to
         1 / sqrt(inputs). The output has no gate. The code of Grazzi et al. applies SiLU to queries and keys only with a
         convolution, later code always.
     """

@@ -114,7 +114,7 @@ class LRULayer(_DiagonalLayer):
         self.log_gain = nn.Parameter(torch.empty(d_state))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw eigenvalues uniformly from the ring."""
+        """Draw eigenvalues uniformly from the ring 0.9 < |a| < 0.999."""
         super().reset_parameters(generator)
         nn.init.uniform_(self.nu, 0.9**2, 0.999**2, generator=generator)
         nn.init.uniform_(self.theta, 1e-3, 2 * math.pi, generator=generator)

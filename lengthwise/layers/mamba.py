@@ -94,7 +94,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
     term s_t b_t x_t.
 
     Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), section 3, and its
-        code. Differs from the source: as `SelectiveLayer`.
+        code. Differs from the source: as in `SelectiveLayer`.
     """
 
     def __init__(

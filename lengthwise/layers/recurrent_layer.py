@@ -37,7 +37,7 @@ class RecurrentLayer(nn.Module, ABC):
 
 
 class TabledLayer(RecurrentLayer):
-    """A recurrent layer whose step depends only on the features, not on earlier ones.
+    """A recurrent layer whose step at a position depends only on the features at this position.
 
     So the lowest layer computes the parts of its steps once for each symbol, not at each position. The table has a row
     of features for each symbol or position, and `rows` contains the row of each position.

@@ -42,7 +42,7 @@ class LoopScales(nn.Module, ABC):
 
 
 class TimestepScales(LoopScales):
-    """Gains and gates that are functions of the timestep encoding. The number of parameters does not depend on loops.
+    """Gains and gates that are functions of the timestep encoding. More loops need no more parameters.
 
     Loop r = 0, 1, ... has sinusoids e(r) of 256 numbers (`lengthwise.ops.sinusoids`), and the encoding
     TE(r) = W_2 SiLU(W_1 e(r) + b_1) + b_2. Gains a and gates g are (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b,

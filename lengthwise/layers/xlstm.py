@@ -86,7 +86,7 @@ class MLSTMLayer(TabledLayer):
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3, and its code. Differs
         from the source: as in `lengthwise.ops.mlstm`. The convolution has no bias, and the norm has a bias. The code
-        always has a convolution. Here c is SiLU(x) without one.
+        always has a convolution. Without a convolution, c is SiLU(x) here.
     """
 
     def __init__(self, *, d_model: int, num_heads: int, conv: int = 0, num_blocks: int = 1) -> None:

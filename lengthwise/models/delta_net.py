@@ -41,7 +41,7 @@ class DeltaNetConfig(StackedConfig):
 
 @MODELS.register("delta-net")
 class DeltaNet(StackedRNN):
-    """A memory that stores values by keys. Each symbol erases or reflects it along the symbol's keys (`DeltaNetLayer`).
+    """A memory of values stored by keys. Each symbol erases or reflects the values along its keys (`DeltaNetLayer`).
 
     A `FeedForwardLayer` may follow each recurrence. With one layer and no convolution, the update of the state depends
     only on the symbol.

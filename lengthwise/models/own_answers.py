@@ -32,7 +32,7 @@ class OwnAnswers(SequenceModel):
         torch.Size([1, 3, 2])
 
     Source: Chi et al. (2023), section 2.2: all intermediate answers have to be generated sequentially.
-    Differs from the source: an answer and the symbol after it are read in one pass, so that there are T passes, not 2T.
+    Differs from the source: an answer and the symbol after it are read in one pass, so there are T passes, not 2T.
     """
 
     name: ClassVar[str] = "own-answers"

@@ -48,7 +48,7 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
         [[1.0, 0.6000000238418579], [0.0, 0.800000011920929]]
 
     Source: Terzić et al., "On the expressiveness and length generalization of selective state-space models on regular
-        languages" (AAAI 2025), SD-SSM. Differs from the source: a column of zeros stays zero, where theirs is NaN.
+        languages" (AAAI 2025), SD-SSM. Differs from the source: a column of zeros stays zero, but becomes NaN there.
     """
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
     # The bound is the smallest normal number. An added epsilon would make all norms slightly smaller than 1.
@@ -159,7 +159,7 @@ def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor
         [[1.0, 0.0], [0.0, 1.0]]
 
     Source: Bengio et al., "Estimating or propagating gradients through stochastic neurons" (2013), the straight-through
-        estimator. Differs from the source: the gradient is a softmax's.
+        estimator. Differs from the source: the gradient is the gradient of a softmax.
     """
     soft = torch.softmax(logits, dim)
     one_hot = torch.zeros_like(logits).scatter_(dim, logits.argmax(dim, keepdim=True), 1.0)

@@ -11,8 +11,8 @@ With K = 1, each kept node has a full window, and the tree is the tree of `lengt
 pad rule. With K >= 2 the two trees differ. The tree there has pads at all positions before the string, and its layers
 merge these pads.
 
-Each prefix is a string with its own left edge. Which nodes its windows lack depends on its length, modulo the reach of
-the level. So `cut_prefix_states` computes the layers below the last one C times at each level.
+Each prefix is a string with its own left edge. The length of a prefix, modulo the reach of the level, decides which
+nodes are missing in its windows. So `cut_prefix_states` computes the layers below the last one C times at each level.
 
 Source: the code published with Chi et al. (2023).
 Differs from the source: there, an offset r of exactly 0 excludes a position from attention, here it does not.

@@ -16,8 +16,8 @@ Only the equation of S runs chunk by chunk. Up to rounding, both forms return th
 
 Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024), for
 the chunks; Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for the decay; Siems et al., "DeltaProduct"
-(2025), for the products. Differs from the source: the map of a chunk is one matrix, so that its states take one product
-each.
+(2025), for the products. Differs from the source: the map of a chunk is one matrix, so the state after each chunk takes
+only one product.
 """
 
 import math

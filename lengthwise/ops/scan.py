@@ -1,7 +1,7 @@
 r"""Prefix scans of any associative operator: the definition, and a scan with logarithmically many steps.
 
 Elements are tuples of tensors with time in dimension 1 and any other dimensions. ``operator(earlier, later)`` combines
-two such tuples element by element of time. With x_1 ... x_T, the prefixes are
+the elements of two such tuples at each time. For elements x_1 ... x_T, the prefixes are
 
     y_1 = x_1,   y_t = y_{t-1} * x_t.
 
@@ -10,7 +10,7 @@ elements, scans the sequence of half the length, and computes every other prefix
 only be associative, and T need not be a power of two.
 
 Source: Blelloch, "Prefix sums and their applications" (1990). Differs from Fan et al. (2024), section 3.4 and appendix
-A.2: their scan keeps all products of matrices of each level, T log_2 T of them.
+A.2: their scan keeps all T log_2 T products of matrices.
 """
 
 from collections.abc import Callable

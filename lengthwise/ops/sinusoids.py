@@ -88,8 +88,8 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
 
     Source: the code of Xu and Sato (2024), which took it from Peebles and Xie, "Scalable diffusion models with
         transformers" (ICCV 2023).
-    Differs from the source: in time `"fraction"`. Section 4.2 of the paper alternates sines and cosines and has D of
-        them; its code has 256, whatever D.
+    Differs from the source: in time `"fraction"`. Section 4.2 of the paper alternates D sines and cosines; the code has
+        256 for every D.
     """
     angles = _angles(torch.arange(num_loops), width // 2, 2.0 / width)
     if time == "fraction":

@@ -12,7 +12,7 @@ tables, positions are sorted by symbol. Each symbol with R positions then takes 
 block. Only the states are kept.
 
 Source: ours. Differs from Fan et al. (2024): their code computes A_t for every position, even in the first layer, where
-it depends on the symbol alone.
+A_t depends only on the symbol.
 """
 
 import math

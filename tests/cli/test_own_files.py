@@ -263,7 +263,7 @@ def begin_with(model: str) -> None:
     ("kind", "sentence"),
     [
         (LooksAhead, "LooksAhead.forward: expected an answer that depends only on the prefix, not on what"),
-        (LooksAround, "LooksAround.forward: expected an answer that depends only on the prefix, .* or on other strings"),
+        (LooksAround, "LooksAround.forward: expected an answer that depends only on the prefix, .* on other strings"),
         (
             HoldsMore,
             "HoldsMore: expected the same answers each time it is made with the same weights, .*register_buffer",
