@@ -1,1 +1,1 @@
-"""The finite machine inside a trained model, and what can be said about it for every length."""
+"""Certificates: the finite machine inside a trained model, and proofs about the model's answers at every length."""

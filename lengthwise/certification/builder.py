@@ -43,7 +43,7 @@ MAX_MAPPED = 2_000
 
 
 class Candidate(NamedTuple):
-    """A machine that was extracted from a model, the radius of its classes, and the agreement of the model's traces."""
+    """An extracted machine, the radius of its classes, and its agreement with the model's states along strings."""
 
     extraction: Extraction
     radius: float
@@ -90,7 +90,9 @@ class CertificateBuilder(NamedTuple):
         )
 
     def refuted_by(self, candidate: Candidate) -> Certificate | None:
-        """Return level ``refuted`` if the model makes the machine's shortest error, and None if the machine is right.
+        """Return a certificate of level ``refuted`` if the model makes the machine's shortest error.
+
+        The result is None if the machine is right.
 
         Raises:
             Unproved: the machine has an error that the model does not make.
@@ -101,8 +103,8 @@ class CertificateBuilder(NamedTuple):
             # The proof follows the classes before reduction, so these must also be right.
             if first_error(extraction.fine, reference) is None:
                 return None
-            raise Unproved("the machine is right only once its classes are reduced to fewer")
-        # Machine and task differ on this string. Only the model's own answer tells which of them it follows.
+            raise Unproved("the machine is right only after its classes are reduced, and a proof needs all classes")
+        # The machine and the task differ on this string. Only the model's answer shows with which of them it agrees.
         string = self.task.encode(self.task.separator.join(error))
         if bool(grade(self.model, self.task, string[None]).wrong):
             return self.refuted(string, _shortest_kind(extraction.machine, reference), candidate)
@@ -111,16 +113,17 @@ class CertificateBuilder(NamedTuple):
     def refuted(
         self, string: Int64[Tensor, " T"], shortest: Shortest, candidate: Candidate | None = None, found_by: str = ""
     ) -> Certificate:
-        """Return level ``refuted`` with this string, or ``tested`` if the model answers the string correctly alone.
+        """Return a certificate of level ``refuted`` with this string as its counterexample.
 
-        `found_by` is the name of the search that found the string (`certification.searches`), if a search found it.
+        If the model answers the string correctly when it reads the string alone, the level is ``tested``. `found_by` is
+        the name of the search that found the string (`certification.searches`), if a search found it.
         """
         # Users run the model on one string, with denormal numbers. Only an error in that setting refutes the model.
         with denormals_kept():
             graded = grade(self.model, self.task, string[None])
         if not bool(graded.wrong):
             reason = (
-                f"a string of {len(string)} symbols is answered wrongly in a batch, or as a prefix of others, and "
+                f"a string of {len(string)} symbols is answered wrongly in a batch, or as a prefix of others, but "
                 "correctly when it is alone and no small number is rounded to 0"
             )
             return self.certificate("tested", reason, candidate=candidate)
@@ -143,7 +146,7 @@ def weights_digest(model: SequenceModel) -> str:
 
 
 def net_digest(model: SequenceModel) -> str:
-    """Return the digest of all settings, and of all tensors with their names, by which a certificate names its model.
+    """Return the digest that identifies a certificate's model: of all settings, and of all tensors with their names.
 
     Settings are included because two nets with the same weights and other settings compute different functions.
     """
@@ -152,7 +155,7 @@ def net_digest(model: SequenceModel) -> str:
 
 
 def mismatched_part(certificate: Certificate, model: SequenceModel, task: Task) -> str | None:
-    """Return the first part in which a model and its task differ from a certificate's, or None if all agree.
+    """Return the first part in which a certificate differs from a model and its task, or None if all parts agree.
 
     The parts are `weights`, `model` (settings), `net`, `task`, `classes` and `transducer`.
     """
@@ -175,7 +178,7 @@ def _untitled(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
-    """Return how `first_error`'s string is shortest; for grid machines, shorter errors may exist (`"as found"`)."""
+    """Return the kind of the string that `first_error` finds: `"as found"` if the machine may have shorter errors."""
     if isinstance(machine, GridMachine) and isinstance(reference, GridMachine):
         error = first_grid_error(machine, reference)
         return "of the machine" if error is not None and error.is_shortest else "as found"
@@ -185,7 +188,8 @@ def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Sho
 def mask_unsupervised(extraction: Extraction, task: Transducer | GridMachine) -> Extraction:
     """Return an extraction whose transducer has output `IGNORE` in states in which no supervised string ends.
 
-    A proof does not need the answers in these states, so their logits may be tied. Other machines stay as they are.
+    A proof does not need the answers in these states, so the logits there may be tied. Machines other than transducers
+    stay as they are.
     """
     fine = extraction.fine
     if not isinstance(fine, Transducer) or not isinstance(task, Transducer):

@@ -1,4 +1,4 @@
-"""Certificates: a claim about a model, with everything that a check of the claim needs. It never imports torch."""
+"""Certificates: a claim about a model, with everything that its check needs. The file never imports torch."""
 
 import json
 from abc import abstractmethod
@@ -63,14 +63,14 @@ MachineKind = Literal["transducer", "tree", "grid"]
 
 
 class Requirement(NamedTuple):
-    """The certificates that a method of proof can be about: the kind of machine, and the models with their settings."""
+    """A method's requirements on a certificate: the kind of its machine, its model, and the model's settings."""
 
     machine: MachineKind
     models: Mapping[str, Mapping[str, object]]
     """The settings that a model of each name must have."""
 
     def check(self, method: str, certificate: "Certificate") -> None:
-        """Raise a ValueError if the certificate's machine or model is not of this kind."""
+        """Raise a ValueError if the certificate's machine or model does not meet the requirements."""
         name = certificate.model.get("name")
         settings = self.models.get(name) if isinstance(name, str) else None
         if settings is None:
@@ -90,7 +90,7 @@ class Requirement(NamedTuple):
 
 
 def _differs(certificate: "Certificate", key: str, settings: Mapping[str, object]) -> bool:
-    """Return whether a setting has another value or another type: in JSON, true is not 1."""
+    """Return whether a setting differs from the required one in value or type: in JSON, true is not 1."""
     given = certificate.model.get(key)
     return type(given) is not type(settings[key]) or given != settings[key]
 
@@ -102,12 +102,13 @@ def _as_settings(settings: Mapping[str, object]) -> str:
 class Evidence(Part):
     """The result of a method of proof, as numbers that can be checked against the certificate without the model.
 
-    A variant is registered under its method (`EVIDENCE`), which its field `method` repeats, and imports no torch.
+    Each subclass is registered in `EVIDENCE` under the name of its method, which is also its field `method`. Files of
+    evidence do not import torch.
     """
 
     requires: ClassVar[Requirement]
     assumes: ClassVar[str]
-    """The sentence that remains to be trusted once the numbers are checked."""
+    """The sentence that a reader must still trust after the numbers are checked."""
 
     method: str
 
@@ -122,10 +123,10 @@ class Evidence(Part):
 
     @abstractmethod
     def check_numbers(self, certificate: "Certificate") -> None:
-        """Raise a ValueError if the numbers do not show what the method needs."""
+        """Raise a ValueError if the numbers do not show a proof by this method."""
 
     def check(self, certificate: "Certificate") -> str:
-        """Check the evidence against its certificate, and return the sentence that remains to be trusted.
+        """Check the evidence against its certificate, and return the sentence that a reader must still trust.
 
         Raises:
             ValueError: the method cannot apply to the certificate's model, or the numbers do not show a proof.
@@ -139,7 +140,7 @@ EVIDENCE: Registry[type[Evidence]] = Registry("method of proof", "lengthwise.cer
 
 
 def _as_variant(content: object) -> object:
-    """Return the registered variant of evidence that a mapping's `method` names."""
+    """Return a mapping as an object of the class that is registered under the mapping's `method`."""
     if not isinstance(content, Mapping):
         return content
     if not isinstance(method := content.get("method"), str):
@@ -150,12 +151,13 @@ def _as_variant(content: object) -> object:
 class Certificate(Part):
     """A claim about a model: a level, the reason why the level is not higher, and the evidence.
 
-    `machine` was extracted from the model: a `TreeMachine` or, for other kinds of models, a `Transducer`. `transducer`
-    is the task's own, minimized. Outputs of both are indices of `classes`. For tasks over the grid of two strings, both
-    are a `GridMachine`, and classes are the integers from 0. `max_length` is the largest length of level ``bounded``.
+    `machine` was extracted from the model: a `TreeMachine` from a tree model, and a `Transducer` from any other model.
+    `transducer` is the task's own machine, minimized. The outputs of both machines are indices of `classes`. For tasks
+    over the grid of two strings, both machines are a `GridMachine`, and the classes are the integers from 0.
+    `max_length` is the largest proved length at level ``bounded``.
 
     `weights` is a digest of the model's tensors. `net` is a digest of its settings and its tensors. Recorded
-    certificates of format 2 lack `net` and `kernels`, and files of that format are rejected. `independently_checked` is
+    certificates of format 2 lack `net` and `kernels`; `read` rejects files of that format. `independently_checked` is
     True if the separate checker, which needs only NumPy, accepted the proof (`lengthwise.certification.checker`).
 
     Example:
@@ -192,16 +194,16 @@ class Certificate(Part):
 
     @property
     def machine_kind(self) -> MachineKind | None:
-        """Return the kind of its machine: a `TreeMachine`, a `GridMachine` or a `Transducer`; None without machine."""
+        """Return the kind of the extracted machine; None if the certificate has no machine."""
         if self.machine is None:
             return None
         return "tree" if "leaves" in self.machine else "grid" if "cells" in self.machine else "transducer"
 
     @property
     def num_classes(self) -> tuple[int, int]:
-        """Return the numbers of classes of its machine (0 without machine) and of the task's machine.
+        """Return the number of classes of the extracted machine, or 0 without a machine, and of the task's machine.
 
-        For a `GridMachine`, the classes downwards are counted.
+        For a `GridMachine`, only the classes that cells pass downwards count.
         """
         machine, task = (
             0 if part is None else len(part["numbers"] if "cells" in part else part["outputs"])
@@ -211,7 +213,7 @@ class Certificate(Part):
 
     @property
     def claim(self) -> str:
-        """Return the claim of the level in words, with the strings that it is about."""
+        """Return the claim of the level in words, with the strings that the claim is about."""
         length = "" if self.max_length is None else f"{self.max_length:,}"
         return CLAIMS[self.level].format(scope=scope(self.transducer, self.classes), length=length)
 
@@ -250,29 +252,29 @@ class Certificate(Part):
 
     @classmethod
     def from_text(cls, text: str) -> "Certificate":
-        """Return the certificate in a text of `to_text`; raise a ValueError for a changed text or another text."""
+        """Return the certificate in a text that `to_text` wrote; raise a ValueError for any other text."""
         try:
             content = parse_json_text(text)
         except ValueError as error:
-            raise ValueError(f"certificate: {error}; it was edited, or is none, certify again") from None
+            raise ValueError(f"certificate: {error}; it was edited, or is not a certificate; certify again") from None
         if isinstance(given := content.get("format"), int) and given != FORMAT:
             raise ValueError(
                 f"certificate: expected format {FORMAT}, got format {given}, of another version; certify again"
             )
         claim = content.pop("claim", None)
         try:
-            # Strict validation converts nothing. It reads JSON, since a tuple is a list there.
+            # Strict validation converts nothing. It reads the JSON text, where a list may become a tuple.
             certificate = cls.model_validate_json(json.dumps(content), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
             index = ".".join(str(part) for part in first["loc"] if part not in (GRID, STRINGS))
             raise ValueError(
-                f"certificate: {index}: {first['msg']}; it was edited, or is not of this version, certify again"
+                f"certificate: {index}: {first['msg']}; it was edited, or is not of this version; certify again"
             ) from None
-        # People read the claim, and programs the level: a file in which the two differ was edited.
+        # People read the claim, and programs read the level. A file in which the two disagree was edited.
         if claim != certificate.claim:
             raise ValueError(
-                f"certificate: expected the claim of level {certificate.level}, got another; it was edited, certify "
+                f"certificate: expected the claim of level {certificate.level}, got another; it was edited, so certify "
                 "again"
             )
         return certificate
@@ -281,7 +283,7 @@ class Certificate(Part):
 def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) -> str:
     """Return, in words, the strings to which a task defines an answer.
 
-    Some tasks grade only some strings: a count may end at its largest class, and malformed strings have no answer.
+    Some tasks answer only some strings: for example, a count may have a largest class, and malformed strings no answer.
 
     Example:
         >>> machine = {"symbols": ["a", "b"], "start": 0, "table": [[1, 0], [1, 1]], "outputs": [0, -100]}
@@ -357,7 +359,7 @@ def checked_in_words(certificate: Certificate) -> str:
 
 
 def certificate_text(certificate: Certificate) -> str:
-    """Return plain sentences: the level, the claim, and the counterexample or why the level is not higher."""
+    """Return plain sentences: the level, the claim, and the counterexample or the reason against a higher level."""
     sentences = [f"{certificate.level}: {certificate.claim}"]
     if counterexample := certificate.counterexample:
         symbols = counterexample.string
@@ -375,7 +377,7 @@ def certificate_text(certificate: Certificate) -> str:
 def accuracy_text(tested: Tested) -> str:
     """Return counts of right answers, and the accuracy's lower bound if all are right.
 
-    A wrong answer ends the count, so the counts then bound nothing.
+    A wrong answer ends the count, and the counts then give no bound.
 
     Example:
         >>> accuracy_text(Tested(length=40, num_strings=1000, num_graded=1000, num_correct=1000))

@@ -24,19 +24,20 @@ from lengthwise.threads import one_thread
 
 @one_thread()
 def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
-    """Return a certificate: what can be proved about the model's answers at every length, with the evidence.
+    """Certify a model's answers to a task, for every length if possible, and return the certificate.
 
-    The steps are the following. The machine is built from the model alone, without the task.
+    Certification has four steps. The machine is extracted from the model alone, without access to the task.
 
-    1. The model answers strings, a few of each length first. A wrong answer ends this step, with level ``refuted``.
-       First come all strings up to the length with 4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000
-       symbols; some are structured, and some have rare answers. Models without a reader answer fewer of the longest
-       strings, and models with a largest length answer none beyond it. Some strings are read again, alone and as all
-       prefixes at once (`searches`). Last come the strings that distinguish the task's transducer from other machines
-       (`automata.conformance`).
-    2. The reader of the model's kind (`extraction.base.READERS`) closes the model's states into classes. It tries a few
-       radii, the largest first, until all states along these strings are in the classes that the machine names. Trees
-       that show powers of words are also compared along these.
+    1. The model answers strings. A wrong answer ends this step and leads to level ``refuted``. First come all strings
+       of each length that has at most 4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols; some
+       are structured, and some have rare answers. Models without a reader answer fewer of the longest strings, and
+       models with a largest length answer no longer strings. Some strings are read again: alone, and with answers to
+       all prefixes at once (`searches`). Last come the strings that distinguish the task's transducer from other
+       machines (`automata.conformance`).
+    2. The reader of the model's kind (`extraction.base.READERS`) sorts the model's states into finitely many classes,
+       which are the states of a machine. It tries a few radii of classes, the largest first, until all states along the
+       strings of step 1 are in the classes that the machine names. For tree models, states along powers of words, which
+       are far longer, are also compared.
     3. The machine is compared with the task's transducer for all lengths. If they differ, the model is run on the
        shortest string on which they differ, and a wrong answer gives ``refuted``. If they agree, the level is
        ``extracted``.
@@ -44,12 +45,13 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        classes. The level is then ``proved`` for every length, or ``bounded`` up to a length.
 
     Tasks over the grid of two strings have a rule instead of a transducer. Their tested strings are 200 pairs each of
-    10, 40 and 160 letters. If a step fails, the certificate has a lower level and the reason. `seed` draws the strings.
+    10, 40 and 160 letters. If a step fails, the certificate has a lower level and contains the reason. `seed` is the
+    seed of the drawn strings.
 
     Raises:
-        ValueError: the task has no transducer. The model has another number of answers. Its weights are neither float32
-            nor float64, or contain NaN. It answers at random, or reading strings changes it. Matrix products are set to
-            a lower precision.
+        ValueError: the task has no transducer, or the model has another number of answers than the task. The model's
+            weights are neither float32 nor float64, or contain NaN. The model answers at random, or changes when it
+            reads strings. Torch is set to compute matrix products in a lower precision than float32.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -62,7 +64,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     check_is_task(task)
     if not isinstance(task, MachineTask):
         raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
-    # CPU time: other processes on the machine do not change it.
+    # CPU time does not depend on other processes on the same computer.
     started = time.process_time()
     with checked_subject(model, task):
         certificate = _certify(CertificateBuilder(model, task), seed)
@@ -71,7 +73,8 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 
 def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
     model, task = builder.model, builder.task
-    # All short strings come first: an error among them is the shortest of all, which longer samples cannot promise.
+    # All short strings come first: the first error among them is the model's shortest error. Samples of longer strings
+    # cannot promise that.
     error = shortest_error(model, task)
     if error is not None:
         return builder.refuted(error, "of all strings")
@@ -116,10 +119,10 @@ def _attempt(
         return refuted
     # The machine is right and a string refutes the model, so the model does not follow this machine.
     if not is_right:
-        raise Unproved("the machine is right, the model is not")
+        raise Unproved("the machine is right, but the model is not")
     if unanswered := [tested.length for tested in builder.tested if not tested.num_graded]:
         lengths = " and ".join(f"{length:,}" for length in unanswered)
-        reason = f"the task answers none of the strings of {lengths} symbols that were drawn"
+        reason = f"the task has no answer to any of the drawn strings of {lengths} symbols"
         return builder.certificate("tested", reason)
     traces.compare(strings.subsample, candidate.extraction)
     candidate = candidate._replace(trace_agreement=traces.compare(strings.complete, candidate.extraction))
@@ -150,7 +153,7 @@ def _prove(
             is_new = extraction is not extracted.extraction
             candidate = Candidate(extraction, radius) if is_new else extracted
             try:
-                # Finer classes give another machine, so it is compared with the task and with the traces again.
+                # Finer classes give another machine, which must also agree with the task and with the model's states.
                 if is_new and (refuted := builder.refuted_by(candidate)):
                     return refuted
                 supervised = mask_unsupervised(extraction, builder.task.reference)

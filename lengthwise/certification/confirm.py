@@ -19,11 +19,12 @@ from lengthwise.threads import denormals_kept, one_thread
 
 @one_thread()
 def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -> list[str]:
-    """Return the sentences of a certificate that hold for this model, without trust in the file; it is not refuted.
+    """Return the sentences of a certificate that this model confirms, without trust in the file.
 
-    The model answers all short strings again, and some strings of 40 and 500 symbols. A machine is extracted again with
-    the certificate's radius, and compared with the task for every length. A proof is made again. Traces along long
-    strings are not made again, and the numbers in the file are not compared with new ones.
+    The certificate's level is not ``refuted``. The model answers all short strings again, and some strings of 40 and
+    500 symbols. A machine is extracted again with the certificate's radius, and compared with the task for every
+    length. If the certificate has evidence, its proof is also made again. States along long strings are not compared
+    again, and the numbers in the file are not compared with new numbers.
 
     Raises:
         ValueError: a sentence does not hold for this model, or the model cannot be certified.
@@ -31,7 +32,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
     with checked_subject(model, task):
         if (error := shortest_error(model, task)) is not None:
             string = task.decode(error)
-            raise ValueError(f"certificate: its model answers {string!r} wrongly; it was edited, certify again")
+            raise ValueError(f"certificate: its model answers {string!r} wrongly; it was edited, so certify again")
         sentences = ["the model answers all short strings correctly", *_long_strings(model, task)]
         if certificate.closure is None:
             return sentences
@@ -44,7 +45,9 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
 
 
 def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
-    """Return a sentence for each length whose strings the model answers correctly, drawn as for a certificate.
+    """Check the model's answers to strings of the two shortest tested lengths, and return a sentence for each length.
+
+    The strings are drawn as for a certificate.
 
     Raises:
         ValueError: an answer is wrong.
@@ -58,7 +61,7 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
             string = task.decode(sample[graded.wrong][0])
             raise ValueError(
                 f"certificate: its model answers a string of {sample.shape[1]} symbols wrongly, {string[:40]!r}...; it "
-                "was edited, certify again"
+                "was edited, so certify again"
             )
         sentences.append(f"the model answers {len(sample):,} strings of {sample.shape[1]:,} symbols correctly")
     return sentences
@@ -82,14 +85,14 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
     reader = reader_of(model, task.symbols)
     if reader is None:
         raise ValueError(
-            f"certificate: no reader supports models of type {type(model).__name__}; it was edited, certify again"
+            f"certificate: no reader supports models of type {type(model).__name__}; it was edited, so certify again"
         )
     try:
         extraction = reader.extract(radius)
     except (ValueError, Diverged) as problem:
         raise ValueError(f"certificate: no machine was extracted from its model: {problem}; certify again") from None
     if any(first_error(machine, task.reference) is not None for machine in (extraction.machine, extraction.fine)):
-        raise ValueError("certificate: the machine extracted from its model is wrong; it was edited, certify again")
+        raise ValueError("certificate: the machine extracted from its model is wrong; it was edited, so certify again")
     return extraction
 
 

@@ -1,4 +1,4 @@
-"""Counterexamples, which are strings that a model answers wrongly: found by enumeration, and shortened."""
+"""The search for counterexamples (strings that a model answers wrongly) by enumeration, and ways to shorten them."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,12 +17,12 @@ MAX_STRINGS_PER_LENGTH = 4_096
 """The largest number of strings of one length that are all enumerated."""
 
 MAX_CANDIDATES = 64
-"""The largest number of prefixes, or of places of a window of one size, that are tried to shorten a string."""
+"""The largest number of prefixes, or of positions of a window of one size, that are tried to shorten a string."""
 
 MAX_PAIRS_READ = 1 << 31
-"""The largest number of pairs of positions that a model reads in one search, if its work grows with their number.
+"""The largest number of pairs of positions that a model without a reader, such as a transformer, reads in one search.
 
-These are 21 strings of 10,000 symbols, or forty seconds of a small transformer.
+A small transformer reads them in forty seconds. They are the pairs in 21 strings of 10,000 symbols.
 """
 
 String = Int64[Tensor, " _"]
@@ -37,7 +37,7 @@ class Graded(NamedTuple):
 
     @property
     def wrong(self) -> Bool[Tensor, " B"]:
-        """Return a mask of the supervised strings with another answer than expected."""
+        """Return a mask of the supervised strings whose answer is not the expected one."""
         return (self.expected != IGNORE) & (self.answers != self.expected)
 
 
@@ -48,7 +48,7 @@ def grade(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"])
 
 
 def max_enumerated_length(model: SequenceModel, task: OracleTask) -> int:
-    """Return the largest length that the model reads and that has at most 4,096 strings; 1 for a single symbol."""
+    """Return the largest length that the model reads and that has at most 4,096 strings, or 1 for one symbol."""
     length, longest = 1, model.max_length or MAX_STRINGS_PER_LENGTH
     while len(task.symbols) > 1 and length < longest and len(task.symbols) ** (length + 1) <= MAX_STRINGS_PER_LENGTH:
         length += 1
@@ -68,7 +68,7 @@ def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
     error = _first_error(model, task, max_enumerated_length(model, task))
     if error is None:
         return None
-    # Users keep denormal numbers, which may give a shorter error.
+    # Users run the model with denormal numbers, with which a shorter string may be answered wrongly.
     with denormals_kept():
         kept = _first_error(model, task, len(error))
     return error if kept is None else kept
@@ -87,9 +87,9 @@ def _first_error(model: SequenceModel, task: OracleTask, max_length: int) -> Str
 def shrunk_error(model: SequenceModel, task: OracleTask, string: String, *, max_pairs: int | None = None) -> String:
     """Shorten a wrongly answered string as long as the shorter string is also answered wrongly.
 
-    First come prefixes. Then windows of half the length, a quarter, ..., one symbol are left out, at up to 64 places
-    for each size. The result is short, but not always the shortest. The work ends before more than `max_pairs` pairs of
-    positions are read; None means no limit.
+    First, the string is cut to its shortest wrong prefix. Then windows of half the length, a quarter, ..., one symbol
+    are left out, at up to 64 positions for each size. The result is short, but not always the shortest. The search ends
+    before the model reads more than `max_pairs` pairs of positions; None means no limit.
 
     Example:
         >>> from lengthwise import make_model, make_task
@@ -127,7 +127,8 @@ class _Reduction:
         self._count(self.string[None])
         prefixes = Graded(prefix_answers(self.model, self.string[None])[0], self.task.solve(self.string[None])[0])
         indices = torch.nonzero(prefixes.wrong)[:, 0]
-        # All prefixes at once may round differently than each prefix alone. Only an error of `last` counts.
+        # The model may round differently when it answers all prefixes at once. Only an error on the prefix alone
+        # counts.
         for index in indices[:MAX_CANDIDATES].tolist():
             prefix = self.string[: index + 1]
             if bool(self._wrong(prefix[None]).any()):

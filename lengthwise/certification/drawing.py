@@ -47,8 +47,8 @@ def drawing_of(certificate: Certificate) -> Drawing | None:
 def class_names(certificate: Certificate) -> list[str]:
     """Return a name for each class of a certificate's machine: the first string that leads to the class.
 
-    The pad's class is named by a dot, before all others. If no enumerated string leads to a class, its name is
-    `(start)` or its number.
+    The class of the pad is named by a dot, even if symbols lead to the same class. If no enumerated string leads to a
+    class, the name of the class is `(start)` or a number.
 
     Example:
         >>> from lengthwise import certify, make_model, make_task

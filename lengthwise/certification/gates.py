@@ -1,7 +1,7 @@
 """Errors of the gates and sums inside torch's recurrent layers, which have kernels of their own.
 
 Weights are set so that each number of the state shows one function of one argument. The argument enters through one
-gate, or is the state itself. Biases far from zero hold all other gates shut or open.
+gate, or is the state itself. Biases far from zero keep all other gates closed or open.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +30,10 @@ SMALL_SCALE = 2.0**-12
 """A number so small that its tanh has the same relative error as the number."""
 
 UNITS_PER_GATE = 13
-"""The numbers of a state for each gate: not a multiple of a CPU's vector size, so kernels also process a rest."""
+"""The number of units of a state for each gate.
+
+It is not a multiple of a CPU's vector size, so kernels also process a remainder.
+"""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ GATES: Mapping[Kind, tuple[Gate, ...]] = MappingProxyType(
         "RNN": (Gate("tanh", 0, {}),),
     }
 )
-"""The gates in the order of torch's weights: enter, forget, content, leave; reset, update, new."""
+"""The gates in the order of torch's weights. LSTM: input, forget, cell and output; GRU: reset, update and new."""
 
 SHAPES = ((64, 1), (64, 3), (1, 1))
 """Batch sizes and lengths. One step, a sequence, and a single string have different kernels."""
@@ -96,7 +99,7 @@ def gate_errors(kind: Kind, function: str, dtype: torch.dtype) -> Iterator[Measu
     exact = sigmoid if function == "sigmoid" else np.tanh
     for batch, length in SHAPES:
         size = batch * width
-        # A call with a single string has only a few numbers, so eight calls measure a part of the points.
+        # A call with a single string has only a few numbers, so eight calls measure only some of the points.
         for chunk in numbers[: 8 * size if batch == 1 else None].split(size):
             arguments = torch.cat([chunk, chunk.new_zeros(size - len(chunk))]).view(batch, width)
             results = _results(cell, gates, slices, arguments, length)

@@ -1,4 +1,4 @@
-"""Grid machines in certificates, which answer two strings by a rule over their grid. It never imports torch."""
+"""Grid machines in certificates: they answer a pair of strings by a rule over a grid. The file never imports torch."""
 
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple, final
@@ -92,4 +92,4 @@ def answer_to(problem: Sequence[str], task: GridMachine) -> int | None:
 def check_classes(classes: tuple[str, ...]) -> None:
     """Raise a ValueError unless each class is named by its integer."""
     if classes != tuple(map(str, range(len(classes)))):
-        raise ValueError("certificate: expected the integers from 0 as the names of its classes, got others")
+        raise ValueError("certificate: expected the integers from 0 as names of its classes, got others; certify again")

@@ -2,8 +2,8 @@
 
 Proofs bound sums in any order, and assume that elementwise functions are off by a few units of the result
 (`ops.intervals`, `checker`). The kernel that torch runs depends on the CPU, on settings and on the sizes of tensors. So
-errors are measured on the CPU that makes a proof. The unit is 2^-23 of a size in float32, and 2^-52 in float64. Proofs
-of nets in float64 still assume only the accuracy of float32.
+errors are measured on the CPU that makes a proof. The unit of an error is 2^-23 times a size in float32, and 2^-52
+times a size in float64. Proofs about nets in float64 still assume only the accuracy of float32.
 """
 
 import math
@@ -102,7 +102,7 @@ def kernel_report() -> KernelReport:
 
 @cache
 def _report(num_threads: int, uses_onednn: bool) -> KernelReport:
-    """Measure with torch's current settings. The arguments name them, as keys of the cache."""
+    """Measure with torch's current settings. The arguments repeat these settings, as keys of the cache."""
     names = [(name, dtype) for name in measurements() for dtype in UNITS]
     return KernelReport(
         kernels=tuple(measure(name, dtype) for name, dtype in names),
@@ -120,7 +120,7 @@ def measure(name: str, dtype: torch.dtype) -> Kernel:
 
 
 def measurements() -> dict[str, Measurement]:
-    """Return a measurement for each name, of torch's current functions."""
+    """Return the measurement of each function, by the function's name."""
     by_name: dict[str, Measurement] = {
         # Each range ends where the result no longer changes, or where it overflows.
         "exp": _elementwise(torch.exp, np.exp, _result_size, _below_overflow),
@@ -220,7 +220,7 @@ def _softplus(x: Array) -> Array:
 def _logits(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
     """Yield rows of multiples of 2^-8, whose differences are exact: random rows, and rows with one large logit.
 
-    In the last rows, each exponential is just too small to change the largest exponential, 1, if it alone is added.
+    The largest exponential of the last rows is 1. Any other exponential alone is just too small to change a sum with 1.
     """
     drawn = generator()
     for scale in (1.0, 4.0, 30.0):
@@ -240,7 +240,7 @@ def _axes(f: Callable[[Tensor, int], Tensor], rows: Tensor) -> Iterator[Tensor]:
 
 
 def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors relative to each share; proofs assume an exponential's, and half a unit for each summand."""
+    """Yield errors relative to each share; proofs assume the error of an exponential, and half a unit per summand."""
     for width in WIDTHS:
         for logits in _logits(width, dtype):
             exponentials = np.exp(wide(logits) - wide(logits).max(1, keepdims=True))

@@ -18,7 +18,10 @@ def machine_model(certificate: Certificate) -> MachineModel:
     assert certificate.machine is not None
     machine = machine_from_json(certificate.machine)
     if isinstance(machine, GridMachine):
-        raise ValueError("certificate: its machine reads two strings, and the model itself is that machine; use that")
+        raise ValueError(
+            "certificate: expected a machine that reads one string, got one that reads two; the model itself computes "
+            "it, so use the model"
+        )
     return as_model(machine, certificate.classes)
 
 

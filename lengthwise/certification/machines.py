@@ -1,4 +1,4 @@
-"""The machines inside a certificate: their fields, and the comparison of two machines. It never imports torch."""
+"""The machines inside a certificate: their fields, and the comparison of two machines. The file never imports torch."""
 
 from collections.abc import Mapping
 from typing import Annotated, final
@@ -31,7 +31,7 @@ class TransducerFields(TypedDict):
 
 
 MAX_CHUNK = 32
-"""The largest chunk of a tree machine. Arrays have at most 64 axes, and two classes have 2^32 windows of 32 parts."""
+"""The largest chunk of a tree machine. Arrays have at most 64 axes, and even two classes have 2^32 windows of 32."""
 
 
 @final
@@ -100,7 +100,8 @@ def first_error(
         return None if grid_error is None else grid_error.symbols
     if isinstance(machine, GridMachine) or isinstance(task, GridMachine):
         raise ValueError(
-            "machine: expected a machine that reads what the task's reads, strings or pairs; certify again"
+            "machine: expected a machine and a task that both read strings, or both pairs of strings, got one of each; "
+            "certify again"
         )
     if isinstance(machine, TreeMachine):
         return machine.difference_string(task)

@@ -1,4 +1,4 @@
-"""The parts of a certificate: levels with their claims, and measurements. It never imports torch."""
+"""The parts of a certificate: levels with their claims, and measurements. The file never imports torch."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -58,11 +58,12 @@ class Part(BaseModel):
 
 
 class Tested(Part):
-    """Counts of final answers to strings of one length, some of them structured; supervised answers are graded.
+    """Counts of final answers to strings of one length, of which some are structured.
 
-    Testing ends at the first batch with a wrong answer. The fraction of right answers is then not an estimate of the
-    accuracy, since the wrong answer ended the count. For more than a million symbols, most answers of a RegularGPT are
-    read at the roots of the traced trees.
+    Only supervised answers are graded. Testing ends at the first batch with a wrong answer. The fraction of right
+    answers is then not an estimate of the accuracy, since the wrong answer ended the count. If the strings have more
+    than a million symbols, most answers of a RegularGPT are computed from the roots of the traced trees, and not by the
+    model itself.
     """
 
     length: Count
@@ -73,7 +74,7 @@ class Tested(Part):
     @model_validator(mode="after")
     def _parts_are_not_more_than_the_whole(self) -> "Tested":
         if not self.num_correct <= self.num_graded <= self.num_strings:
-            raise ValueError("expected no more correct answers than graded ones, and no more of these than strings")
+            raise ValueError("expected no more correct than graded answers, and no more graded answers than strings")
         return self
 
     @property
@@ -83,9 +84,10 @@ class Tested(Part):
 
 
 class TraceAgreement(Part):
-    """The agreement of the states along strings of one length with the machine's classes, node by node.
+    """Counts of a model's states along strings of one length, compared with the classes that the machine names.
 
-    `max_distance`: the largest distance of a state from the prototype of its class.
+    `num_nodes` counts the states: one for each symbol, merge of a tree, or cell of a grid. `max_distance` is the
+    largest distance of a state from the prototype of its class.
     """
 
     length: Count
@@ -96,12 +98,13 @@ class TraceAgreement(Part):
 
 
 class Closure(Part):
-    """The prototypes of the model's states: their number and digest, their distances, and the levels that closed them.
+    """The prototypes, which are states that represent classes of a model's states: their number and distances.
 
     `radius`: the largest distance of a computed state from the prototype of its class. `gap`: the smallest distance
-    between prototypes of different classes. `points`: the coordinates of each prototype along the first two principal
-    axes, and its class in the machine (-1: no string leads to it). It is empty for more than 2,000 prototypes, and for
-    one-hot vectors.
+    between prototypes of different classes. `num_levels`: the number of levels of a tree, or of symbols, after which no
+    new class appeared. `points`: the coordinates of each prototype along the first two principal axes, and its class in
+    the machine (-1 if no string leads to it). `points` is empty if there are more than 2,000 prototypes, or if the
+    prototypes are one-hot vectors.
     """
 
     num_prototypes: PositiveCount
@@ -116,7 +119,8 @@ class Closure(Part):
 class MeasuredKernel(Part):
     """The largest error of a torch function on the CPU that made a certificate, and the error that proofs assume.
 
-    Errors are in units in the last place of the size that a proof's bound is relative to.
+    The unit of both errors is 2^-23 in float32, and 2^-52 in float64, times the size to which a proof's bound is
+    relative.
     """
 
     name: str
@@ -138,13 +142,13 @@ class Kernels(Part):
         rounded = [kernel for kernel in self.kernels if kernel.assumed]  # the other kernels must be exact
         closest = max(rounded, key=lambda kernel: kernel.measured / kernel.assumed)
         return (
-            f"all {len(self.kernels)} measured functions within what proofs assume; the closest, {closest.dtype} "
-            f"{closest.name}, is off by {closest.measured:.3g} of {closest.assumed:.3g} units"
+            f"all {len(self.kernels)} measured functions are as accurate as proofs assume; the closest to its limit, "
+            f"{closest.dtype} {closest.name}, is off by {closest.measured:.3g} of {closest.assumed:.3g} units"
         )
 
 
 class Laws(Part):
-    """The monoid laws of a tree machine's merges, with the pad as identity, as far as its table decides them."""
+    """The monoid laws of a tree machine's merges, with the pad as identity, as far as the table decides the laws."""
 
     pad_is_identity: bool
     num_decided: Count
@@ -152,10 +156,10 @@ class Laws(Part):
 
 
 class Counterexample(Part):
-    """A string that the model answers wrongly when it is run on the string.
+    """A string that the model answers wrongly when it reads the string alone.
 
     `got` is None if the model's states overflow. `shortest` is "of all strings" if every shorter string was tried. It
-    is "of the machine" if the machine errs on no shorter string, and "as found" if parts of a string were left out.
+    is "of the machine" if the extracted machine errs on no shorter string, and "as found" if shorter errors may exist.
     """
 
     string: tuple[str, ...]

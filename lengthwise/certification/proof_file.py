@@ -1,10 +1,11 @@
 """Proof files: the weights of a net, a machine, and the sets of states that the separate checker checks.
 
-A proof file is a safetensors file. `weights.*` is the net's state dict. `sets.*` has a machine, and a set of states for
-each of its states; the names depend on the method. The metadata contain the order of the weights.
+A proof file is a safetensors file. `weights.*` is the net's state dict. `sets.*` contains a machine, and a set of the
+net's states for each state of the machine; the names depend on the method. The metadata contain the order of the
+weights.
 
-Example: the proof that a net of 5 numbers computes parity, with a machine of 5 states over 2 symbols. State k of the
-machine has the intervals from ``low[k]`` to ``high[k]``.
+Example: the proof that a net whose states have 5 numbers computes parity, with a machine of 5 states over 2 symbols.
+State k of the machine has the intervals from ``low[k]`` to ``high[k]``.
 
     >>> from safetensors.torch import load
     >>> from lengthwise import construct, make_task
@@ -70,7 +71,8 @@ def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTas
         sentence = check(certificate.model_dump(mode="json"), content)
     except Rejected as problem:
         raise ValueError(
-            f"{problem}, by the separate checker, which knows fewer nets, by wider bounds; no proof is written"
+            f"{problem}; the separate checker, which supports fewer nets and has wider bounds, did not accept the "
+            "proof, so no file is written"
         ) from None
     write_by_rename(path, content)  # only an accepted proof, so that each file on disk passes the checker
     return sentence

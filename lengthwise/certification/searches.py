@@ -37,7 +37,7 @@ MAX_SYMBOLS_OF_SUITE = 100_000
 
 
 class Outcome(NamedTuple):
-    """The result of a search: a wrongly answered string or None, counts of right answers, and its name."""
+    """The result of a search: a wrongly answered string or None, counts of right answers, and the search's name."""
 
     wrong: String | None
     tested: tuple[Tested, ...] = ()
@@ -64,7 +64,7 @@ def run_searches(model: SequenceModel, task: MachineTask, strings: AllStrings) -
 
 
 def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
-    """Grade the answers to all strings, in batches, and count the right ones up to the first batch with a wrong one."""
+    """Grade the answers to all strings, in batches, and count right answers up to the first batch with an error."""
     tested: list[Tested] = []
     for traced in strings:
         graded_parts, wrong = [], None
@@ -89,9 +89,9 @@ def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) 
 
 
 def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
-    """Grade strings that are read alone, as users read them: the shortest, and about 100 of each of two lengths.
+    """Grade strings that the model reads alone, as for users: the shortest, and about 100 of each of two lengths.
 
-    If a reader supports the model, it also reads `NUM_LONGEST` of the longest strings, all at once.
+    If a reader supports the model, the model also reads up to `NUM_LONGEST` strings of the largest length, all at once.
     """
     with denormals_kept():
         for batch in (*_shortest(model, task), *(traced.subsample for traced in strings[:2])):
@@ -122,10 +122,11 @@ def search_prefixes(model: SequenceModel, task: OracleTask, strings: AllStrings)
 
 
 def search_conformance(model: SequenceModel, task: MachineTask, strings: AllStrings) -> Outcome:
-    """Grade the strings that tell the task's machine from others (`automata.conformance`), not the tested strings.
+    """Grade the conformance suite: strings that distinguish the task's machine from others (`automata.conformance`).
 
-    They lead to every state and through every transition, as far as `MAX_SYMBOLS_OF_SUITE` and the longest string that
-    the model reads allow. Up to there, a model that never gives some answer is wrong on one of them.
+    The strings lead to every state and through every transition, as far as `MAX_SYMBOLS_OF_SUITE` and the model's
+    largest length allow. Within these limits, a model that never gives one of the answers is wrong on a string of the
+    suite. The tested strings are not used.
     """
     if not isinstance(reference := task.reference, Transducer):
         return Outcome(None)

@@ -22,17 +22,17 @@ NUM_STRINGS = 1_000
 """The number of tested strings of each length."""
 
 MIN_STRINGS_PER_ANSWER = 10
-"""The smallest number of strings for each answer: below it, samples are not replaced by strings of rare answers."""
+"""The smallest number of strings for each answer. If there would be fewer, no samples are replaced."""
 
 MAX_SAMPLER_SIZE = 10**7
 """The largest number of floats for drawing strings of rare answers: 80 MB.
 
-An example is 1,000 states with two symbols, at length 10,000.
+A machine of 1,000 states and two symbols reaches the limit at length 10,000, if one answer is rare.
 """
 
 
 def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
-    """Return the lengths that the model reads, or the longest that it reads if it reads none of them."""
+    """Return the tested lengths that the model reads, or else the largest length that it reads."""
     longest = model.max_length
     if longest is None:
         return TESTED_LENGTHS
@@ -85,7 +85,7 @@ def draw_strings(
 def with_rare_answers(
     machine: Transducer, samples: Int64[Tensor, "B T"], generator: torch.Generator
 ) -> Int64[Tensor, "B T"]:
-    """Replace samples that have frequent answers by strings of answers that too few samples have.
+    """Replace samples that have frequent answers by strings that have rare answers.
 
     The new strings are drawn uniformly. An answer that no string of this length has is skipped. Without the new strings
     a model that never gives a rare answer could be right on all samples.

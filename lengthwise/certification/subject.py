@@ -1,7 +1,7 @@
 """The subject of a certificate: a model and its task, checked before and unchanged after.
 
-A certificate names a model by its settings and its weights. The checks here reject whatever would make such a
-certificate about another net: arithmetic that is not float32 or float64 on a CPU, a changed attribute, or an answer
+A certificate names a model by its settings and its weights. The checks here reject everything that could make the
+certificate be about another net: arithmetic that is not float32 or float64 on a CPU, a changed attribute, or an answer
 that depends on chance or on earlier calls.
 """
 
@@ -38,7 +38,8 @@ def checked_subject(model: SequenceModel, task: MachineTask) -> Iterator[None]:
 def check_model(model: SequenceModel, task: MachineTask) -> None:
     """Reject a model that does not compute in float32 or float64 on a CPU, or that was made for another task.
 
-    Denormal weights are also rejected: some programs compute with them, others (such as training here) round them to 0.
+    Denormal weights are also rejected: some programs compute with them, and others (such as training here) round them
+    to 0.
     """
     if model.precision != "float32":
         raise ValueError(
@@ -65,7 +66,7 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
 
 
 def _tensors_of(model: SequenceModel) -> dict[str, Tensor]:
-    """Return the tensors that the model computes with, which a changed state dict may not contain."""
+    """Return the tensors that the model computes with; a state dict that a hook changes may lack them."""
     parameters, buffers = (
         dict(of_kind(remove_duplicate=False)) for of_kind in (model.named_parameters, model.named_buffers)
     )
@@ -73,7 +74,7 @@ def _tensors_of(model: SequenceModel) -> dict[str, Tensor]:
 
 
 def _check_state_dict(model: SequenceModel, tensors: dict[str, Tensor]) -> None:
-    """Reject a state dict other than the model's parameters and buffers: certificates identify models by it."""
+    """Reject a state dict other than the parameters and buffers: certificates identify a model by its state dict."""
     state = model.state_dict()
     differing = {name for name in state if name not in tensors}
     differing |= {name for name, _ in model.named_parameters(remove_duplicate=False) if name not in state}
@@ -113,7 +114,7 @@ def _snapshot_of(model: SequenceModel, task: MachineTask) -> _Snapshot:
 def _check_axes(model: SequenceModel, task: MachineTask) -> None:
     """Reject a registered model with a tensor of more or fewer axes than its settings imply, before the model runs.
 
-    Torch broadcasts a weight with one more axis without a message. Its results may grow with every level of a tree.
+    Torch silently broadcasts a weight with one more axis, and results may then grow with every level of a tree.
     """
     kind = type(model)
     if kind is not MODELS.get(getattr(kind, "name", "")):
@@ -123,13 +124,13 @@ def _check_axes(model: SequenceModel, task: MachineTask) -> None:
     for name, shape in _shapes(model.state_dict()).items():
         if len(shape) != num_axes.get(name, len(shape)):
             raise ValueError(
-                f"model: expected {num_axes[name]} axes of {name}, as its settings make it, got shape {list(shape)}; "
+                f"model: expected {num_axes[name]} axes of {name}, as its settings imply, got shape {list(shape)}; "
                 "make it again, and load its weights"
             )
 
 
 def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
-    """Reject a model that differs from the model that its settings and weights make: a certificate names only these.
+    """Reject a model that its settings and weights alone do not determine: a certificate contains nothing else of it.
 
     For example, the epsilon of a norm is an attribute that no weight contains. Provers check models of kinds that are
     not registered.
@@ -137,8 +138,8 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
     kind = type(model)
     if kind is not MODELS.get(getattr(kind, "name", "")):
         return
-    # A new net gets this model's weights. If the two differ in anything, a certificate of this one would hold for
-    # another net than the one that its settings and weights make.
+    # A new net gets this model's settings and weights. If the two nets still differ, a certificate of this model would
+    # identify the new net, about which nothing was proved.
     rebuilt = _made_again(model, task)
     state = model.state_dict()
     if differing := _shapes(state).items() ^ _shapes(rebuilt.state_dict()).items():
@@ -158,8 +159,8 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
         if keys := {key for key in got.keys() | expected.keys() if got.get(key) != expected.get(key)}:
             key = min(keys)
             raise ValueError(
-                f"model: expected {key}={expected.get(key)!r} in its part {name or kind.name}, as its settings make "
-                f"it, got {got.get(key)!r}; make it again, and load its weights"
+                f"model: expected {key}={expected.get(key)!r} in its part {name or kind.name}, as its settings imply, "
+                f"got {got.get(key)!r}; make it again, and load its weights"
             )
     rebuilt.to(next(model.parameters()).dtype).load_state_dict(state)
     if not torch.equal(_logits_of(rebuilt.eval(), len(task.symbols)), _logits_of(model, len(task.symbols))):
@@ -212,7 +213,7 @@ def _check_unchanged(model: SequenceModel, task: MachineTask, before: _Snapshot)
     for what, is_changed in changed.items():
         if is_changed:
             raise ValueError(
-                f"model: expected {what} that reading strings leaves as they are, got others after the tests; let it "
+                f"model: expected {what} that do not change while it reads strings, got others after the tests; let it "
                 "keep nothing from one call to the next"
             )
 

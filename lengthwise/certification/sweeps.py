@@ -61,7 +61,7 @@ def difference(got: Tensor, exact: Tensor) -> float:
 
 
 def points(top: float, dtype: torch.dtype) -> Tensor:
-    """Return, in random order, an even grid over [-top, top], random digits of random exponents, and extremes."""
+    """Return in random order an even grid over [-top, top], random digits with random exponents, and extremes."""
     drawn, count = generator(), NUM_POINTS[dtype]
     exponents = drawn.uniform(np.log2(SMALLEST_SIZE), np.log2(top), count // 2)
     near_one = drawn.uniform(-4, np.log2(top), count // 2)
@@ -72,7 +72,7 @@ def points(top: float, dtype: torch.dtype) -> Tensor:
 
 
 def layouts(numbers: Tensor) -> Iterator[Tensor]:
-    """Yield the same numbers contiguously, at every second index, and a few at a time. Kernels differ for each."""
+    """Yield the same numbers contiguously, at every second index, and a few at a time: torch's kernels may differ."""
     yield numbers
     yield numbers.repeat_interleave(2)[::2]
     yield from numbers[: 17 * 9].split(list(range(1, 18)))

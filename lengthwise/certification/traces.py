@@ -44,17 +44,17 @@ class TracedStrings(NamedTuple):
         return self.strings[:: max(1, len(self.strings) // SUBSAMPLE_SIZE)]
 
     def graded(self, model: SequenceModel, task: OracleTask) -> Iterator[tuple[Int64[Tensor, "N T"], Graded]]:
-        """Yield strings with the answers to them in parts, so that callers can stop at the first wrong answer.
+        """Yield strings with their graded answers, in parts, so that callers can stop at the first wrong answer.
 
-        For many symbols, most answers come from the traces if these contain answers. The model itself reads
-        `MAX_SYMBOLS_READ` symbols, in strings that are evenly spread. A model without a reader answers evenly spread
-        strings with at most `MAX_PAIRS_READ` pairs of positions. All thousand of the longest would take a transformer
-        an hour.
+        If the strings have more than `MAX_SYMBOLS_READ` symbols and the traces contain answers, most answers come from
+        the traces. The model itself then reads about `MAX_SYMBOLS_READ` symbols, in evenly spread strings. A model
+        without a reader answers evenly spread strings with at most `MAX_PAIRS_READ` pairs of positions: all 1,000 of
+        the longest strings would take a transformer an hour.
         """
         stride = -(-self.strings.numel() // MAX_SYMBOLS_READ)
         answers = self.traces.answers() if self.traces is not None and stride > 1 else None
         if answers is not None:
-            # Traces compute answers in another order than the model, so a part of them is read as users read.
+            # Traces compute answers in another order than the model, so the model itself also answers some strings.
             answers[::stride] = final_answers(model, self.strings[::stride])
             yield self.strings, Graded(answers, task.solve(self.strings)[:, -1])
             return

@@ -1,4 +1,4 @@
-"""The verification of a certificate without its model, as far as possible. It never imports torch."""
+"""The verification of a certificate without its model, as far as possible. The file never imports torch."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ MIN_STRINGS = 1_000
 """The number of strings of each length that level `extracted` and higher levels require."""
 
 MIN_LENGTHS = (40, 500, 10_000)
-"""The lengths, in symbols, at which level `extracted` and higher levels require strings; one symbol off is allowed."""
+"""The lengths at which level `extracted` and higher levels require strings, in symbols; one more or less is allowed."""
 
 MAX_SETTING = 63
 """The largest number of printed characters of a name or a setting, including the dots that mark a cut."""
@@ -52,9 +52,9 @@ class Checked(NamedTuple):
 def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     """Verify a certificate's sentences as far as possible without the model.
 
-    The machine is compared with the task's transducer again, for every length. Three things are taken from the file:
-    that the transducer is the task's, that the model follows the machine, and the numbers of its evidence. If a proof
-    file is given, `checker` checks it, which shows for the weights in it that the model follows the machine.
+    The machine is compared with the task's transducer again, for every length. Three things are taken on trust from the
+    file: the transducer is the task's, the model follows the machine, and the numbers of the evidence are right. If a
+    proof file is given, `checker` verifies that a net with the weights in the proof file follows the machine.
 
     Raises:
         ValueError: a part of the evidence is missing, or does not show the level's claim. The proof file is missing,
@@ -195,16 +195,16 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
         assert isinstance(task, GridMachine), "as `first_error` saw"
         down, right = paths(machine, task).num_pairs
         return [
-            f"the machine ({_size(machine)}) answers any two strings as the rule does: on edges downwards, {down} "
-            f"pairs of its class and the rule's can occur, all with the same number; on edges to the right, {right} "
-            "pairs can"
+            f"the machine ({_size(machine)}) answers any two strings as the rule does: {down} pairs of a class of the "
+            f"machine and one of the rule can occur on edges downwards, each with equal numbers, and {right} pairs on "
+            "edges to the right"
         ]
     size = machine.num_classes if isinstance(machine, TreeMachine) else machine.num_states
     return [f"the machine ({size} classes) answers every string of every length as the transducer does"]
 
 
 def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
-    """Reject a file in which fewer answers and states than required were observed, or one was wrong."""
+    """Reject a certificate with fewer observed answers and states than required, or with a state in a wrong class."""
     if certificate.closure is None:
         raise ValueError(f"certificate: level {certificate.level} requires a closure, got none; certify again")
     min_lengths: tuple[int, ...] = MIN_LENGTHS

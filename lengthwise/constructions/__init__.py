@@ -1,4 +1,4 @@
-"""Constructions: finite machines, and words repeated indefinitely, as the weights of ordinary models."""
+"""Constructions: ordinary models whose weights compute a finite machine or repeat a word, without training."""
 
 from typing import TYPE_CHECKING
 

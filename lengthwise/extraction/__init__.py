@@ -1,1 +1,1 @@
-"""Reading a finite machine off a trained net; claims nothing and knows no task."""
+"""Readers extract a finite machine from a trained net, without access to its task and without a claim about it."""

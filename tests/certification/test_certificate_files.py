@@ -310,7 +310,7 @@ EDITS = [
     ("extracted", set_to(-1.0, "closure", "radius"), "closure.radius: Input should be greater than or equal to 0"),
     ("extracted", set_to(-1.0, "closure", "gap"), "closure.gap: Input should be greater than or equal to 0"),
     ("extracted", set_to(0, "closure", "num_prototypes"), "closure.num_prototypes: Input should be greater than or eq"),
-    ("extracted", set_to(2_000, "tested", 0, "num_graded"), "expected no more correct answers than graded ones"),
+    ("extracted", set_to(2_000, "tested", 0, "num_graded"), "expected no more correct than graded answers"),
     ("proved", other_answers, "its machine and its transducer answer"),
     ("refuted", set_to("tested", "level"), "expected no counterexample at level tested"),
     ("refuted", set_to("extracted", "level"), "expected no counterexample at level extracted"),

@@ -44,11 +44,14 @@ def test_a_net_that_is_the_rule_is_proved_verified_and_confirmed(name: str) -> N
     again = Certificate.from_text(certificate.to_text())
     assert again == certificate
     size = len(task.reference.numbers)
-    assert f"on edges downwards, {size} pairs of its class and the rule's can occur" in check(again).verified[0]
+    assert (
+        f"{size} pairs of a class of the machine and one of the rule can occur on edges downwards"
+        in check(again).verified[0]
+    )
     assert "method 'rules' proves the model again" in confirm(again, model, task)
     assert ("machine", f"{size} classes go down; of the task's rule {size}") in list(certificate_lines(certificate))
     assert list(checked_lines(again, check(again)))
-    with pytest.raises(ValueError, match="its machine reads two strings, and the model itself is that machine"):
+    with pytest.raises(ValueError, match="expected a machine that reads one string, got one that reads two"):
         machine_model(certificate)
 
 

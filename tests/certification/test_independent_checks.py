@@ -67,7 +67,9 @@ def test_kernels_are_in_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None
     assert certificate.kernels.torch == torch.__version__
     assert {kernel.name for kernel in certificate.kernels.kernels} == kernels.measurements().keys()
     line = dict(certificate_lines(certificate))["this CPU's kernels"]
-    assert line.startswith(f"all {len(certificate.kernels.kernels)} measured functions within what proofs assume")
+    assert line.startswith(
+        f"all {len(certificate.kernels.kernels)} measured functions are as accurate as proofs assume"
+    )
     report = kernel_report()
     worse = report._replace(kernels=(*report.kernels, Kernel("sigmoid inside nn.LSTM", "float32", 18.4, 8.0)))
     for module in (certify_module, builder):

@@ -68,7 +68,7 @@ def test_prefixes_that_are_answered_otherwise_are_a_doubt(kind: type[WrongPrefix
     certificate = certify(as_kind(kind), TASK)
     assert certificate.level == "tested"
     expected = (
-        f"a string of {kind.POSITION + 1} symbols is answered wrongly in a batch, or as a prefix of others, and co"
+        f"a string of {kind.POSITION + 1} symbols is answered wrongly in a batch, or as a prefix of others, but co"
     )
     assert certificate.reason.startswith(expected)
 
@@ -97,7 +97,9 @@ class Tires(RNN):
 
 @pytest.mark.parametrize(("kind", "what"), [(Counts, "weights"), (Tires, "answers")])
 def test_models_that_change_from_call_to_call_are_rejected(kind: type[RNN], what: str) -> None:
-    sentence = rf"model: expected {what} that reading strings leaves as they are, got others after the tests; let it ke"
+    sentence = (
+        rf"model: expected {what} that do not change while it reads strings, got others after the tests; let it k"
+    )
     with pytest.raises(ValueError, match=sentence):
         certify(as_kind(kind), TASK)
 

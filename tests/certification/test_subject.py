@@ -81,8 +81,7 @@ def test_nothing_is_proved_of_a_net_that_its_settings_and_weights_do_not_make() 
     assert changed
     assert certificate.level == "extracted"
     assert (
-        "expected eps=1e-05 in its part layers.0.norms.0, as its settings make it, got 0.001; make"
-        in certificate.reason
+        "expected eps=1e-05 in its part layers.0.norms.0, as its settings imply, got 0.001; make" in certificate.reason
     )
 
 
