@@ -79,7 +79,7 @@ LOG_OF_ZERO = {"float32": -112.0, "float64": -770.0}
 """The exp of a smaller number becomes 0: it is below half of the type's smallest number (2^-149 or 2^-1074)."""
 
 MIN_PROBABILITY = 1e-30
-"""The floor of a mixture's probabilities, which the net raises smaller ones to before the logarithm."""
+"""The floor of a mixture's probabilities: before the logarithm, the net raises smaller probabilities to this number."""
 
 MIN_EXPONENTIAL = 1e-290
 """The floor of an upper bound on an exponential. Float64 has all its digits there, and `TINY` is far larger."""
@@ -106,7 +106,7 @@ MAX_WORK = 4 * 10**12
 """The largest number of multiplications. They take some minutes."""
 
 MAX_CLOSURE = 2 * 10**11
-"""The largest number of multiplications of the pairs of edges of a grid, which are made in Python's loop of rounds."""
+"""The largest number of multiplications in the rounds that search for pairs of edges of a grid (`check_rules`)."""
 
 MAX_HEAD = 2_000
 """The largest text that lists the parts of a head, in characters."""
@@ -609,7 +609,8 @@ def parse_net(model: Any, weights: Tensors, num_symbols: int, num_classes: int) 
     for key in sorted(shapes.keys() | weights.keys()):
         shape = weights[key].shape if key in weights else None
         demand(shape == shapes.get(key), f"weights: expected {key[:60]} of shape {shapes.get(key)}, got {shape}")
-    # The bounds assume that one type rounds every operation. A mixture of types would round some of them otherwise.
+    # The bounds assume that one type rounds every operation. A mixture of types would round some operations
+    # differently.
     types = {array.dtype.name for key, array in weights.items() if key != "codebook.count"}
     demand(
         len(types) == 1 and types <= LOG_OF_ZERO.keys(), f"weights: expected float32 or float64, got {sorted(types)}"
@@ -712,8 +713,8 @@ class Form(NamedTuple):
     def monotone(self, f: Callable[[Array], Array]) -> "Form":
         """Return the image of an elementwise function that rises everywhere or falls everywhere.
 
-        Its extremes are at the ends. Without a finite bound float32 may have computed inf - inf. Its image is NaN, so
-        that neither end is known.
+        The extremes are at the ends. Without a finite bound, float32 may have computed inf - inf. The image is then
+        NaN, so that neither end is known.
         """
         # NumPy computes f in float64. Its own error is far below `FUNCTION` units of float32.
         images = np.stack([np.where(np.isfinite(self.radius), f(end), np.nan) for end in self.ends])
@@ -784,7 +785,7 @@ class Form(NamedTuple):
     def or_narrower(self, other: "Form") -> "Form":
         """Return, for each number, the narrower of two sound bounds."""
         count = max(len(self.slope), len(other.slope))
-        # Both contain the true number, so that each number may come from either. NaN is not a bound.
+        # Both bounds contain the true number, so each number may take either bound. NaN is not a bound.
         is_other = (other.radius < self.radius) | np.isnan(self.radius)
         slope = np.where(is_other, other.padded(count), self.padded(count))
         pairs = ((other.center, self.center), (other.rest, self.rest))
@@ -794,7 +795,8 @@ class Form(NamedTuple):
     def owned(self, start: int) -> "Form":
         """Return the same set with a new input for the rest of each number of the last axis, numbered from `start`.
 
-        Each e with |e| <= rest is d rest for some |d| <= 1. All windows may share d, as no two windows are compared.
+        Each e with |e| <= rest is d rest for some |d| <= 1. All windows may share d, because no two windows are
+        compared.
         """
         width = self.center.shape[-1]
         own = np.eye(width).reshape(width, *[1] * (self.rest.ndim - 1), width) * self.rest
@@ -864,8 +866,8 @@ def total(
     """Return the sum of matrices times forms, plus biases, with all terms added in any order.
 
     A product is a form and a name with a gap. "readout.{}" is for "readout.weight" and, if there is one,
-    "readout.bias". Without a name the product is the form itself. `rows` selects rows of all matrices. `shapes` may
-    simplify each product before the sum.
+    "readout.bias". If the name is empty, the product is the form itself. `rows` selects rows of all matrices. `shapes`
+    may simplify each product before the sum.
     """
     parts = list[Form]()
     size = np.zeros(1)
@@ -882,7 +884,7 @@ def total(
         digits = max(digits, form.digits)
         if digits < math.inf:  # otherwise the digits of large matrices do not matter
             digits = max(digits, form.digits + binary_digits(matrix), binary_digits(shift))
-    # The kernel may fuse the products, so that their terms mix. The bound of one sum over all terms covers every order.
+    # The kernel may fuse the products and mix their terms. The bound of one sum over all terms covers every order.
     return reduce(Form.plus, parts).rounded(size, count, digits)
 
 
@@ -908,7 +910,7 @@ def demand_ahead(logits: Form, answers: Array) -> None:
         slack = slack + np.abs(slope[rows, answers][:, None] - slope)
     # The lead has to be strict: among equal logits the order of the classes would decide.
     is_ahead = (np.arange(logits.center.shape[1]) == answers[:, None]) | (own > slack)
-    demand((is_ahead & np.isfinite(slack)).all(), "a set of its holds states of several answers")
+    demand((is_ahead & np.isfinite(slack)).all(), "one of its sets contains states with several answers")
 
 
 def in_parts(count: int, numbers_each: int) -> list[Array]:
@@ -923,8 +925,8 @@ def in_parts(count: int, numbers_each: int) -> list[Array]:
 def ends_after_symbols(sets: Tensors, task: Task) -> set[tuple[int, int]]:
     """Return the pairs of a class and a state of the task in which the strings of at least one symbol end."""
     table, start = sets["table"].tolist(), int(sets["start"])
-    # The start is followed, but it is not an end: the empty string ends there. A pair has the same successors for every
-    # string that leads to it, so that each pair is followed once.
+    # The start is followed, but it counts as an end only if a symbol leads back to it. A pair has the same successors
+    # for every string that leads to it, so it is enough to follow each pair once.
     seen, queue = set[tuple[int, int]](), [(start, task.start)]
     for klass, state in queue:
         new = set(zip(table[klass], task.table[state], strict=True)) - seen
@@ -991,11 +993,14 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
 
 def supervised_ends(ends: Iterable[tuple[int, int]], sets: Tensors, task: Task) -> Array:
     """Return the classes in which supervised strings end; the machine must answer each as the task does."""
-    # Answers depend on the last class and state alone, so that pairs stand for all strings.
+    # Answers depend only on the last class and state, so the pairs represent all strings.
     pairs = {(klass, task.outputs[state]) for klass, state in ends}
     supervised = [(klass, answer) for klass, answer in pairs if answer != IGNORE]
     demand(bool(supervised), "expected a task with an answer to some string")
-    demand(all(sets["outputs"][klass] == answer for klass, answer in supervised), "its machine gives other answers")
+    demand(
+        all(sets["outputs"][klass] == answer for klass, answer in supervised),
+        "its machine gives other answers than the task",
+    )
     return np.array(sorted({klass for klass, _ in supervised}))
 
 
@@ -1114,7 +1119,7 @@ def num_parameters(net: Net) -> int:
 
 
 def inputs_of_merges(net: Net) -> tuple[int, int]:
-    """Return how many inputs the forms of `merged` have in the end, and the hidden units of one block.
+    """Return the number of inputs that the last forms of `merged` have, and the number of hidden units of one block.
 
     Inputs are the sides of the parts, the rests of each part after tanh, and the rests of attention, norms and blocks.
     """
@@ -1176,7 +1181,7 @@ def check_codes(net: Net, sets: Tensors, task: Task) -> str:
     chosen = sets["codes"]
     table = sets["table"]
     demand((chosen >= 0).all() and (chosen < num_codes).all(), "expected codes of the net as its classes")
-    # Leaves and codes are known to the last bit, so that a window is a point, without a radius.
+    # Leaves and codes are known to the last bit, so a window is a point, without a radius.
     points = np.concatenate([weights["embedding.weight"].astype(np.float64), codes[chosen]])
     supervised = supervised_ends(ends_at_roots(sets, task), sets, task)
     windows = np.argwhere(table >= 0)
@@ -1234,7 +1239,8 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     layer, heads = "layers.0", net.settings["num_heads"]
     keys = {part: weights[f"{layer}.to_key_value.{part}"] for part in ("weight", "bias")}
     demand(
-        not any(array[:width].any() for array in keys.values()), "expected keys of 0, by which a head looks at one part"
+        not any(array[:width].any() for array in keys.values()),
+        "expected keys of 0, so that a head attends to one part",
     )
     scores = weights[f"{layer}.bias"].astype(np.float64)
     first = scores.argmax(1)
@@ -1242,9 +1248,9 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     # exp(x) becomes 0 below -104 in float32, and below -746 in float64. `LOG_OF_ZERO` is lower by 8 and by 24. The
     # rounding of a difference of such a size is far smaller.
     is_alone = others - scores[np.arange(heads), first] < LOG_OF_ZERO[net.dtype]
-    demand(is_alone.all(), "a head does not look at one part alone")
+    demand(is_alone.all(), "a head attends to more than one part")
     queries = total(weights, (between(points), f"{layer}.to_query.{{}}"))
-    # Keys are 0, so that a query has no effect as long as it is finite.
+    # Keys are 0, so a query has no effect as long as it is finite.
     demand((queries.size < LARGEST).all(), "expected queries that are finite numbers")  # 0 times infinity is NaN
     values = exact_map({f"v.{part}": array[width:] for part, array in keys.items()}, "v", points.T)
     values = values.reshape(heads, width // heads, count)
@@ -1283,7 +1289,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
         for part in in_parts(count, step_numbers(net)):
             targets = sets["table"][part, symbol]
             lowest, highest = step(net, between(low[part], high[part]), symbol).ends
-            # The bounds of the step contain every rounding, including float64's (see `UNIT`), so that the box needs no
+            # The bounds of the step contain every rounding, including float64's (see `UNIT`), so the box needs no
             # slack.
             demand(((lowest >= low[targets]) & (highest <= high[targets])).all(), "a step leads out of its set")
     for part in in_parts(len(supervised), readout_numbers(net)):
@@ -1405,7 +1411,7 @@ def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content
     both = total(weights, *cell_terms(cell, entering, hidden), shapes=as_intervals)
     enter, forget, update, leave = (both.part(k * size, (k + 1) * size) for k in range(4))
     added = enter.monotone(sigmoid).times(update.monotone(np.tanh))
-    # Products of intervals have their extremes at corners, so that no sign has to be assumed.
+    # Products of intervals have their extremes at corners, so no sign has to be assumed.
     kept = forget.monotone(sigmoid).times(content).plus(added)
     return leave.monotone(sigmoid).times(kept.monotone(np.tanh)), kept
 
@@ -1420,7 +1426,7 @@ def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
     of_input, of_state = cell_terms(cell, entering, hidden)
     both = total(weights, of_input, of_state, rows=gates, shapes=as_intervals).monotone(sigmoid)
     reset, share = both.part(0, size), both.part(size, None)
-    # The bias of U h is inside the product with r, so that this sum cannot join the others.
+    # The bias of U h is inside the product with r, so this sum cannot join the others.
     scaled = reset.times(total(weights, of_state, rows=last))
     new = total(weights, of_input, (scaled, ""), rows=last, shapes=as_intervals).monotone(np.tanh)
     # h' is linear in z. For z in 0..1 it also rises in n and h, so its extremes are at ends of all three.
@@ -1468,7 +1474,7 @@ def check_states(net: Net, sets: Tensors, task: Task) -> str:
     states = sets["states"]
     demand((states >= 0).all() and (states < size).all(), "expected positions in blocks as its states")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
-    # The first state is a softmax at the same temperature, so that it must be one-hot as well.
+    # The first state is a softmax at the same temperature, so it must also be one-hot.
     first = one_hot_positions(net, between(weights["layers.0.first_state"]))
     demand(np.array_equal(states[int(sets["start"])], first), "it starts in another state")
     demand_limit(net.num_symbols * (width + 1) * num_parameters(net), MAX_WORK, "multiplications")
@@ -1493,7 +1499,10 @@ def check_states(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def one_hot_positions(net: Net, logits: Form) -> Array:
-    """Return the index of the 1 in softmax(logits / temperature), to the last bit; at temperature 0, of the maximum."""
+    """Return the index of the 1 in softmax(logits / temperature), which must be one-hot to the last bit.
+
+    At temperature 0, return the index of the maximum.
+    """
     temperature, size = float(net.weights["layers.0.temperature"]), logits.center.shape[-1]
     demand(temperature >= 0, "expected a temperature of at least 0")
     scaled = logits.scaled(1 / temperature) if temperature else logits
@@ -1507,7 +1516,9 @@ def one_hot_positions(net: Net, logits: Form) -> Array:
     # (float64: 24), so the computed difference still has an exp of 0. At temperature 0 the net compares, and a strict
     # lead is enough.
     is_sure = behind < (LOG_OF_ZERO[net.dtype] if temperature else 0)
-    demand((is_sure | ~is_other).all() and np.isfinite(high).all(), "rounding may decide which vector one is")
+    demand(
+        (is_sure | ~is_other).all() and np.isfinite(high).all(), "rounding may decide where a one-hot vector has its 1"
+    )
     return np.asarray(largest[..., 0])
 
 
@@ -1528,7 +1539,7 @@ def demand_mixture(logits: Array, answers: Array) -> None:
 
 
 def check_choices(net: Net, sets: Tensors, task: Task) -> str:
-    """Check a PD-SSM whose state is one-hot: follow each step that it may take, next to the task's machine.
+    """Check a PD-SSM whose state is one-hot: follow each step that it may take, in parallel with the task's machine.
 
     Steps copy a 1 exactly. If rounding may decide which entry of a column is the largest, follow all such entries.
     """
@@ -1559,7 +1570,7 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
             demand_limit(num_steps, MAX_MOVES, "steps")
             for target in targets[symbol][state]:
                 if task.outputs[after] != IGNORE:
-                    # The read-out also gets the latest symbol, so that an end is a triple.
+                    # The read-out also gets the latest symbol, so an end is a triple.
                     ends.add((target, symbol, task.outputs[after]))
                 if (target, after) not in seen:
                     seen.add((target, after))
@@ -1592,7 +1603,8 @@ def softmax_shares(logits: Form) -> Form:
     low, high = logits.ends
     count, shift = low.shape[-1], high.max(-1, keepdims=True)
     # The shift cancels in a share and keeps every exponential at most 1. An upper end must not underflow: among others
-    # that are as small, its share can be large. A lower end may, since the others' upper ends are at least 1e-9.
+    # that are as small, its share can be large. A lower end may underflow to 0: `others_high` is at least 1e-9, so no
+    # share divides by 0.
     low, high = np.exp(low - shift), np.maximum(np.exp(high - shift), MIN_EXPONENTIAL)
     # A float64 sum minus one of its terms is off by n units of 2^-53 of the sum, which is below 1e-11 of the sum.
     (sum_low, sum_high), slack = (end.sum(-1, keepdims=True) for end in (low, high)), 1e-9
@@ -1688,17 +1700,18 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
 def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     """Check a grid recurrence at temperature 0: its rule gives the task's numbers on all pairs of strings.
 
-    The net takes the class of the largest logit, looks up classes, and adds integers. Nothing is rounded in this. The
-    answer y is the sum of such integers. The logits -s (k - y)^2 are largest at y, if y is a class.
+    The net takes the class of the largest logit, looks up classes, and adds integers. None of these operations rounds.
+    The answer y is a sum of such integers. The logits -s (k - y)^2 are largest at k = y, if y is a class.
 
-    Both rules pass a class over every edge of the grid. A path from the lower left to the upper right corner is a word
-    of edges. Each edge has the letter of its column or row, and a class of each rule. The first path goes up the left
-    border and along the upper border.
+    The net's rule and the task's rule both pass a class over every edge of the grid. A path from the lower left corner
+    to the upper right corner is a sequence of edges. Each edge has the letter of its column or row, and one class of
+    each rule. The first path goes up the left border and then along the upper border.
 
-    A cell lies between an edge upwards and a next edge to the right. It replaces them by its two other edges, first the
-    edge to the right. All paths are reached in this way. `follows[x, y]` is True if edge y can follow edge x in a path.
-    It begins with the borders and adds the results of replacements until nothing is new. If both rules have the same
-    number on each edge that a cell makes, all their sums are equal.
+    If an edge upwards and then an edge to the right follow each other in a path, a cell lies between them. The cell
+    replaces these two edges by its two other edges: an edge to the right and then an edge upwards. All paths arise from
+    the first path in this way. `follows[x, y]` is True if edge y can follow edge x in a path. At first only edges of
+    the borders do, and replacements add pairs until no pair is new. If both rules have the same number on each edge
+    that a cell makes, all their sums are equal.
     """
     demand(net.name == "grid-recurrence" and not sets, "expected a grid-recurrence, and no sets")
     rule, size = rule_of(net), net.num_symbols
@@ -1729,10 +1742,11 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
         over = over + num_upward
         is_made[low] = True
         follows[low, high] = True
-        # Edges that precede the two edges also precede the cell's lower edge; followers also follow its right edge.
+        # Edges that can precede the edge upwards can also precede the cell's lower edge. Edges that can follow the edge
+        # to the right can also follow the cell's right edge.
         to_lower, to_right = np.zeros((count, count), np.float32), np.zeros((count, count), np.float32)
         to_lower[upward, low] = to_right[high, over] = 1
-        # Sums of numbers that are not negative are above 0 if one of them is, whatever float32 rounds.
+        # A sum of numbers that are not negative is above 0 if one of the numbers is, whatever float32 rounds.
         follows |= (follows.astype(np.float32) @ to_lower > 0) | (to_right @ follows.astype(np.float32) > 0)
     differs = rule.numbers[p] != task.numbers[p2]
     demand(
@@ -1761,11 +1775,11 @@ def rule_of(net: Net) -> GridTask:
         demand(is_sure[reached].all(), "two classes of a cell have one logit")
         down |= {*cells[reached][..., 0].ravel().tolist()}
         right |= {*cells[reached][..., 1].ravel().tolist()}
-    # torch.round and np.rint both take halves to the even neighbor, so these are the net's integers. It adds them as
-    # int64, of which no string on a computer has enough.
+    # torch.round and np.rint both take halves to the even neighbor, so these are the net's integers. The net adds them
+    # as int64: no string that fits on a computer has enough of them for an overflow.
     numbers, per_row = np.rint(weights["cell.per_class"]), np.rint(weights["cell.per_row"])
     is_exact = max(np.abs(numbers).max(), np.abs(per_row)) < 2**24
-    demand(is_exact, "expected numbers of classes that float32 can tell apart")
+    demand(is_exact, "expected numbers of classes below 2^24, which float32 represents exactly")
     return GridTask([], cells, int(top), int(left), numbers.astype(np.int64), int(per_row))
 
 
@@ -1811,10 +1825,10 @@ METHODS: dict[str, Callable[[Net, Tensors, Any], str]] = {
 
 @np.errstate(all="ignore")  # overflow and NaN are results, which no comparison accepts
 def check(certificate: Content, proof: bytes) -> str:
-    """Return, as a sentence, what a proof shows about the net of a certificate.
+    """Check a proof about the net of a certificate, and return the result as a sentence.
 
     Raises:
-        Rejected: the proof does not show it.
+        Rejected: the proof does not show that the certificate's claim is true.
     """
     try:
         given = mapping(certificate, "certificate", DECISIVE, OTHER)
@@ -1846,14 +1860,14 @@ def check(certificate: Content, proof: bytes) -> str:
 
 def described(description: Content) -> str:
     """Return a name with all settings, including empty ones."""
-    # A name that is no word could contain lines that look like the checker's own.
+    # A name that is not a plain word could contain lines that look like the checker's own lines.
     words = {name if re.fullmatch(r"[a-z_]\w*", name) else repr(name): value for name, value in description.items()}
     settings = ", ".join(f"{name}={value!r}" for name, value in words.items() if name != "name")
     return f"{description.get('name')!r} with {settings or 'no settings'}"
 
 
 def statement(certificate: Content, result: str) -> str:
-    """Return lines that name the strings on which the net is right, the net, its settings, the task and the method."""
+    """Return lines with the strings on which the net is right, the net, its settings, the task and the method."""
     symbols = certificate["transducer"].get("symbols", certificate["transducer"].get("letters"))
     classes, max_length = certificate["classes"], certificate["max_length"]
     lengths = "" if max_length is None else f" of up to {max_length:,} symbols"

@@ -36,7 +36,7 @@ from proved_nets import NETS, proof_of
 from lengthwise.certification import checker
 from lengthwise.certification.checker import Rejected
 
-SEVERAL = "a set of its holds states of several answers"
+SEVERAL = "one of its sets contains states with several answers"
 TIED = "two classes of a border or relation have one logit"
 LEAVE = "states leave their balls before the largest length"
 IN_TABLE = "expected classes of the machine in its table"
@@ -48,8 +48,16 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("expected a task with an answer to some string", "chunks of 2", without_answers),
     ("expected a task with an answer to some string", "rnn", without_answers),
     ("expected a task with an answer to some string", "choices", without_answers),
-    ("its machine gives other answers", "codes", array("sets.outputs", lambda own: np.where(own < 0, own, 1 - own))),
-    ("its machine gives other answers", "gru", array("sets.outputs", lambda own: np.where(own < 0, own, 1 - own))),
+    (
+        "its machine gives other answers than the task",
+        "codes",
+        array("sets.outputs", lambda own: np.where(own < 0, own, 1 - own)),
+    ),
+    (
+        "its machine gives other answers than the task",
+        "gru",
+        array("sets.outputs", lambda own: np.where(own < 0, own, 1 - own)),
+    ),
     ("its table lacks a window that some string shows", "compiled tree", each_entry("sets.table", -1)),
     ("expected sets ", "rnn", with_more("sets.x")),
     (" of type and shape ", "rnn", array("sets.table", lambda own: own[:, :1])),
@@ -78,8 +86,8 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("a window is merged into a leaf", "codes", each_entry("sets.table", 0, 1, 2)),
     ("float32 rounds a merge, which this method does not bound", "compiled tree", array(KEYS, lambda own: own / 3)),
     ("expected a net of variant 'bare'", "chunks of 2", by_method("exact")),
-    ("expected keys of 0, by which a head looks at one part", "compiled tree", array(KEYS, put(1.0, 0, 0))),
-    ("a head does not look at one part alone", "compiled tree", array("weights.layers.0.bias", lambda own: 0 * own)),
+    ("expected keys of 0, so that a head attends to one part", "compiled tree", array(KEYS, put(1.0, 0, 0))),
+    ("a head attends to more than one part", "compiled tree", array("weights.layers.0.bias", lambda own: 0 * own)),
     ("expected queries that are finite numbers", "compiled tree", array(QUERIES, lambda own: own + 1e20)),
     ("a window is merged into another state", "compiled tree", each_class("sets.points", 1.0)),
     (
@@ -106,7 +114,7 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("it starts in another state", "reflections", each_class("sets.points", 1.0)),
     ("a step leads to another state", "one-hot", each_entry("sets.states", 0, 1)),
     ("expected a temperature of at least 0", "one-hot", array(TEMPERATURE, lambda own: -1.0)),
-    ("rounding may decide which vector one is", "one-hot", array(TEMPERATURE, lambda own: 1e6)),
+    ("rounding may decide where a one-hot vector has its 1", "one-hot", array(TEMPERATURE, lambda own: 1e6)),
     ("expected a pd-ssm, and no sets", "rnn", by_method("choices")),
     ("expected a pd-ssm, and no sets", "choices", with_more("sets.x")),
     (
@@ -136,7 +144,7 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     (TIED, "rule", array("weights.cell.left", lambda own: 0 * own)),
     ("two classes of a cell have one logit", "rule", array("weights.cell.table", lambda own: 0 * own)),
     (
-        "expected numbers of classes that float32 can tell apart",
+        "expected numbers of classes below 2^24, which float32 represents exactly",
         "rule",
         array("weights.cell.per_class", lambda own: own + 2.0**24),
     ),

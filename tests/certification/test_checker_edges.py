@@ -68,7 +68,7 @@ def test_tied_columns_are_no_one_hot_vectors(temperature: float) -> None:
     weights = {"layers.0.temperature": np.float32(temperature), "x": np.zeros(1, np.float32)}
     net = Net("block-linear-rnn", {}, {name: np.asarray(value) for name, value in weights.items()}, 2, 2)
     assert checker.one_hot_positions(net, exactly([0.0, 1.0])).tolist() == [1]
-    with pytest.raises(Rejected, match="rounding may decide which vector one is"):
+    with pytest.raises(Rejected, match="rounding may decide where a one-hot vector has its 1"):
         checker.one_hot_positions(net, exactly([1.0, 1.0]))
 
 
@@ -216,7 +216,7 @@ def test_every_head_has_to_look_at_one_part_alone() -> None:
     for head in range(len(proof.arrays[name])):
         bias = proof.arrays[name].copy()
         bias[head] = 0
-        with pytest.raises(Rejected, match="a head does not look at one part alone"):
+        with pytest.raises(Rejected, match="a head attends to more than one part"):
             proof.verdict(proof.arrays | {name: bias})
 
 
