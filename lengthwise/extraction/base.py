@@ -23,13 +23,13 @@ Machine = TreeMachine | Transducer | GridMachine
 
 
 class Extraction(NamedTuple):
-    """A machine, and the prototypes of its classes among the model's states.
+    """A machine, and the prototypes of its classes, which are states of the model.
 
-    `prototypes` are states of the model. The first `num_given` are given, and no other state joins their classes: the
-    leaves of a tree (pad, then symbols), or the first state of a recurrent model. The others were computed from these.
-    `fine` is the machine with one class for each prototype. `machine` is its reduction, in which prototypes that no
-    context and no answer distinguishes are one class. Prototype k has class ``classes[k]`` of `machine`, or -1 if no
-    string leads to it.
+    The first `num_given` of `prototypes` are given: the leaves of a tree (pad, then symbols), or the first state of a
+    recurrent model. No other state joins their classes. The later prototypes were computed from the given ones. `fine`
+    is the machine with one class for each prototype. `machine` is the reduction of `fine`: prototypes that no context
+    and no answer distinguishes are in one class. Prototype k has class ``classes[k]`` of `machine`, or -1 if no string
+    leads to it.
 
     `radius` is the largest distance between a computed state and the prototype of its class. `gap` is the smallest
     distance between two computed prototypes of different classes. `num_levels` is the level after which nothing new
@@ -61,8 +61,8 @@ class Extraction(NamedTuple):
     ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
         """Return the class of each computed state, and the state's distance from the prototype of this class.
 
-        The class is the one of the nearest prototype that gives the same answer as the state; -1 without such a
-        prototype.
+        The state has the class of the nearest prototype that gives the same answer as the state, or -1 if there is
+        none.
         """
         nearest, distances = nearest_prototypes(model, states, self.prototypes[self.num_given :])
         classes = torch.from_numpy(np.append(self.classes[self.num_given :], -1))
@@ -76,7 +76,7 @@ def extraction_of(
     classes: Int64[np.ndarray, " K"],
     num_levels: int,
 ) -> Extraction:
-    """Return the extraction of these prototypes: `fine` is their machine, and `classes` are theirs in `machine`."""
+    """Return the extraction of these prototypes: `fine` is their machine, `classes` their classes in `machine`."""
     gap = prototypes.gap(classes)
     return Extraction(
         machine, fine, classes, prototypes.states, prototypes.num_given, prototypes.max_distance, gap, num_levels
@@ -126,11 +126,12 @@ Kind = TypeVar("Kind")
 
 
 class Reader(ABC, Generic[Kind]):
-    """A way to extract a finite machine from one kind of model: registered in its own file, made for one model.
+    """A method that extracts a finite machine from one kind of model.
 
-    The `radii` are tried in turn. `extract` closes the model's states into classes of a radius, without access to the
-    task. `traces` shows whether the model follows the machine along strings. Provers (`certification.methods`) name the
-    reader whose extractions they prove.
+    Each reader is registered in its own file, and each object reads one model. The `radii` are tried in turn. `extract`
+    closes the model's states into classes of a radius, without access to the task: it computes new states from known
+    ones until each new state is in a known class. `traces` shows whether the model follows the machine along strings.
+    Provers (`certification.methods`) name the reader whose extractions they prove.
     """
 
     name: ClassVar[str]
@@ -143,12 +144,12 @@ class Reader(ABC, Generic[Kind]):
 
     @classmethod
     def reads(cls, model: Any) -> bool:
-        """Return whether the reader supports this model of class `kind`; by default all of them."""
+        """Return whether the reader supports this model of class `kind`; by default it does."""
         return True
 
     @abstractmethod
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
-        """Return the radii of classes to try, the largest first, in view of the states along some strings.
+        """Return the radii of classes to try, the largest first; they depend on the states along some strings.
 
         A reader that can enumerate exact states puts radius 0 before all others.
         """
@@ -173,11 +174,11 @@ class Reader(ABC, Generic[Kind]):
 READERS: Registry[type[Reader[Any]]] = Registry(
     "reader", "lengthwise.extraction", "lengthwise.certification.methods.*.reader"
 )
-"""Readers of several methods of proof, and readers that a method has in its own folder."""
+"""The readers in `extraction`, and readers in the folder of the only method of proof that uses them."""
 
 
 def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | None:
-    """Return the reader that supports the model, or None; among several, return the one derived from all others.
+    """Return the reader that supports the model, or None; of several readers, the one that is derived from all others.
 
     Raises:
         ValueError: several readers support the model, and none of them is derived from all others.

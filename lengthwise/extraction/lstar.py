@@ -25,10 +25,10 @@ def learn_by_queries(
 ) -> Transducer:
     """Return the transducer that L* learns from a model's answers, without access to the model's states.
 
-    The model answers membership queries. An equivalence query compares the answers to all prefixes of random strings,
-    uniform over the symbols, with the same strings in every round. So the machine agrees with the model only on a
-    sample, unlike a machine of `certify`. The empty string is not supervised. Among the machines with the same answers
-    to all other strings, the smallest is returned.
+    The model answers membership queries. An equivalence query compares the machine's and the model's answers to all
+    prefixes of random strings, which are uniform over the symbols and the same in every round. So the machine agrees
+    with the model only on a sample, unlike a machine of `certify`. The empty string is not supervised. Among the
+    machines with the same answers to all other strings, the smallest is returned.
 
     Raises:
         ValueError: AALpy is not installed, a logit is not finite, or no machine agrees after `max_rounds` rounds.
@@ -55,8 +55,8 @@ def learn_by_queries(
         )
         if (machine.run(strings.numpy()) != answers).any():
             raise ValueError(
-                f"model: no machine agrees with it on {num_strings:,} strings of {length} symbols after {max_rounds} "
-                f"rounds, the last has {machine.num_states} states; it may not be finite-state"
+                f"model: expected a machine that agrees with it on {num_strings:,} strings of {length} symbols after "
+                f"{max_rounds} rounds, got one of {machine.num_states} states that does not; it may not be finite-state"
             )
         return machine.minimize_nonempty()
 

@@ -19,7 +19,7 @@ class NotFinite(ValueError):
 class Prototypes:
     """A growing set of states that represent classes; a state outside the radius of all of them founds a class.
 
-    `given` states are classes that no other state joins.
+    Each of the `given` states founds a class that no other state joins.
     """
 
     def __init__(self, model: SequenceModel, given: Float[Tensor, "G D"], *, radius: float, maximum: int) -> None:
@@ -104,7 +104,7 @@ def nearest_prototypes(
     candidates = torch.cat([prototypes, prototypes.new_zeros(1, prototypes.shape[1])])
     is_other = answers[:, None] != torch.cat([their_answers, their_answers.new_full((1,), -1)])
     # (|x - p|^2 - |x|^2) / 2 = |p|^2 / 2 - x p: for one state, these numbers have the order of the distances. They need
-    # one matrix product, where differences would need an array of all pairs and all numbers.
+    # only one matrix product, while differences would need an array of all pairs and all numbers.
     order = torch.addmm(candidates.square().sum(1) / 2, states, candidates.mT, alpha=-1)
     nearest = order.masked_fill_(is_other | (answers < 0)[:, None], torch.inf).min(1)
     # index_select copies rows several times as fast as an index in brackets.

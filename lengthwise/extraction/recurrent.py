@@ -14,7 +14,7 @@ from lengthwise.extraction.prototypes import Prototypes, largest_finite
 from lengthwise.models.base import RecurrentModel
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 26
-"""The largest number of elements of the states that a chunk of strings has at once."""
+"""The largest number of elements in the states of one chunk of strings."""
 
 MAX_STATES_PER_CHUNK = 1 << 14
 """The largest number of states that are stepped, or whose classes are looked up, at once."""
@@ -32,8 +32,8 @@ def extract_recurrent(
     Raises:
         NotFinite: more than `max_classes` classes are founded.
     """
-    # The first state is given, so that no other state joins its class: it answers the empty string, which is not
-    # supervised, so its answer may differ from the task's.
+    # The first state is given, so that no other state joins its class. It answers the empty string, which is not
+    # supervised: its answer may be wrong.
     prototypes = Prototypes(model, model.initial_state(1), radius=radius, maximum=max_classes)
     rows: list[Int64[Tensor, " _ V"]] = []
     num_steps = num_stepped = 0

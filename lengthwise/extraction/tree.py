@@ -22,7 +22,7 @@ MAX_WINDOWS = 2_000_000
 
 
 def is_traceable(tree: Tree) -> bool:
-    """Return whether each node is a single layer's value on its C parts alone, at every level; pads are also parts."""
+    """Return whether a single layer computes each node from its C parts alone, at every level; pads are also parts."""
     return len(tree.layers) == 1 and tree.pad_rule == "merged" and not tree.lower_chunk_sizes
 
 
@@ -83,8 +83,8 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
     padded_classes: list[int] = []
     seen: set[tuple[int, ...]] = set()
     num_levels = 0
-    # The classes of one level decide all later levels, so a level that occurred before closes the search. -1 separates
-    # the two lists.
+    # The classes of one level decide all later levels, so the search ends once a level repeats an earlier one. -1
+    # separates the two lists.
     while (known := (pad, -1, *padded_classes, -1, *symbol_classes)) not in seen:
         seen.add(known)
         num_levels += 1

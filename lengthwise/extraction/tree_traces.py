@@ -120,7 +120,7 @@ class KnownMerges:
 
 @torch.no_grad()
 def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMerges | None = None) -> Trees:
-    """Return all nodes of the trees over some strings: about 25 MB for a million of two symbols, at width 64.
+    """Return all nodes of the trees over some strings: about 25 MB for a million symbols of two kinds, at width 64.
 
     Example: the three levels over ababa, in chunks of 2. Each begins with a window of pads. The leaves are 0 for the
     pad, 1 for a and 2 for b. At level 1, (. a) has the same state as pads, so it is row 0; (b a) is row 1.
@@ -155,8 +155,9 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMer
 def power_trees(model: TreeModel, num_symbols: int) -> Trees:
     """Return the trees over powers of words, w^(C^k) for w of C or C^2 symbols and k up to 60, with one merge a level.
 
-    Each length has at most 1,024 words, evenly spread over all words. If there are too many words to count, they are
-    drawn. An error that grows slowly with the depth of a tree shows here: no string of such a length could be stored.
+    Each length has at most 1,024 words, evenly spread over all words. If there are too many words to count, the words
+    are drawn at random. An error that grows slowly with the depth of a tree shows here: no string of such a length
+    could be stored.
 
     Raises:
         ValueError: the model's tree has several layers per level, several chunk sizes, or pads that are not merged.
@@ -196,7 +197,7 @@ def root_answers(model: TreeModel, trees: Iterable[Trees]) -> Int64[Tensor, " B"
 
 @torch.no_grad()
 def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Trees]) -> TraceCount:
-    """Compare two classes for each merged node of a model's trees: of its state, and from the extracted table.
+    """Compare two classes of each merged node of a model's trees: from its state, and from the extracted table.
 
     The class of a state is the class of the nearest prototype that gives the same answer (`Extraction.classes_of`). It
     depends only on the state and the model. The table names the node's class from the classes of its parts.

@@ -34,8 +34,8 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
     """Run the model on all windows in which strings can end, and return them as a machine.
 
     With receptive field k, a window has up to k positions. The model's answer to a string is its answer to the string's
-    last k positions. With own answers (`OwnAnswers`), these positions include answers to earlier windows, so
-    that each window still leads to one next window for each symbol. The machine answers every string as the model does
+    last k positions. With own answers (`OwnAnswers`), these positions include the model's answers to earlier windows,
+    and each window still leads to one next window for each symbol. The machine answers every string as the model does
     if rounding changes no logit by half of `margin` or more.
 
     Raises:

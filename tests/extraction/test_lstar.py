@@ -31,7 +31,9 @@ def test_learns_the_machine_that_answers(transducer: Transducer) -> None:
 def test_an_untrained_net_is_no_small_machine() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=8, num_heads=2)
-    with pytest.raises(ValueError, match="no machine agrees with it on 200 strings of 12 symbols after 2 rounds"):
+    with pytest.raises(
+        ValueError, match="expected a machine that agrees with it on 200 strings of 12 symbols after 2 rounds"
+    ):
         learn_by_queries(model, task.symbols, num_strings=200, length=12, max_rounds=2)
 
 

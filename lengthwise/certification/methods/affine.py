@@ -40,7 +40,7 @@ class Affine:
     function is convex or concave there, a shifted center halves this remainder. A product has the product of the radii
     as its remainder. Later matrices multiply a remainder by their absolute values. `with_remainder_as_inputs` makes
     each number of the remainder an input, which later matrices can cancel. Slopes of different lengths are padded with
-    zeros, since an input that a form lacks does not move it.
+    zeros, because an input that a form lacks does not change the form.
 
     Example:
         >>> x = Affine(torch.zeros(1).double(), torch.ones(1, 1), torch.zeros(1).double())  # all numbers in [-1, 1]

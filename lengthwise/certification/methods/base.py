@@ -1,4 +1,4 @@
-"""The contract of a prover: it shows that the float32 net itself cannot leave the classes of its machine."""
+"""The contract of provers, which show that the states of the float32 net itself cannot leave a machine's classes."""
 
 import math
 from abc import ABC, abstractmethod
@@ -18,15 +18,16 @@ from lengthwise.registry import Registry
 
 
 class Unproved(ValueError):
-    """The reason why these classes prove nothing about the model; other classes may."""
+    """The reason why these classes give no proof about the model; other classes may give one."""
 
 
 class Prover(ABC):
-    """A method of proof for the extractions of one reader: registered in its own file, made for one certificate.
+    """A method of proof for the machines that one reader extracts.
 
-    The proof must hold in the arithmetic of the model, rounding included. By induction, each state of each string is
-    in the class that ``extraction.fine`` gives it, and the model's answer is the output of this class. Classes with
-    output `IGNORE` are exempt, because no supervised string ends in them.
+    Each method is registered in its own file, and each object proves one certificate. The proof must hold in the
+    arithmetic of the model, rounding included. By induction, each state of each string is in the class that
+    ``extraction.fine`` names, and the model's answer is the output of this class. Classes with output `IGNORE` are
+    exempt, because no supervised string ends in them.
     """
 
     name: ClassVar[str]
@@ -34,11 +35,11 @@ class Prover(ABC):
     """The registered name of the reader whose extractions this method can prove."""
 
     sets: Mapping[str, Tensor] = MappingProxyType({})
-    """The sets of states of the proof, filled in by `prove`: the checker needs them, the weights and the machine."""
+    """The sets of states of the proof, which `prove` fills in. The checker needs them, the weights and the machine."""
 
     @classmethod
     def applies_to(cls, model: Any) -> bool:
-        """Return whether the method covers this model; the reader supports the model already."""
+        """Return whether the method covers this model, which the method's reader supports."""
         return True
 
     @classmethod
@@ -90,14 +91,14 @@ def highest_level(model: SequenceModel) -> Level:
 def finer_extractions(
     reader: Reader[Any], extraction: Extraction, radius: float, max_halvings: int
 ) -> Iterator[tuple[Extraction, float]]:
-    """Yield the extraction, then the different extractions at half the radius, a quarter, ..., with their radii."""
+    """Yield the extraction, then new extractions at half the radius, a quarter, ..., each with its radius."""
     yield extraction, radius
     for smaller in (radius / 2**halvings for halvings in range(1, max_halvings + 1)):
         try:
             finer = reader.extract(smaller)
         except NotFinite:  # classes of half this radius may close again
             continue
-        # The same prototypes would give the same bounds, so that a second attempt would fail for the same reason.
+        # The same prototypes would give the same bounds, so a second attempt would fail for the same reason.
         if not torch.equal(finer.prototypes, extraction.prototypes):
             yield finer, smaller
         extraction = finer

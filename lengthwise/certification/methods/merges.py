@@ -77,7 +77,7 @@ def _mixed(scores: Sequence[Affine], values: Sequence[Affine]) -> Affine:
 
 
 def _halves(form: Affine) -> tuple[Affine, Affine]:
-    """Return keys and values, which one matrix gives together."""
+    """Return keys and values, which one matrix computes together."""
     keys, values = zip(form.center.chunk(2, -1), form.slope.chunk(2, -2), form.remainder.chunk(2, -1), strict=True)
     return Affine(*keys), Affine(*values)
 
@@ -92,7 +92,7 @@ def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tenso
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
-    # Logits are linear in the normed state, so that they share its inputs, which cancel in a lead.
+    # Logits are linear in the normed state, so they share its inputs. Shared inputs cancel in a lead.
     normed = layer_norm_bounds(states, norm)
     logits = normed.linear(linear.weight, linear.bias)
     answers = outputs[:, None]

@@ -69,8 +69,8 @@ def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"])
     """
     weight = logits.weight.double()
     bias = weight.new_zeros(len(weight)) if logits.bias is None else logits.bias.double()
-    # Two logits share their features. The difference of their rows cancels what moves both alike, which a difference of
-    # two bounds would count twice.
+    # Two logits share their features. The difference of their weight rows cancels changes that move both logits alike.
+    # A difference of two bounds would count these changes twice.
     lead = weight[outputs][:, None] - weight
     ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
     # In real numbers, the lead is smallest at the end of each interval that the sign of its weight selects.

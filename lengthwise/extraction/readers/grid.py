@@ -85,7 +85,7 @@ class GridTraces(Traces):
 
 @READERS.register("grid")
 class GridReader(Reader[GridRecurrence]):
-    """A reader of grid recurrences with categorical messages, whose classes are the machine's."""
+    """A reader of grid recurrences with categorical messages; the messages are the classes of the machine."""
 
     kind = GridRecurrence
 

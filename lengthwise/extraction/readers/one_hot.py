@@ -98,7 +98,7 @@ def compare_exact_traces(model: RecurrentModel, extraction: Extraction, strings:
 
 @torch.no_grad()
 def compare_positions(model: BlockLinearRNN, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> TraceCount:
-    """Compare states as `compare_exact_traces` does; the states are looked up, as the model does for whole strings."""
+    """Compare states as `compare_exact_traces` does, but look them up by index, as the model does for whole strings."""
     layer = model.layers[0]
     assert isinstance(layer, BlockLinearLayer)
     assert isinstance(extraction.fine, Transducer)

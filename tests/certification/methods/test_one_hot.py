@@ -178,7 +178,7 @@ def test_one_wrong_column_is_found() -> None:
     blocks[:, 1, 2] = blocks[:, 1, 2].roll(1)  # of symbol 2, in state 1
     assert first_error(enumerated(model).fine, SUM.transducer) == ("1", "2")
     assert outcome(model, enumerated(compiled())) == (
-        "the steps between the states, as bounded, are not those of the machine"
+        "the bounds of the model's steps do not confirm the machine's steps"
     )
 
 
@@ -244,7 +244,7 @@ def test_what_is_not_known_is_refused() -> None:
         with pytest.raises(ValueError, match=sentence):
             outcome(model, extraction)
 
-    refused(make_model("rnn", SUM), "states are enumerated of a BlockLinearRNN only, got a RNN")
+    refused(make_model("rnn", SUM), "expected a BlockLinearRNN, got a RNN")
     refused(finished(0, columns="clamped"), "one layer with columns 'stochastic', got 1 with 'clamped'")
     refused(finished(0, num_layers=2), "one layer with columns 'stochastic', got 2 with 'stochastic'")
     patched, foreign = finished(0), finished(0)

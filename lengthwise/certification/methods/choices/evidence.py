@@ -1,4 +1,4 @@
-"""Evidence of a recurrence with finitely many states, which the largest numbers of columns choose."""
+"""Evidence of a recurrence with finitely many states: the largest number of a column chooses the next state."""
 
 from typing import Literal
 
@@ -10,8 +10,9 @@ from lengthwise.certification.parts import Count, PositiveCount
 class ChoiceEvidence(Evidence):
     """All states that a recurrence with a single 1 in each column may reach, and all steps to them.
 
-    `num_undecided`: the number of columns in which rounding may decide; the steps include each choice.
-    `logit_margin`: the smallest lead of an answer over other answers; None if the task has only one answer.
+    `num_undecided`: the number of columns in which rounding may decide which number is the largest; the steps include
+    each choice. `logit_margin`: the smallest lead of an answer over other answers; None if the task has only one
+    answer.
     """
 
     requires = Requirement(

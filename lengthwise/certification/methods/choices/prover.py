@@ -1,4 +1,4 @@
-"""Proof that a PD-SSM with one-hot states answers as a machine, whatever float32 rounds."""
+"""Proof that a PD-SSM with one-hot states answers as a machine does, whatever float32 rounds."""
 
 import torch
 from jaxtyping import Bool
@@ -31,7 +31,7 @@ MAX_NUMBERS = 1 << 24
 
 @PROVERS.register("choices")
 class ChoiceProver(Prover):
-    """A proof that all states of a PD-SSM with one-hot states answer as the machine that was extracted from it.
+    """A proof that a PD-SSM with one-hot states answers as the machine that was extracted from it.
 
     Without input and diagonal, each state is a one-hot vector to the last bit, since steps copy numbers and add zeros
     to a 1. The largest number of a column decides where its 1 goes. If rounding may decide which number is the largest,
@@ -109,16 +109,17 @@ def _softmax(logits: Intervals) -> Intervals:
     # A sum less its largest term has lost the digits of the others. The slack is far above `count` units of 2^-53.
     others_high = high.sum(-1, keepdim=True) * (1 + SUM_SLACK) - high
     others_low = low.sum(-1, keepdim=True) * (1 - SUM_SLACK) - low
-    # That may come out negative; the clamp keeps the denominator at least `high`. Rounding: an exponential in the
-    # numerator and in the sum, which has `count` terms.
+    # `others_low` may come out negative; the clamp keeps the denominator at least `high`. Rounding: an exponential in
+    # the numerator and in the sum, which has `count` terms.
     shares = Intervals(low / (low + others_high), high / (high + others_low.clamp(min=0)))
     return shares.rounded(shares.size, 2 * ULPS + count)
 
 
 def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[int, int, int]]:
-    """Return all steps from pairs that a string may reach: the model's next state, the symbol, the machine's next one.
+    """Return all steps from pairs that a string may reach, as (model's next state, symbol, machine's next state).
 
-    The list of pairs grows during the loop: a breadth-first search of the product of model and machine.
+    A pair is a state of the model and a state of the machine. The list of pairs grows during the loop, which is a
+    breadth-first search of the product of model and machine.
     """
     table = machine.semiautomaton.table.tolist()
     targets = [[column.nonzero().flatten().tolist() for column in columns] for columns in choices.mT]
@@ -127,7 +128,7 @@ def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[
     steps: list[tuple[int, int, int]] = []
     for state, in_machine in pairs:
         for symbol, columns in enumerate(targets):
-            # Every choice that rounding allows is followed, so that the float32 net takes one of these steps.
+            # Every choice that rounding allows is followed, so the float32 net takes one of these steps.
             reached = [(target, table[in_machine][symbol]) for target in columns[state]]
             steps.extend((pair[0], symbol, pair[1]) for pair in reached)
             new = [pair for pair in reached if pair not in seen]
@@ -151,7 +152,7 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     # Exact types, because a subclass may compute another formula.
     if type(model) is not PDSSM or not _has_one_hot_states(model):
         raise ValueError(
-            "model: choices are enumerated of a PDSSM of one layer with diagonal 'none', form 'scatter' and no input, "
+            "model: expected a PDSSM of one layer with diagonal 'none', form 'scatter' and no input, "
             f"got a {type(model).__name__}"
         )
     kinds: set[type[nn.Module]] = {PDSSMLayer, nn.ModuleList, nn.Sequential, nn.Embedding}

@@ -24,7 +24,7 @@ class CodeEvidence(Evidence):
     logit_margin: float | None
 
     def describe(self) -> str:
-        slack = "" if self.slack is None else f"states lie {self.slack:.2g} or more within the reach of their code; "
+        slack = "" if self.slack is None else f"states are at least {self.slack:.2g} away from another code's region; "
         return (
             f"{self.num_codes:,}, all {self.num_merges:,} merges enumerated; {slack}{describe_lead(self.logit_margin)}"
         )

@@ -45,7 +45,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     check_parts(model, layer.layer)
     assert isinstance(extraction.fine, TreeMachine)
     table = extraction.fine.table
-    windows = torch.from_numpy(np.argwhere(table >= 0))  # no string contains the others
+    windows = torch.from_numpy(np.argwhere(table >= 0))  # no string contains the other windows
     if len(windows) > MAX_ENUMERATED:
         raise ValueError(
             f"extraction: expected no more than {MAX_ENUMERATED:,} merges to enumerate, got {len(windows):,}"
@@ -91,7 +91,7 @@ class CodeProver(Prover):
 def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int64[Tensor, " K"]:
     """Return the index of each prototype's code; it is -1 for leaves, which come first."""
     given, merged = extraction.prototypes.tensor_split([extraction.num_given])
-    # The net copies codes bit for bit, so that a merged state has to equal one of them.
+    # The net copies codes bit for bit, so a merged state has to equal one of them.
     same = (merged[:, None] == codebook.known).all(-1)
     if not torch.equal(given, leaves) or not bool(same.any(1).all()):
         raise ValueError("extraction: its prototypes are not the model's leaves and codes; extract from this model")

@@ -1,4 +1,4 @@
-"""Zonotope enclosures around the prototypes of a machine, which the model maps into one another at every length."""
+"""Proof by zonotope enclosures around the prototypes of a machine: the model maps enclosures into one another."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ CONVERGED_GROWTH = 1.01
 MAX_HALVINGS = 8
 """The largest number of times that the radius of classes is halved if their enclosures do not close."""
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
-"""Each new enclosure is wider than its bounds by this factor and this term, so that a further round can end in it."""
+"""Each new enclosure is wider than its bounds by this factor and this term, so that the next bounds may fit into it."""
 FREE_FRACTION = 0.02
 """The fraction of an enclosure that its bounds must leave free: the separate checker's bounds are a little wider."""
 
@@ -52,7 +52,7 @@ class _Enclosures(NamedTuple):
 
 
 class Search(NamedTuple):
-    """The evidence if the enclosures closed, otherwise the reason; and the number of merges that were bounded."""
+    """The result of a search: the evidence or the reason why it failed, and the number of bounded merges."""
 
     evidence: EnclosureEvidence | None
     reason: str
@@ -103,7 +103,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
         )
     _check_memory(layer, windows)
     assert isinstance(extraction.fine, TreeMachine)
-    # The root of a string is a merged state, so that only classes of merges need an answer.
+    # The root of a string is a merged state, so only classes of merges need an answer.
     outputs = torch.tensor(extraction.fine.outputs)[windows.reached]
     subject = f"enclosures of {len(outputs)} classes of radius {extraction.radius:.2g}"
     enclosures, growth = first_order_enclosures(layer, extraction, windows)
@@ -164,8 +164,8 @@ def num_bytes(layer: MergeLayer, num_windows: int, chunk_size: int) -> tuple[int
     """Return the memory of all tangents, and of all bounds, in bytes.
 
     The bounds are the slopes of all merges, and the slopes of one chunk's hidden units. The inputs of a merge's affine
-    form are the sides of its parts and the remainders that became inputs. The latter come after the first function of
-    each part, after attention, and after the norm and the hidden units of each block.
+    form are the sides of its parts and the remainders that became inputs. Remainders become inputs after the first
+    function of each part, after attention, and after the norm and the hidden units of each block.
     """
     width = len(layer.gain)
     hidden = [block.widen.out_features for block in layer.feed_forwards if isinstance(block, FeedForward)]
@@ -211,7 +211,7 @@ def first_order_enclosures(
     points = extraction.prototypes.double()
     axes = torch.eye(points.shape[1], dtype=torch.float64).repeat(len(points), 1, 1)
     enclosures = _Enclosures(points, axes, 0 * points)
-    # Enclosures wider than the states themselves exclude nothing, so that the search need not go on.
+    # Enclosures wider than the states themselves exclude nothing, so the search need not go on.
     largest = float(torch.linalg.vector_norm(points, dim=1).max())
     extent, growth = 0.0, 0.0
     for _ in range(MAX_FIRST_ORDER_ROUNDS):

@@ -68,7 +68,7 @@ class ExactMerges:
     the layer consists of exact maps (`ExactMap`) and ReLU.
 
     Raises:
-        Unproved: a key is not 0, no position leads so far, or a sum is rounded, possibly in a later call.
+        Unproved: a key is not 0, no position leads by that much, or a sum is rounded, possibly in a later call.
     """
 
     def __init__(self, layer: BareLayer, points: Float64[Tensor, "K D"]) -> None:

@@ -1,4 +1,4 @@
-"""Intervals around the prototypes of a machine, which every step of a recurrent model maps into one another."""
+"""Proof by intervals around the prototypes of a machine: every step of the model maps intervals into one another."""
 
 import math
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ MAX_HALVINGS = 6
 MAX_NUMBERS = 1 << 22
 """The largest number of intervals in a round, over all symbols: about 100 MB with the numbers computed from them."""
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
-"""Each new interval is wider than its bounds by this factor and this term, so that a further round can end in it."""
+"""Each new interval is wider than its bounds by this factor and this term, so that the next bounds may fit into it."""
 NUM_GROWTH_ROUNDS = 24
 """The number of rounds of power iteration that measure growth."""
 GROWTH_RADIUS = 1e-4
@@ -72,7 +72,7 @@ def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Int
         index = targets[:, None].expand_as(low)
         low.scatter_reduce_(0, index, image.low, "amin")
         high.scatter_reduce_(0, index, image.high, "amax")
-    reached = ~(low > high).any(1, keepdim=True)  # true for NaN, so that bounds which are NaN are kept and reject
+    reached = ~(low > high).any(1, keepdim=True)  # True for NaN: such bounds are kept, and then no comparison holds
     center, radius = (low + high) / 2, RELATIVE_SLACK * (high - low) / 2 + ABSOLUTE_SLACK
     ends = ((center - radius, enclosures.low), (center + radius, enclosures.high))
     return Intervals(*(torch.where(reached, new, old) for new, old in ends))
@@ -132,7 +132,7 @@ class IntervalProver(Prover):
             raise ValueError("extraction: its first prototype is not the model's first state; extract from this model")
         outputs = torch.tensor(machine.outputs)
         answered = outputs != IGNORE
-        # States without an answer may hold several, so only states in which a supervised string ends are compared.
+        # Intervals of a class without an answer may contain several answers, so only the other classes are compared.
         margin = steps.margin(enclosures[answered], outputs[answered]) if enclosures else -math.inf
         if enclosures is None or not margin > 0:  # a margin that is NaN also ends here
             ending = "hold states of different answers" if enclosures else "were not found"

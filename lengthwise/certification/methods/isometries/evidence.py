@@ -1,4 +1,4 @@
-"""Evidence of balls around the prototypes of a recurrence that preserves distances, which grow with the length."""
+"""Evidence of a recurrence that preserves distances: its states stay in balls around prototypes up to a length."""
 
 from typing import Literal
 
@@ -9,11 +9,11 @@ from lengthwise.certification.parts import Distance, PositiveCount
 
 @EVIDENCE.register("isometries")
 class IsometryEvidence(AroundPrototypes):
-    """The drift of states from their prototypes in a step, and the largest length at which they stay in their balls.
+    """The drift of states from their prototypes in a step, and the largest length up to which they stay in balls.
 
-    The balls have radius `radius`, nearly the largest in which the answer stays the same. So the margin nearly vanishes
-    at their edge, and `logit_margin` is the margin at the prototypes. `drift` is the drift of the first step; later
-    steps drift at least as far.
+    `radius` is nearly the largest radius of balls in which the answer stays the same. The margin nearly vanishes at the
+    edge of these balls, so `logit_margin` is the margin at the prototypes. `drift` is the drift of the first step;
+    later steps drift at least as far.
     """
 
     requires = Requirement(

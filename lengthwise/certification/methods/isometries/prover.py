@@ -1,4 +1,4 @@
-"""The largest length at which the states of a recurrence that preserves distances stay close to their prototypes."""
+"""The largest length up to which the states of a recurrence that preserves distances stay close to their prototypes."""
 
 import math
 from typing import NamedTuple
@@ -147,7 +147,7 @@ class IsometryProver(Prover):
             raise ValueError("extraction: its first prototype is not the model's first state; extract from this model")
         answered = outputs != IGNORE
         balls = Balls(model.readout, points[answered], outputs[answered])
-        # Both fractions are left to the separate checker, whose bounds are a little wider (`FREE_FRACTION`).
+        # Both fractions leave space for the separate checker, whose bounds are a little wider (`FREE_FRACTION`).
         radius = (1 - FREE_FRACTION) * balls.largest()
         drift = drift_of(model, torch.tensor(machine.semiautomaton.table), points)
         if not (length := longest(drift, (1 - FREE_FRACTION) * radius)):
@@ -180,7 +180,7 @@ class Balls:
         """Return the smallest logit margin over all balls of this radius; the box around a ball contains it."""
         last = self.readout[-1]
         assert isinstance(last, nn.Linear)
-        # A box with this half width contains the ball, so its margin is at most the ball's.
+        # A box with this half width contains the ball, so the box's margin is at most the ball's margin.
         features = hidden_features(self.readout, Intervals.around(self.points, radius))
         return margin(last, features, self.outputs)
 

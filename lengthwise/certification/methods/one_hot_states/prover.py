@@ -23,22 +23,22 @@ from lengthwise.ops.answer_likelihood import MIN_PROBABILITY
 from lengthwise.ops.intervals import ULPS
 
 NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
-"""The gap below the largest logit from which a softmax gives exactly 0.
+"""A logit that is this far below the largest logit has a softmax of exactly 0.
 
 exp(x) rounds to 0 below the logarithm of half the smallest number: -104.0 in float32, -745.2 in float64. The rest
 covers the error of the subtraction before it.
 """
 
-UNCERTAIN_COLUMNS = "columns are not one-hot vectors, or rounding may decide which"
+UNCERTAIN_COLUMNS = "columns are not one-hot vectors, or rounding may decide which vector a column is"
 
 
 @torch.no_grad()
 def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence:
     """Show that an extraction has all states of the model, its steps and its answers.
 
-    Suppose that each column of each symbol's A is a one-hot vector, to the last bit, and v = 0. Then each block of each
-    state is a one-hot vector: a product with such a matrix adds zeros to one number, without error and in any order.
-    The same holds for products of two such matrices.
+    Suppose that each column of each symbol's matrix A is a one-hot vector, to the last bit, and that the layer adds no
+    vector (v = 0). Then each block of each state is a one-hot vector: a product with such a matrix adds zeros to one
+    number, without error and in any order. The same holds for products of two such matrices.
 
     The columns are certain if the largest logit of each leads by more than rounding can change. If the extraction's
     table agrees with these columns, the float32 model steps through the extraction's states, for every string of every
@@ -71,7 +71,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
         raise Unproved(UNCERTAIN_COLUMNS)
     # Without all states, the induction would have steps that no comparison has seen.
     if not extraction.exact:
-        raise Unproved("the model's states, enumerated, do not answer as the task does, or are too many")
+        raise Unproved("the enumerated states of the model do not answer as the task does, or are too many")
     # The comparison with `one_hot` below also rejects prototypes that are not one-hot.
     states = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
     one_hot = nn.functional.one_hot(states, layer.blocks[1]).flatten(1).to(extraction.prototypes)
@@ -80,7 +80,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     # table of the extraction, which was computed with rounding, must agree with these columns.
     bounded = (columns.center.argmax(-1), first.center.argmax(-1))
     if not (torch.equal(one_hot, extraction.prototypes) and _steps_agree(extraction.fine, states, *bounded)):
-        raise Unproved("the steps between the states, as bounded, are not those of the machine")
+        raise Unproved("the bounds of the model's steps do not confirm the machine's steps")
     (points,) = exact_points(one_hot.double()[None])
     margin = _smallest_margin(_answers(model.readout, points), torch.tensor(extraction.fine.outputs))
     if not margin > 0:
@@ -135,7 +135,7 @@ def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
 
 
 def _slack(logits: Affine, temperature: float, never_seen: float) -> float:
-    """Return how much closer other logits may come to the largest before the column is not certainly one-hot."""
+    """Return the distance by which other logits may approach the largest while the column surely stays one-hot."""
     if not temperature:  # then the column is an argmax, which needs only a lead
         return float(_lead(logits).min())
     # The largest logit gets exp(0) = 1 and the others 0, so their sum and the quotient are 1 without error.
@@ -156,10 +156,10 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     """Return the layer of a model whose states can be one-hot vectors; raise a ValueError for other models."""
     # Exact types, because a subclass may compute another formula.
     if type(model) is not BlockLinearRNN:
-        raise ValueError(f"model: states are enumerated of a BlockLinearRNN only, got a {type(model).__name__}")
+        raise ValueError(f"model: expected a BlockLinearRNN, got a {type(model).__name__}")
     if model.config.columns != "stochastic" or model.config.num_layers != 1:
         raise ValueError(
-            "model: states are enumerated of one layer with columns 'stochastic', got "
+            "model: expected one layer with columns 'stochastic', got "
             f"{model.config.num_layers} with {model.config.columns!r}"
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, MixtureReadout, Topmost, nn.ModuleList, nn.Sequential}

@@ -1,4 +1,4 @@
-"""Evidence of a rule over the grid of two strings: the rule's classes are a net's messages."""
+"""Evidence of a rule over the grid of two strings; the classes of the rule are the net's messages."""
 
 from typing import Literal
 

@@ -1,9 +1,9 @@
 """Proofs that a grid recurrence computes the rule that was extracted from it.
 
-At temperature 0, the net takes the class with the largest logit for each cell and border. Then it looks up classes and
-adds integers. The only rounding makes integers of the numbers of classes and rows, once. The logits are parameters:
-they are compared, but never computed. So the proof only needs the largest logit of each class to lead. If two were
-equal, different machines could choose different classes.
+At temperature 0, the net takes the class with the largest logit for each relation of letters, cell and border. Then it
+looks up classes and adds integers. Rounding happens only once: it makes integers of the numbers of classes and rows.
+The logits are parameters, which are compared, but never computed. So the proof only needs the largest logit of each
+choice to lead. If two logits were equal, different computers could choose different classes.
 
 Source: ours.
 """
@@ -40,8 +40,9 @@ class RuleProver(Prover):
         # The extraction may belong to another net, so the rule is read from this net again.
         if not _is_same(grid_machine(cell, machine.symbols), machine):
             raise Unproved("the machine is not the rule of the net's cell")
-        # Only cells that some grid contains must be certain: classes that can meet, and relations of two letters.
-        # The table was closed from the borders under all cells, so by induction over the grid no other class occurs.
+        # Only cells that some grid contains must be certain: classes that can meet, and relations of two letters. The
+        # table contains every class that the borders and then cells give, so, by induction over the grid, no other
+        # class occurs.
         down, right = kept_classes(cell, machine)
         slacks = (
             _lead(cell.relations),
@@ -50,7 +51,7 @@ class RuleProver(Prover):
             _lead(cell.left),
         )
         if not all(slack > 0 for slack in slacks):  # each alone, because Python's `min` may drop a NaN
-            raise Unproved("two logits of a class are equal, so that another machine may take the other one")
+            raise Unproved("the two largest logits of a class are equal, so another computer may choose another class")
         return RuleEvidence(num_cells=machine.num_cells, slack=finite_or_none(min(slacks)))
 
 
