@@ -14,10 +14,11 @@ SHARP = 1_000.0
 
 @CONSTRUCTIONS.register("block-linear-rnn")
 def compile_block_linear_rnn(machine: Machine) -> Construction:
-    """Any finite machine as one block of one layer: A(u) e_p = e_q if symbol u leads from state p to q, and v = 0.
+    """Compile any finite machine to one block of one layer: A(u) e_p = e_q if symbol u leads from state p to q.
 
-    The state of the net is exactly the one-hot vector of the machine's state, because a column of A(u) is a softmax of
-    logits that are 1,000 apart. W_1 gives each symbol its own hidden unit, and W_2 gives that unit the symbol's map.
+    The layer adds no vector (v = 0). The state of the net is exactly the one-hot vector of the machine's state, because
+    a column of A(u) is a softmax of logits that are 1,000 apart. W_1 gives each symbol its own hidden unit, and W_2
+    gives that unit the symbol's map.
 
     Raises:
         ValueError: the model has more than 20,000,000 weights.
@@ -29,7 +30,7 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
         tensor([[1, 0, 0, 4, 3]])
 
     Source: Fan et al. (2024), section 3: transitions of a finite machine are input-dependent, with columns of norm 1.
-    Differs from the source: it states these two properties, but gives no weights.
+    Differs from the source: the source states these two properties, but gives no weights.
     """
     target = target_of(machine)
     num_states, num_symbols = target.machine.semiautomaton.table.shape
@@ -78,6 +79,6 @@ def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
     identity.weight.copy_(torch.eye(width))
     outputs = torch.tensor(machine.outputs)
     supervised = torch.nonzero(outputs != IGNORE)[:, 0]
-    # LayerNorm of a one-hot vector of two numbers is slightly below 1, so that twice the margin is enough.
+    # LayerNorm of a one-hot vector of two numbers is slightly below 1, so twice the margin is enough.
     answer.weight[outputs[supervised], supervised] = 2 * MARGIN
     return model.eval()

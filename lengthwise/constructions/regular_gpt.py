@@ -46,14 +46,14 @@ SHUT = -1000.0
 
 @CONSTRUCTIONS.register("regular-gpt")
 def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Construction:
-    """Any finite machine as a RegularGPT whose states represent exactly how a string acts on the machine.
+    """Compile any finite machine to a RegularGPT whose states represent exactly how a string acts on the machine.
 
     - The embedding of a symbol is its vector in a `Representation`; the pad's is the vector of the empty string.
     - Head h of the C heads sees only the h-th oldest part of the window (r = 0 there, `SHUT` elsewhere). Attention thus
       concatenates the vectors a_1, ..., a_C of the parts.
     - Each hidden unit is a product of one number of each part: ReLU(x_1 + ... + x_C - (C - 1)) = x_1 x_2 ... x_C for
       zeros and ones. W_2 sums the products to the vector of the whole window.
-    - All numbers are 0 and 1, so that no error can grow in any precision. The read-out is linear.
+    - All numbers are 0 and 1, so no error can grow in any precision. The read-out is linear.
 
     Three representations are considered, and the one with the fewest weights is chosen:
 
@@ -73,7 +73,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
 
     Source: Chi et al. (2023), section 7.2, Lemma 1 and appendices C-D.
     Differs from the source: heads are in temporal order, oldest first (as Lemma 1 concatenates). -infinity is -1000,
-        which has the same exponential. A sink is not among the states. The other two representations, and C > 2, are
+        which has the same exponential. Matrices omit the machine's sink. The other two representations, and C > 2, are
         ours.
     """
     if not 2 <= chunk_size <= MAX_CHUNK_SIZE:
@@ -188,7 +188,7 @@ def _assemble_weights(representation: Representation, target: Target, chunk_size
 def _write_shift_heads(layer: BareLayer) -> None:
     """Make head h output the first numbers of the h-th oldest state of a window; outputs are concatenated."""
     heads, width = layer.num_heads, layer.to_output.in_features
-    # The first rows make keys and stay 0, so that scores are the biases alone.
+    # The first rows make keys and stay 0, so scores are the biases alone.
     layer.to_key_value.weight[width:] = torch.eye(width // heads, width).repeat(heads, 1)
     layer.to_output.weight.copy_(torch.eye(width))
     layer.bias.fill_(SHUT)

@@ -11,12 +11,12 @@ from lengthwise.models.rnn import RNN, RNNConfig
 
 @CONSTRUCTIONS.register("rnn")
 def compile_rnn(machine: Machine) -> Construction:
-    """Any finite machine as an Elman network of Q V + 1 ReLU units, exactly one of which is 1; all others are 0.
+    """Compile any finite machine to an Elman network of Q V + 1 ReLU units: one is 1, and all others are 0.
 
     Unit (q, v) is 1 after symbol v was read in state q, and the last unit is 1 before the first symbol. W_h leads from
     unit (p, u) to all (q, v) such that u leads from p to q. W_x subtracts 1 from all units whose v is not the current
-    symbol. Since ReLU(1 - 1) = ReLU(0 - 1) = 0, one unit remains. States are 0 and 1, so that no error can grow. W_o
-    gives (q, v) the answer of the state to which v leads from q.
+    symbol. Since ReLU(1 - 1) = ReLU(0 - 1) = 0, one unit remains. All units are 0 or 1, so no error can grow. W_o gives
+    (q, v) the answer of the state to which v leads from q.
 
     Raises:
         ValueError: the network has more than 20,000,000 weights.
@@ -29,7 +29,7 @@ def compile_rnn(machine: Machine) -> Construction:
 
     Source: Minsky, "Computation: Finite and Infinite Machines" (1967), chapter 3: a net with a cell for each pair of
         state and input.
-    Differs from the source: its cells are thresholds on state and input together; ReLU does the same on 0 and 1.
+    Differs from the source: the source's cells are thresholds on state and input together; ReLU does the same for bits.
     """
     target = target_of(machine)
     num_states, num_symbols = target.machine.semiautomaton.table.shape

@@ -45,7 +45,7 @@ def looped_approximation(
     most n + T + 2 n^((T + 1) d) times (for outputs of d dimensions). These sizes depend on neither n nor T:
 
     - loops 1 ... n - 1: `quantizer`; loop n passes the token's ID on;
-    - loops n + 1 ... n + T: `extended_contextual_mapping`; after them, no token waits;
+    - loops n + 1 ... n + T: `extended_contextual_mapping`; after these loops, no token waits;
     - then: `stepwise_memory` walks through the values of all IDs, and each token keeps the value of its own ID.
 
     The value of an unused ID is interpolated between its neighbors. This spreads a carry, in which many digits change
@@ -55,6 +55,7 @@ def looped_approximation(
 
     in L^p; the last term comes from cubes with equal tokens (`error_bound`). As delta goes to 0, so does the bound:
     looped transformers are dense in the continuous permutation-equivariant functions, in every L^p (Corollary 3.8).
+
     Raises:
         ValueError: there are fewer than 2 intervals, fewer different tokens than T, or more than 2^18 IDs; or the
             function is not permutation-equivariant, not finite, or not defined on float64 tensors [B, T, d].
@@ -72,8 +73,9 @@ def looped_approximation(
 
     Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2: state 17 d + 9, width
         49 d + 25 (as recalled).
-    Differs from the source: smaller, because idle sub-networks add nothing and only one of them must be switched on. A
-        cube is represented by its center. IDs before the first used one and after the last are left out.
+    Differs from the source: the network is smaller, because idle sub-networks add nothing and only one sub-network must
+        be switched on. A cube is represented by its center. IDs before the first used ID and after the last are left
+        out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = used_ids(function, grid)
@@ -98,13 +100,13 @@ def looped_approximation(
 def timed_approximation(
     function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
 ) -> LoopedApproximation:
-    """Return the same with a factor for every loop and `timed_memory` as third step: exact at the centers of cubes.
+    """Return a network as `looped_approximation` does, but with `timed_memory` as third step and factors for all loops.
 
-    The error is at most w(delta sqrt(T d)) + O(delta^(d/p)), without the moduli of a token and of its context. It has
-    state 3 d + 4, width 2 d + 11, and one loop more.
+    The outputs are exact at the centers of cubes. The error is at most w(delta sqrt(T d)) + O(delta^(d/p)), without the
+    moduli of a token and of its context. The network has state 3 d + 4, width 2 d + 11, and one more loop.
 
     Raises:
-        ValueError: as `looped_approximation`.
+        ValueError: for the same reasons as `looped_approximation`.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -113,7 +115,7 @@ def timed_approximation(
         [0.375, -0.375]
 
     Source: Xu and Sato (2024), section 4.1 and Theorem 4.2.
-    Differs from the source: it has no such consolidation and gives no number of loops.
+    Differs from the source: the source has no such consolidation and gives no number of loops.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = used_ids(function, grid)
@@ -147,7 +149,7 @@ def error_bound(
         0.3535533905932738
 
     Source: Xu and Sato (2024), Theorem 3.7, and Theorem 4.2 for None.
-    Differs from the source: only in the last term, of which it gives the order.
+    Differs from the source: the last term is explicit; the source gives only its order.
     """
     delta, size = 1 / grid.num_bins, grid.num_tokens * grid.token_dim
     bound = sequence(delta * size**0.5) + largest * (comb(grid.num_tokens, 2) * delta**grid.token_dim) ** (1 / p)
@@ -179,7 +181,7 @@ def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
 
 
 def used_ids(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
-    """Return the extended contextual IDs of all tokens in all sequences of different ones, in order, with values."""
+    """Return, in order, the extended contextual IDs of all tokens in all sequences of different tokens, with values."""
     tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
     values = _at_centers(function, tokens, grid)
     powers = grid.base ** np.arange(grid.num_tokens)[::-1]
@@ -235,5 +237,5 @@ def _at_centers(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> n
         # Two permutations do not prove equivariance, but most functions without it fail.
         permuted = function(centers.roll(1, 1)).roll(-1, 1), function(centers.flip(1)).flip(1)
     if not all(torch.allclose(values, other, rtol=1e-9, atol=1e-9) for other in permuted):
-        raise ValueError("function: expected a permutation-equivariant one, got different outputs for permuted tokens")
+        raise ValueError("function: expected permuted outputs for permuted tokens, got others; make it equivariant")
     return values.numpy()

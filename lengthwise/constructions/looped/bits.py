@@ -14,15 +14,15 @@ Targets = Sequence[Sequence[int | float | Fraction]] | Shaped[np.ndarray, "K Y"]
 """Values to remember, one in each row; floats are taken exactly."""
 
 MAX_VALUES = 1 << 18
-"""The largest number of values: there is a loop for each, and each loop computes with a number of as many bits."""
+"""The largest number of values. Each value takes a loop, and one bit of the numbers with which all loops compute."""
 
 
 def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
     """Return a network that sums the first k of L bits, for k = 0 ... L, in L loops.
 
     The bits are one number theta in base 2. Loop l adds the l-th bit to a running sum, shifts theta by one digit, and
-    extracts the next bit: theta' = 2 theta - 2^L beta, and beta' = [2 theta' >= 2^L]. This is a step of a form in the
-    old theta and beta, so that one layer suffices. Loop l = k passes the sum to the output.
+    extracts the next bit: theta' = 2 theta - 2^L beta, and beta' = [2 theta' >= 2^L]. The new bit is a step of an
+    affine form in the old theta and beta, so one layer suffices. Loop l = k passes the sum to the output.
 
     Raises:
         ValueError: the number of bits is 0 or at least 2^18, or an entry is not a bit.
@@ -127,7 +127,7 @@ def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
 
 
 class Walk(NamedTuple):
-    """A number that changes by -1, 0 or 1 in each loop, which the bits of one number for each sign encode."""
+    """A number that changes by -1, 0 or 1 in each loop; the bits of one integer for each sign encode the changes."""
 
     name: str
     moves: Shaped[np.ndarray, " L"]
@@ -139,7 +139,7 @@ class Walk(NamedTuple):
         for sign in self.signs:
             theta = sum(1 << index for index, move in enumerate(reversed(self.moves)) if move == sign)
             first_bit = int(not delay and len(self.moves) > 0 and self.moves[0] == sign)
-            # Each loop doubles theta, so that its digits arrive `delay` loops later.
+            # Each loop doubles theta. After the division by 2^delay, its digits arrive `delay` loops later.
             starts[self._theta(sign)] = Form({}, Fraction(theta, 1 << delay))
             starts[self._bit(sign)] = Form({}, first_bit)
         return starts

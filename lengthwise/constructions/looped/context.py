@@ -10,7 +10,7 @@ from lengthwise.constructions.looped.quantizer import check_grid
 WAITING, GATHERED, NUMBER = (Form.coordinate(name) for name in ("waiting", "gathered", "number"))
 
 ATTENTION = Attention(query=CLOCK, key=WAITING, value=WAITING - GATHERED, writes="gathered")
-"""Every token attends to the largest waiting one, and subtracts the one gathered before, which is the same for all."""
+"""Every token attends to the largest waiting token, and subtracts the token gathered before, the same for all."""
 
 
 MAX_ID_BITS = 10_000
@@ -51,7 +51,7 @@ class Grid(NamedTuple):
 
 
 def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
-    """Return a network that maps each token in a sequence of T different ones to its contextual ID, in T loops.
+    """Return a network that maps each token in a sequence of T different tokens to its contextual ID, in T loops.
 
     A token is given as d interval indices; its ID z is the number with these digits in base n = num_bins. With the
     sorted IDs z_(1) > ... > z_(T), the ID in context is the number with the digits z, z_(1), ..., z_(T) in base n^d:
@@ -70,7 +70,7 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
         [2742, 7742, 4742]
 
     Source: Xu and Sato (2024), Lemma A.5: T loops, one head of size 1, width 3.
-    Differs from the source: each token's own ID is the first digit, so that no copy of it is needed; state 4.
+    Differs from the source: each token's own ID is the first digit, so no copy of it is needed; state 4.
     """
     grid = Grid(num_bins, num_tokens, token_dim).checked()
     inputs = [f"k{i}" for i in range(token_dim)]
@@ -108,7 +108,7 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
     inputs = [f"k{i}" for i in range(token_dim)]
     digits = [Form.coordinate(name) for name in inputs]
     twice = 2 * grid.token(digits)
-    # The reduction unit acts one loop before the last, which a single token does not have.
+    # The reduction unit acts one loop before the last. A single token has only one loop.
     first_is_last = digits[-1] if num_tokens == 1 else Form({})
     starts = {"waiting": twice - first_is_last, "gathered": Form({}), "number": twice, "last": digits[-1]}
     units = [*selection_units(grid, factor=2), reduction_unit(grid, Form.coordinate("last"), CLOCK - (num_tokens - 1))]
@@ -134,6 +134,6 @@ def selection_units(grid: Grid, factor: int) -> list[Unit]:
 def reduction_unit(grid: Grid, last_digit: Form, since: Form) -> Unit:
     """Return a unit that subtracts `last_digit` (0 to n - 1) from waiting tokens when `since` is 0, nothing before.
 
-    Later loops subtract more, so that no token waits again.
+    Later loops subtract more, so no token waits again.
     """
     return Unit(last_digit + grid.num_bins * since, {"waiting": -1})

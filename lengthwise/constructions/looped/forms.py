@@ -1,8 +1,8 @@
 """A notation for constructions: named coordinates, affine forms in them, and ReLU units that read and write them.
 
 A sub-network is a few named coordinates and a list of units. A network is the union of the coordinates and units of
-several sub-networks; `assemble` makes its matrices. All share one coordinate, the `CLOCK`. It is t at the beginning of
-loop t = 1, 2, ..., and switches units that read it on and off.
+several sub-networks; `assemble` makes its matrices. All sub-networks share one coordinate, the `CLOCK`. Its value is t
+at the beginning of loop t = 1, 2, ..., and it switches the units that read it on and off.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,7 +70,7 @@ class Attention(NamedTuple):
 
 
 def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
-    """Return two units for 1 if the form is at least 0, 0 if it is at most -1, linear in between; exact on integers.
+    """Return two units that add 1 if the form is at least 0, and 0 if it is at most -1; they are linear in between.
 
     Source: Xu and Sato (2024), Proposition A.2.
     Differs from the source: the ramp has width 1; a multiple of the form makes it steeper.
@@ -79,7 +79,7 @@ def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
 
 
 def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
-    """Return three units for 1 if an integer form is 0, else 0.
+    """Return three units that add 1 if an integer form is 0, and otherwise 0.
 
     Source: Xu and Sato (2024), Appendix B.
     Differs from the source: Proposition A.3 takes four units; for a value of 1 on integers three suffice.
@@ -88,7 +88,9 @@ def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
 
 
 def pass_units(at: Form, values: Sequence[tuple[Form, Mapping[str, Number]]], bound: int) -> list[Unit]:
-    """Return units for each value if the integer form `at` is 0, else 0: two for each value, and two shared by all.
+    """Return units that add each value if the integer form `at` is 0, and otherwise 0.
+
+    Each value needs two units, and all values share two more.
 
     With u the form, g a value and |g| <= M = `bound`: ReLU(g + 2M(u + 1/2)) - ReLU(g + 2M(u - 1/2)) is 0 for u < 0,
     g + M at u = 0, and 2M for u > 0. Without g it is 0, M and 2M. The difference of the two is the impulse.
@@ -115,10 +117,10 @@ def assemble(
     attention: Attention | None = None,
     scales: Mapping[str, Shaped[np.ndarray, " R"]] | None = None,
 ) -> LoopedNetwork:
-    """Return the network whose coordinates are `starts`, with initial values as forms in the inputs, and the clock.
+    """Return the network of these units; its coordinates are the clock and the names in `starts`.
 
-    `outputs` are forms in the coordinates. `scales` has a coordinate's factors for all loops; other coordinates have
-    factor 1.
+    `starts` has the initial values of the coordinates, as forms in the inputs. `outputs` are forms in the coordinates.
+    `scales` has a coordinate's factors for all loops; other coordinates have factor 1.
     """
     starts = {**starts, "clock": Form({}, 1)}
     names = list(starts)

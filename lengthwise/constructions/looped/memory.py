@@ -8,9 +8,9 @@ from lengthwise.constructions.looped.network import LoopedNetwork
 def timed_memory(targets: Targets) -> LoopedNetwork:
     """Return a network that remembers any y_0 ... y_{K-1}: input k gives exactly y_k in K loops, with factors eta_t.
 
-    In loop k + 1 an impulse is 1, and eta_{k+1} = y_k scales what it adds to the output: y + eta_t * [k = t - 1].
-    Unlike in `stepwise_memory`, successive values may be arbitrarily far apart. In return, the factors are K d numbers,
-    one for each output and loop. The number of weights of the block does not depend on K.
+    In loop k + 1 an impulse is 1, and the factor eta_{k+1} = y_k scales the impulse: loop t adds eta_t * [k = t - 1] to
+    the output. Unlike in `stepwise_memory`, successive values may be arbitrarily far apart. In return, the factors are
+    K d numbers, one for each output and loop. The number of weights of the block does not depend on K.
 
     Raises:
         ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
@@ -22,8 +22,8 @@ def timed_memory(targets: Targets) -> LoopedNetwork:
         [[0, 7], [1000, -1], [-3, 0]]
 
     Source: Xu and Sato (2024), Theorem 4.2 and Appendix B: K loops, state 4 d, width 6 d (as recalled).
-    Differs from the source: state d + 2 and width 3, because all outputs share the impulse; factors may be 0, so that
-        no offset is needed.
+    Differs from the source: state d + 2 and width 3, because all outputs share the impulse; factors may be 0, so no
+        offset is needed.
     """
     values = table_of(targets)
     names = [f"y{i}" for i in range(values.shape[1])]

@@ -9,11 +9,11 @@ SHARPNESS = 1 << 10
 """The default sharpness: a step from 0 to 1 takes a thousandth of an interval."""
 
 MAX_BINS, MAX_TOKEN_DIM = 1 << 18, 1_000
-"""The largest grid: there is a loop for each interval, and two rows of a dense matrix for each coordinate."""
+"""The size of the largest grid: each interval takes a loop, and each coordinate takes two rows of a dense matrix."""
 
 
 def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> LoopedNetwork:
-    """Return a network that finds intervals: x in [k delta, (k + 1) delta - gap] becomes k; 1 is in the last one.
+    """Return a network that finds intervals: x in [k delta, (k + 1) delta - gap] becomes k; 1 is in the last interval.
 
     With delta = 1 / num_bins and gap = delta / sharpness, the result is between k and k + 1 in the gap below a
     threshold. Loop t adds a step at the threshold 1 - t delta. The last threshold, after num_bins - 1 loops, is delta.

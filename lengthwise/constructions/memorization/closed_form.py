@@ -23,7 +23,9 @@ def rotation_matrix(angle: float) -> Array:
 
 
 def arc_margin(zeros: int, period: int) -> float:
-    """Return sin(pi a / p) sin(pi / p), the distance of the best line from the nearest state of 0^a 1^(p-a), of norm 1.
+    """Return sin(pi a / p) sin(pi / p), the distance of the best line from the nearest state of 0^a 1^(p-a).
+
+    States have norm 1.
 
     Example:
         >>> round(arc_margin(5, 8), 4), round(arc_margin(1, 100), 5)
@@ -33,7 +35,7 @@ def arc_margin(zeros: int, period: int) -> float:
 
 
 def rotation(zeros: int, ones: int) -> LinearGenerator:
-    """Return (0^a 1^b)^+ with d = 2: W_h turns by 2 pi / p, p = a + b, and the best line separates two arcs.
+    """Return a generator of (0^a 1^b)^+ with d = 2: W_h turns by 2 pi / p, p = a + b, and a line separates two arcs.
 
     The states are corners of a regular p-gon, and h_1 = (1, 0) is the first zero. The line has its unit normal n at the
     middle of the zeros, at the angle pi (a - 1) / p, and the offset c = cos(pi a / p) cos(pi / p): the state is a zero
@@ -64,14 +66,14 @@ def rotation(zeros: int, ones: int) -> LinearGenerator:
 
 
 def complex_rotation(zeros: int, ones: int) -> LinearGenerator:
-    """Return the same with one complex number: W_h = e^(2 pi i / p), read out as a real part.
+    """Return a generator of (0^a 1^b)^+ with one complex number: W_h = e^(2 pi i / p), and logits are real parts.
 
     Example:
         >>> complex_rotation(3, 4).generate(9)
         '000111100'
 
     Source: "update on rnn memorization", section "How small can we make d?".
-    Differs from the source: it gives only the matrix; the read-out is ours.
+    Differs from the source: the source gives only the matrix; the read-out is ours.
     """
     period = _period_of_arcs(zeros, ones)
     normal = np.exp(1j * pi * (zeros - 1) / period)
@@ -101,12 +103,12 @@ def _offset(zeros: int, period: int) -> float:
 
 
 def permutation(word: Word, power: int = 1, action: Action = "inverse") -> LinearGenerator:
-    """Return any word with d = p: W_h is a power of the cyclic shift, and the columns of W_y have the letters.
+    """Return a generator of any word with d = p: W_h is a power of the cyclic shift, columns of W_y have the letters.
 
-    W_h represents c^j for the cycle c = (1 2 ... d) and j = `power` coprime to d. Under the action of the note,
-    (s.v)_i = v_{s(i)}, c sends e_1 to e_d, although the note has e_2. Under `"inverse"`, (s.v)_i = v_{s^-1(i)}, which
-    is a representation of all permutations, c sends e_1 to e_2. Either way, the columns of W_y are in the order of the
-    orbit of h_1 = e_1. All numbers are 0 and 1: nothing is rounded.
+    W_h represents c^j for the cycle c = (1 2 ... d) and j = `power` coprime to d. With the action of the source,
+    `"note"`, (s.v)_i = v_{s(i)}, and c sends e_1 to e_d, although the source states e_2. With the action `"inverse"`,
+    (s.v)_i = v_{s^-1(i)}, and c sends e_1 to e_2. Only `"inverse"` is a representation of all permutations. Either way,
+    the columns of W_y are in the order of the orbit of h_1 = e_1. All numbers are 0 and 1: nothing is rounded.
 
     Raises:
         ValueError: the power is not coprime to p.
@@ -136,11 +138,11 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
 
 
 def simplex(word: Word) -> LinearGenerator:
-    """Return any word with d = p - 1 and a bias, in integers: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
+    """Return a generator of any word with d = p - 1, in integers: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
 
     W_h is the companion matrix of 1 + x + ... + x^(p-1): the cyclic shift without its eigenvalue 1, which the bias
-    replaces. The states are the corners of a simplex, so that a read-out can have arbitrary logits: here p times the
-    one-hot vectors.
+    replaces. The states are the corners of a simplex, so a read-out can have arbitrary logits: here p times the one-hot
+    vectors.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word

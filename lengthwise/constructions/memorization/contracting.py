@@ -48,7 +48,8 @@ def search_net(word: Word, dimension: int, tries: int = 400, seed: int = 0) -> L
 
     W_h has a scaled 2 x 2 rotation for each pair of complex eigenvalues, and a number for each real one. W_x is ones
     for one symbol and zeros for the other. Up to a change of basis, this covers all W_h with different eigenvalues that
-    W_x reaches. It determines the states on the cycle, from which a linear program reads the word.
+    W_x reaches. W_h and W_x determine the states on the cycle, and a linear program searches for a read-out of the word
+    from these states.
 
     Raises:
         ValueError: the word does not have two symbols, or the dimension is below 1.

@@ -127,7 +127,7 @@ def _changes(chain: list[Polynomial], at: Fraction) -> int:
 
 
 def _sturm(polynomial: Polynomial) -> list[Polynomial]:
-    """Return Sturm's chain of a polynomial without multiple roots: it is divided by what its derivative shares."""
+    """Return Sturm's chain of a polynomial, divided before by its common factor with its derivative."""
     chain = [polynomial, _trimmed([k * c for k, c in enumerate(polynomial)][1:])]
     while chain[-1] and (rest := _divided(chain[-2], chain[-1])[1]):
         chain.append(tuple(-c for c in rest))

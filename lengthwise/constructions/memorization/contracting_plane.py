@@ -2,9 +2,10 @@
 
 Up to a change of basis such a net is its W_h, of trace s and determinant t. Both eigenvalues are inside the unit circle
 iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net generates the word iff a line separates its states with
-answer 1 from those with answer 0. By Kirchberger's theorem no line does iff four states exclude it. Either two
-segments, each between states of one kind, cross, or a state is in a triangle of the other kind. Signs of polynomials in
-s and t decide this. On whole triangles of (s, t), the signs of their Bernstein coefficients, in integers, decide.
+answer 1 from those with answer 0. By Kirchberger's theorem, no line separates them iff four states exclude a line:
+either two segments cross, each between states of one kind, or a state is in a triangle of states of the other kind.
+Signs of polynomials in s and t decide this. On whole triangles of (s, t), the signs of their Bernstein coefficients, in
+integers, decide.
 """
 
 from collections import deque
@@ -21,7 +22,7 @@ from lengthwise.constructions.memorization.generator import LinearGenerator
 from lengthwise.constructions.memorization.words import MAX_PERIOD, Word, check_binary
 
 MAX_TRIANGLES, MAX_HALVINGS = 20_000, 60
-"""The largest numbers of triangles, and of halvings of one, after which `contracting_plane` gives up."""
+"""The numbers of triangles, and of halvings of one triangle, after which `contracting_plane` gives up."""
 
 Form = Mapping[tuple[int, ...], int]
 """A polynomial with integer coefficients, by the exponents of s and t, or in Bernstein form by a triangle's corners."""
@@ -114,7 +115,7 @@ def _crossings(word: Word) -> Iterator[Crossing]:
 
 
 def _clearest_crossing(word: Word, states: np.ndarray) -> Crossing | None:
-    """Return the crossing that float64 sees whose smallest turn is the largest, or None."""
+    """Return the crossing whose smallest turn in float64 is the largest, or None if there is no crossing."""
     clearest, seen = 0.0, None
     for crossing in _crossings(word):
         groups = [[sign * _turn(states, triple) for sign, triple in group] for group in crossing]
@@ -131,7 +132,7 @@ def _turn(states: np.ndarray, triple: Triple) -> float:
 
 
 class Signs:
-    """Signs of a word's turns on triangles, which are named by halvings: 0 and 1 for the halves at each corner."""
+    """The signs of a word's turns on triangles; halvings name a triangle: 0 for the first corner's half, else 1."""
 
     def __init__(self, word: Word) -> None:
         self.states = _scaled_states(word)

@@ -1,9 +1,9 @@
 """Proofs that frequencies cannot read a word: Farkas certificates, checked by interval or by exact arithmetic.
 
 No weights w, b give every letter a margin over its competitors iff there are suitable numbers l_ij, one for each
-position i and competing symbol j. All of them are >= 0, and not all are 0. With them, the constraints of (i, j), as
-functions of w and b, add up to 0; with margins that sum would be positive. For each symbol a and frequency k of S (and
-0, for the bias), with z = e^(2 pi i / p), this is the equation
+position i and competing symbol j. All of these numbers are >= 0, and not all are 0. Times these numbers, the
+constraints of (i, j), as functions of w and b, add up to 0; if all margins were positive, the sum would be positive.
+For each symbol a and frequency k of S (and 0, for the bias), with z = e^(2 pi i / p), this is the equation
 
     sum over i with s_i = a, j of l_ij z^(k i)  =  sum over i of l_ia z^(k i).
 
@@ -208,7 +208,7 @@ def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
 
 
 def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
-    """Solve by Gaussian elimination in intervals, in the row order of a float64 LU; fail if a pivot may be 0."""
+    """Return whether elimination in intervals shows a positive solution; rows are in the order of a float64 LU."""
     from mpmath import iv
     from scipy.linalg import lu
 
@@ -222,7 +222,7 @@ def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
         columns = np.array([_enclosed(word, certificate.frequencies, i, j) for i, j in certificate.pairs]).T
         fixed = np.array([iv.mpf(number) for number in certificate.numbers[: len(certificate.numbers) - size]])
         matrix, right = columns[:, len(fixed) :], -(columns[:, : len(fixed)] * fixed).sum(1) + iv.mpf(0)
-        # The order of rows decides only whether elimination succeeds, so that midpoints are exact enough for it.
+        # The order of rows decides only whether elimination succeeds, so midpoints are exact enough for it.
         rows = lu(np.vectorize(lambda entry: float(entry.mid), otypes=[float])(matrix), p_indices=True)[0]
         ordered = np.argsort(rows)
         solution = _solved(matrix[ordered], right[ordered])

@@ -1,4 +1,4 @@
-"""Generators that read their own output, W_x != 0: smaller than any without feedback."""
+"""Generators that read their own output, W_x != 0: they are smaller than generators without feedback."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from lengthwise.constructions.memorization.words import Word
 
 
 def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
-    """Return different symbols in a circle with d = 1 and W_h = 0: the state is the index of the last symbol.
+    """Return a generator of a circle of different symbols with d = 1, W_h = 0: the state is the last symbol's index.
 
     With t the index of the symbol before j, y_j = 2 t h - t^2 is largest for the index t nearest to the state h.
 
@@ -25,7 +25,7 @@ def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
 
 
 def counter(zeros: int) -> LinearGenerator:
-    """Return (0^a 1)^+ with d = 1: the state counts zeros, a one resets it, and y compares it with a - 1/2.
+    """Return a generator of (0^a 1)^+ with d = 1: the state counts zeros, a one resets it, y compares it with a - 1/2.
 
     Example:
         >>> counter(3).generate(9)
@@ -44,12 +44,12 @@ def counter(zeros: int) -> LinearGenerator:
 
 
 def digits(word: Word) -> LinearGenerator:
-    """Return any word of at least two symbols with d = 1, in integers: its letters are the digits of one number.
+    """Return a generator of any word of two or more symbols with d = 1, in integers: letters are digits of one number.
 
     With n symbols and M = n^p - 1, the state h is the number whose digits in base n are the next p letters. The first
-    digit, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit. The next state
-    h' = n h - M j has the digits rotated by one. No word needs more than d = 1, and none less, since d = 0 repeats one
-    symbol.
+    digit, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit. The next state,
+    ``h' = n h - M j``, has the digits rotated by one. No word needs more than d = 1. No word of several symbols needs
+    less, because a net with d = 0 repeats one symbol.
 
     W_h = n expands: an error of h grows n-fold in every step. Integers up to n M are exact, in float64 for p <= 51 in
     base 2.

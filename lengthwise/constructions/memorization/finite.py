@@ -12,7 +12,7 @@ END = "$"
 """The default symbol after a string."""
 
 MAX_STEPS = 10_000_000
-"""The largest number of steps in which all exponentials must become small; up to there, logits are computed."""
+"""The largest number of steps in which all exponentials must become small; the logits of these steps are computed."""
 
 MAX_DIMENSION = 30
 """The largest dimension that is tried: rounding hides the read-outs of more exponentials than this."""
@@ -44,9 +44,10 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
 
     Logits are sums of d exponentials and a constant, which change sign at most d times, at arbitrary positions. A
     binary string with c changes, END included, therefore needs at most d = c. The dimension is the first at which a
-    linear program finds a read-out from states with entries x^(k i), k = 1 ... d, where x^len(text) = 1/2. Symbols of
-    one run each need d = 1, as the upper envelope of lines. The generator is checked to stay at END: its state shrinks,
-    and from some step on the state's effect on the logits is bounded.
+    linear program finds a read-out from states with entries x^(k i), k = 1 ... d, where x^len(text) = 1/2. If each
+    symbol has a single run, d = 1 suffices, because the upper envelope of lines gives the symbols in turn. The
+    generator is checked to stay at END: its state shrinks, and from some step on the state's effect on the logits is
+    bounded.
 
     Raises:
         ValueError: the text is empty, contains the end symbol, or has more than 1,000 symbols; or it changes so often
@@ -83,7 +84,7 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
 
 
 def _stays(generator: LinearGenerator, start: int, end: int) -> bool:
-    """Return whether END follows at every step from `start` on: first computed, then bounded by the state's norm."""
+    """Return whether END follows at every step from `start` on: logits are computed, and bounded for late steps."""
     eigenvalues = np.diag(generator.hidden)
     offsets = np.delete(generator.bias[end] - generator.bias, end)
     if offsets.min() <= 0:

@@ -14,8 +14,8 @@ class LinearGenerator(NamedTuple):
     """h_i = W_h h_{i-1} + W_x x_i, y_i = Re(W_y h_i) + b_y, and x_{i+1} is the symbol of the largest logit.
 
     `hidden` is W_h [d, d], `readout` W_y [n, d], `bias` b_y [n], and `first` h_1 [d], the state after START, from which
-    the first symbol is read out. `inputs` is W_x [d, n], or None for 0: then states do not depend on the output. Arrays
-    contain floats, complex numbers, or objects such as fractions and integers.
+    the first symbol is read out. `inputs` is W_x [d, n], or None if W_x is 0 and states do not depend on the output.
+    Arrays contain floats, complex numbers, or objects such as fractions and integers.
 
     Example:
         >>> one, two = np.ones(1), np.zeros(2)
@@ -42,7 +42,7 @@ class LinearGenerator(NamedTuple):
     def states(self, count: int) -> Array:
         """Return h_1 ... h_count, by iteration, in the arithmetic of the arrays; only if W_x = 0."""
         if self.inputs is not None:
-            raise ValueError("inputs: expected None, as states depend on what is generated; use generate")
+            raise ValueError("inputs: expected None, got W_x, with which states depend on the output; use generate")
         states = np.empty((count, self.dimension), np.result_type(self.hidden, self.first))
         state = self.first
         for i in range(count):
@@ -102,7 +102,7 @@ def strict_argmax(logits: Array) -> Array:
     best: Array = np.argmax(logits, axis=1)
     if logits.shape[1] > 1:
         largest = logits[np.arange(len(logits)), best][:, None]
-        # A NaN is less than nothing, so that it counts as a tie.
+        # A NaN is not less than any number, so it counts as a tie.
         is_strict = (logits < largest).sum(1) == logits.shape[1] - 1
         if not is_strict.all():
             step = int(np.argmin(is_strict))

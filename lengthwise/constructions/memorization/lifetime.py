@@ -72,7 +72,7 @@ def drifts(memorization: Memorization, precision: Precision) -> list[tuple[float
     """Return, for each frequency, the error of its plane after one step with W_h rounded: an angle and a power of e.
 
     Rounded, [[c, -s], [s, c]] is a rotation by another angle and a scaling, with eigenvalue c + i s. The errors are as
-    small as a rounding error, so that they are computed with 50 digits.
+    small as a rounding error, so they are computed with 50 digits.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize

@@ -23,7 +23,7 @@ BUDGET = 3_000
 """The number of linear programs in a search: about 10 CPU seconds for a binary word."""
 
 SETS_PER_PROGRAM, ENTRIES_PER_PROGRAM = 100, 10_000
-"""For each program of the budget, the sets that a search enumerates and the entries of its constraints.
+"""For each program of the budget: how many sets a search may enumerate, and how many entries constraints may have.
 
 The bounds of a long word exclude most sets, and the programs of a word of many symbols are large.
 """

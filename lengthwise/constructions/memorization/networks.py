@@ -47,10 +47,10 @@ def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], co
     h' = h + c satisfies h'_i = W_h h'_{i-1} + W_x x_i + (c - W_h c). The only new parameter is the bias b_h, and b_y
     becomes b_y - W_y c.
 
-    *tanh* is the identity near 0, up to a relative error x^2 / 3: states and W_x are scaled by e = 2^-20 and W_y by
-    1 / e. A step shrinks the state by 3e-13, so that the output is correct for a long time, but not indefinitely.
+    *tanh* is the identity near 0, up to a relative error x^2 / 3: states and W_x are scaled by 2^-20, and W_y by 2^20.
+    A step shrinks the state by 3e-13, so the output is correct for a long time, but not indefinitely.
 
-    Every x_i is one-hot, so that b_h is part of all columns of W_x. A softmax changes no argmax.
+    Every x_i is one-hot, so all columns of W_x contain b_h. A softmax changes no argmax.
 
     Example:
         >>> from lengthwise.constructions.memorization.closed_form import rotation
@@ -59,7 +59,7 @@ def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], co
         [0, 0, 1, 0, 0, 1]
 
     Source: "update on rnn memorization": "small modifications of our approach allow it to work for the standard RNN".
-    Differs from the source: it gives no details.
+    Differs from the source: the source gives no details.
     """
     _check(generator)
     n, d = len(generator.symbols), generator.dimension

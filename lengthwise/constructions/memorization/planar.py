@@ -8,7 +8,7 @@ from lengthwise.constructions.memorization.words import Word, at_stride, non_cro
 
 
 def planar(word: Word) -> LinearGenerator:
-    """Return d = 2 for any word of period p >= 3 that is non-crossing at a stride u, by nested spans.
+    """Return a generator with d = 2 of any word of period p >= 3 that is non-crossing at a stride u, by nested spans.
 
     At that stride no two symbols cross. The symbols, each with the span from its first to its last position, are
     therefore a forest under the symbol at position 0, whose logit is 0. A chord cuts off exactly the span of any other
@@ -59,7 +59,7 @@ def _spans(letters: np.ndarray) -> dict[int, tuple[int, int]]:
 
 
 def _parent(symbol: int, spans: dict[int, tuple[int, int]], root: int) -> int:
-    """Return the symbol with the smallest span around another symbol's, or the root."""
+    """Return the symbol with the smallest span around another symbol's span, or the root."""
     first, last = spans[symbol]
     around = [x for x, (low, high) in spans.items() if low < first and last < high and x != root]
     return min(around, key=lambda x: spans[x][1] - spans[x][0], default=root)

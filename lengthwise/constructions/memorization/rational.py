@@ -56,8 +56,8 @@ class RationalMemorization(NamedTuple):
     """The smallest generator of a word with a rational, here integer, W_h; `orders` are J.
 
     `order_dimension` is psi(p), which suffices for the order but may not suffice for the word. All numbers are
-    integers. The smallest dimension is at least `lower`, and equal to it unless the search ended early.
-    `programs` counts linear programs.
+    integers. The smallest dimension is at least `lower`, and equal to `lower` unless the search ended early. `programs`
+    counts linear programs.
     """
 
     word: Word

@@ -87,8 +87,8 @@ def _scaled(letters: Letters, orbit: Orbit, unknowns: Float[np.ndarray, " k"]) -
 def dual_weights(letters: Letters, orbit: Orbit, *, spread: bool) -> Float[np.ndarray, " m"] | None:
     """Return weights >= 0 for `pairs`, not all 0, with which the `constraints` add up to 0, or None.
 
-    By Farkas' lemma no read-out then exists. The weights hold up to rounding. With `spread`, a weight is at least 1
-    wherever any solution is positive; otherwise the weights are a vertex of the polytope, so that few are positive.
+    By Farkas' lemma no read-out then exists. The weights hold up to rounding. With `spread`, a weight is at least 1 if
+    it is positive in some solution; otherwise the weights are a vertex of the polytope, so few of them are positive.
     """
     from scipy.optimize import linprog
 
