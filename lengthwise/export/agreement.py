@@ -48,7 +48,7 @@ def agreement(
             scale = max(scale, float(np.abs(expected[finite]).max()))
     if not largest <= MAX_DIFFERENCE * scale:
         raise RuntimeError(
-            f"graph: expected the model's logits, got others by up to {largest:.2g}; nothing was written"
+            f"graph: expected the model's logits, got a difference of up to {largest:.2g}; nothing was written"
         )
     # Rounded up, because "within" has to be true.
     bound = float(Context(prec=1, rounding=ROUND_UP).create_decimal_from_float(largest))

@@ -28,7 +28,7 @@ class Options(NamedTuple):
 class Export(ABC):
     """A format to which a stored model, or its machine, is exported.
 
-    `has_weights`: the format contains the model itself; `is_folder`: it is a folder of files.
+    `has_weights` is True if the format contains the model itself, and `is_folder` if an export is a folder of files.
     """
 
     name: ClassVar[str]
@@ -38,7 +38,7 @@ class Export(ABC):
     @staticmethod
     @abstractmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
-        """Write the model or machine at a path in this format, by rename, and return what was written, by topics.
+        """Write the model or machine at a path in this format, by rename, and return pairs of a topic and a text.
 
         Raises:
             ValueError: the path has no model or machine, or the format cannot represent it.
@@ -49,7 +49,7 @@ EXPORTS: Registry[type[Export]] = Registry("export format", "lengthwise.export")
 
 
 def export(source: str | Path, to: str, out: str | Path, options: Options | None = None) -> list[tuple[str, str]]:
-    """Write a stored model or its machine in the format `to` (of `EXPORTS`), and return what was written, by topics.
+    """Write a stored model or its machine in the format `to` (of `EXPORTS`), and return pairs of a topic and a text.
 
     Raises:
         ValueError: the format does not exist, the source has no model or machine, or the format cannot represent it.

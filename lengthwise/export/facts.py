@@ -1,4 +1,4 @@
-"""The facts about its origin in every exported file: task, names of symbols and answers, certificate."""
+"""The facts about a model that every exported file contains: task, names of symbols and answers, certificate."""
 
 import json
 import os.path
@@ -27,7 +27,7 @@ def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
     """Return the certificate at a path, or in the folder at a path; None without a certificate.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: the certificate is damaged.
     """
     path = Path(source)
     if os.path.isdir(source) or path.suffix == ".toml":
@@ -60,7 +60,7 @@ def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
         facts["weights"] = f"{run.steps_text}, before training was over"
     certified = certificate_of(source)
     if certified is not None:
-        # A graph must not claim a level that was proved of other weights.
+        # A graph must not claim a level that was proved for other weights.
         check_subject(source, certified[1], stored)
         facts |= {"certificate_level": certified[0].level, "certificate_digest": certified[0].digest}
     return facts

@@ -22,13 +22,13 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import AnswersUpTo
 
 EXAMPLE_SIZE = 3
-"""The number of strings, and of symbols in each, with which a model is traced; the graph takes any number of them."""
+"""The number of strings, and of symbols in each, with which a model is traced; the graph takes any number of both."""
 
 
 class Graph(NamedTuple):
     """A traced model: a program of `torch.export`, and the names of its inputs and outputs.
 
-    `max_length` is the length of the longest strings that it takes, or None if it takes any length.
+    `max_length` is the length of the longest strings that the program takes, or None if it takes any length.
     """
 
     program: ExportedProgram
@@ -49,7 +49,7 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
     Args:
         form: `"step"`, from symbols [B] and states [B, Z] to logits [B, Y] and states; `"strings"`, from symbols
             [B, T] to logits [B, T, Y]. By default `default_form`.
-        max_length: the longest strings, for models whose graphs grow with the length (`AnswersUpTo`).
+        max_length: the length of the longest strings, for models whose graphs grow with the length (`AnswersUpTo`).
 
     Raises:
         ValueError: the model has no such form, or a length is missing or has no effect.
@@ -57,8 +57,8 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
     form = form or default_form(model)
     if not isinstance(model, RecurrentModel | AnswersUpTo):
         raise ValueError(
-            f"model: expected a recurrent one or one with a form for whole strings, as regular-gpt has, got "
-            f"{model.name}; if `lengthwise certify` extracts its machine, export that with format c or js"
+            f"model: expected a recurrent model, or one with a form for whole strings such as regular-gpt, got "
+            f"{model.name}; if `lengthwise certify` extracts its machine, export the machine with format c or js"
         )
     if form == "parts":
         raise ValueError(
@@ -142,7 +142,8 @@ def _step_graph(model: RecurrentModel) -> Graph:
     state = model.initial_state(EXAMPLE_SIZE).contiguous().clone()
     batch = Dim("batch")
     shapes = ({0: batch}, {0: batch})
-    # Traced twice: constants are folded in the first graph, and the second one has only what depends on inputs.
+    # The step is traced twice: constants are folded in the first graph, and the second has only nodes that depend on
+    # inputs.
     folded = fold_constants(_exported(_Step(model), (token, state), shapes).module(check_guards=False))
     return Graph(_exported(folded, (token, state), shapes), "step", ("token", "state"), ("logits", "next_state"))
 
@@ -166,7 +167,7 @@ def _exported(module: nn.Module, arguments: tuple[Tensor, ...], shapes: Any) -> 
 
 
 def fold_constants(module: fx.GraphModule) -> fx.GraphModule:
-    """Replace everything in the graph that depends on parameters alone by constants, in place, and return the graph."""
+    """Replace all nodes of the graph that depend on parameters alone by constants, in place, and return the graph."""
     graph, values = module.graph, {}
     for node in graph.nodes:
         if node.op == "get_attr" and isinstance(value := _attribute(module, str(node.target)), Tensor):
@@ -199,7 +200,7 @@ def _attribute(module: nn.Module, path: str) -> Any:
 
 
 def _with_numbers_as_settings(model: SequenceModel) -> SequenceModel:
-    """Return a copy in which buffers of one number, as a temperature, are numbers: a graph cannot branch on tensors."""
+    """Return a copy in which a buffer of one number is a Python number, because a graph cannot branch on tensors."""
     fixed = copy.deepcopy(model)
     for module in fixed.modules():
         for name, buffer in list(module.named_buffers(recurse=False)):

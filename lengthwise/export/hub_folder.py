@@ -42,7 +42,7 @@ class HubFolder(Export):
         if certificate is not None:
             write_by_rename(out / CERTIFICATE, certificate.to_text().encode())
         else:
-            # A certificate of an earlier export would look like one of these weights.
+            # A certificate of an earlier export would look like a certificate of these weights.
             (out / CERTIFICATE).unlink(missing_ok=True)
         write_by_rename(out / "README.md", model_card(stored, certificate).encode())
         files = f"{CONFIG}, model.safetensors, README.md{'' if certificate is None else f', {CERTIFICATE}'}"

@@ -1,4 +1,4 @@
-"""ONNX graphs of the step of one symbol and of the read-out, in the few operations that verifiers of networks read.
+"""ONNX graphs of a recurrent model's step and read-out, with the few operations that verifiers of networks read.
 
 A graph has a batch of 1, no control flow, and only the operations MatMul, Add, Sub, Mul, Div, Sqrt, ReduceMean, Split,
 Concat, Tanh, Sigmoid and Relu. Everything that depends on the symbol alone is one constant.
@@ -164,14 +164,14 @@ def answer_graph(model: RecurrentModel) -> bytes:
 
 
 def rnn_step(graph: GraphBuilder, model: RNN, symbol: int) -> list[Value]:
-    """Elman's network: its input is a one-hot vector."""
+    """Return the state after a step of Elman's network, whose input is a one-hot vector."""
     core = model.recurrence
     one_hot = np.eye(core.input_size)[[symbol]]
     return [rnn_cell(graph, core, 0, one_hot, graph.source)]
 
 
 def stacked_step(graph: GraphBuilder, model: BoundedStackedRNN, symbol: int) -> list[Value]:
-    """Layers of `gru` or `lstm`, each with a norm in front and a residual around it."""
+    """Return the states after layers of `gru` or `lstm`, each with a norm in front and a residual around it."""
     width, layers = model.config.d_model, list(model.layers)
     parts = graph.split(graph.source, [width] * (graph.width // width))
     features: Value = numbers(model.embedding.weight[symbol])[None]
@@ -189,7 +189,7 @@ def stacked_step(graph: GraphBuilder, model: BoundedStackedRNN, symbol: int) -> 
 
 
 def wrapped_step(graph: GraphBuilder, model: WrappedRNN, symbol: int) -> list[Value]:
-    """Layers of torch's modules; the state of an LSTM contains the cells of all layers first, then the outputs."""
+    """Return the states after torch's layers; an LSTM's state contains the cells of all layers, then the outputs."""
     core = model.core
     size = model.config.hidden_size
     layers = model.config.num_layers
@@ -211,12 +211,12 @@ def wrapped_step(graph: GraphBuilder, model: WrappedRNN, symbol: int) -> list[Va
 
 
 def rnn_cell(graph: GraphBuilder, core: nn.RNNBase, layer: int, features: Value, hidden: str) -> str:
-    """h' = f(W x + U h + b), where f is the core's nonlinearity."""
+    """Return h' = f(W x + U h + b), where f is the core's nonlinearity."""
     return graph.apply(str(core.nonlinearity).capitalize(), graph.add(*_terms(graph, core, layer, features, hidden, 0)))
 
 
 def gru_cell(graph: GraphBuilder, core: nn.RNNBase, layer: int, features: Value, hidden: str) -> str:
-    """r, z = sigmoid(W x + U h + b); n = tanh(W x + b + r (U h + b)); h' = n + z (h - n)."""
+    """Return h' = n + z (h - n) for r, z = sigmoid(W x + U h + b) and n = tanh(W x + b + r (U h + b))."""
     of_input, of_state = zip(*(_terms(graph, core, layer, features, hidden, gate) for gate in range(3)), strict=True)
     reset, update = (graph.apply("Sigmoid", graph.add(of_input[gate], of_state[gate])) for gate in range(2))
     new = graph.apply("Tanh", graph.add(of_input[2], graph.apply("Mul", reset, of_state[2])))
@@ -226,7 +226,7 @@ def gru_cell(graph: GraphBuilder, core: nn.RNNBase, layer: int, features: Value,
 def lstm_cell(
     graph: GraphBuilder, core: nn.RNNBase, layer: int, features: Value, hidden: str, content: str
 ) -> tuple[str, str]:
-    """i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b); c' = f c + i g, h' = o tanh(c'): h' and c'."""
+    """Return h' = o tanh(c') and c' = f c + i g for i, f, o = sigmoid(W x + U h + b) and g = tanh(W x + U h + b)."""
     enter, forget, new, leave = (
         graph.apply("Tanh" if gate == 2 else "Sigmoid", graph.add(*_terms(graph, core, layer, features, hidden, gate)))
         for gate in range(4)

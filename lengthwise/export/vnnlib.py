@@ -55,15 +55,15 @@ length, into the box of the class Q that the machine reaches, where the logit of
 
 WHAT IS STILL TO COMPARE
 1. The first state (first_state) lies in the box of the class "start".
-2. The machine answers as the task's machine (task_machine) wherever that has an answer. Follow both from their starts,
-   side by side, along all symbols: for each pair (Q, T) that a string of one symbol or more reaches, with an answer
-   task_machine.outputs[T] that is not null, outputs[Q] is the same answer.
+2. The machine gives the answer of the task's machine (task_machine) to every string to which the latter has an answer.
+   Follow both machines from their starts, side by side, along all symbols: for each pair (Q, T) that a string of one
+   symbol or more reaches, with an answer task_machine.outputs[T] that is not null, outputs[Q] is the same answer.
 3. The queries state the boxes and the moves of proof.json, and the graphs compute the net with its weights.
 
 WHAT IT DOES NOT SHOW
 The queries are about real numbers. The net computes in {dtype}, whose rounding no query contains; the proof in the file
-that `lengthwise certify` writes does contain it. That proof leaves room for rounding in each step, so that the step in
-real numbers leads strictly inside. In the graphs, what depends on a symbol alone is one constant, rounded once.
+that `lengthwise certify` writes does contain it. That proof leaves room for rounding in each step, so the step in real
+numbers leads strictly inside. In the graphs, each value that depends on a symbol alone is a constant, rounded once.
 Bounds are float64 numbers; a verifier that reads them in float32 rounds a box alike as source and target.
 """
 
@@ -150,7 +150,7 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFact
     assert isinstance(extraction.fine, Transducer)
     enclosures = Enclosures(prover.sets["low"].numpy(), prover.sets["high"].numpy(), extraction.fine)
     targets = enclosures.machine.semiautomaton.table
-    # A box of one point lies on its own boundary: there the query `Y <= low` is satisfied by the exact step.
+    # A box of one point lies on its own boundary, so the exact step satisfies the query `Y <= low`.
     if not (enclosures.low < enclosures.high)[targets].all():
         raise ValueError(
             f"{source}: expected boxes that each step leads strictly inside, got single states of a net in exact "
@@ -194,7 +194,9 @@ def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], enclosur
         got = torch.cat([torch.tensor(session.run(None, {"state": state[None].numpy()})[0]) for state in states])
         difference = float((got - expected).abs().max())
         if not difference <= MAX_DIFFERENCE * max(1.0, float(expected.abs().max())):
-            raise RuntimeError(f"{name}: expected the model's numbers, got others by {difference:.2g}; nothing written")
+            raise RuntimeError(
+                f"{name}: expected the model's numbers, got a difference of {difference:.2g}; nothing was written"
+            )
         largest = max(largest, difference)
     return largest
 
@@ -228,7 +230,7 @@ def queries_of(enclosures: Enclosures, num_answers: int) -> Iterator[tuple[tuple
 
 
 def query(claim: str, low: Array, high: Array, num_outputs: int, failures: Sequence[str]) -> str:
-    """Return the text of a query: for some input in a box, one of the failures of a claim."""
+    """Return the text of a query for an input in a box at which one of the failures of a claim occurs."""
     lines = [f"; {claim}", "; This is its negation: unsat proves the claim.", ""]
     lines += [f"(declare-const X_{index} Real)" for index in range(len(low))]
     lines += [f"(declare-const Y_{index} Real)" for index in range(num_outputs)]
@@ -243,7 +245,7 @@ def decimal(number: float) -> str:
 
 
 def proof_facts(facts: dict[str, str], stored: StoredModel, enclosures: Enclosures) -> dict[str, Any]:
-    """Return, with names, what the README asks its reader to compare."""
+    """Return the content of `proof.json`: names, and the facts that the README asks its reader to compare."""
     assert isinstance(stored.task, MachineTask)
     assert isinstance(stored.task.reference, Transducer), "no other task has a proof by intervals"
     assert isinstance(stored.model, RecurrentModel)

@@ -43,20 +43,23 @@ def is_doubtful(word: str) -> bool:
 
 
 def are_weights(outputs: Iterable[str]) -> bool:
-    # OpenFst prints a weight as the last column, like an output. A machine that answers with numbers alone would be
-    # read wrongly, so such files are rejected.
-    """Return whether all outputs are numbers, which are weights; also several with commas between them.
+    """Return whether all outputs are numbers, or several numbers with commas between them: these are weights.
 
     Example:
         >>> are_weights(["1", "0.5"]), are_weights(["1", "x"]), are_weights([])
         (True, False, False)
     """
+    # OpenFst prints a weight as the last column, like an output. A machine that answers with numbers alone would be
+    # read wrongly, so such files are rejected.
     words = [word for output in outputs for word in output.split(",")]
     return bool(words) and all(_NUMBER.fullmatch(word) for word in words)
 
 
 def are_copies(arcs: Iterable[tuple[str, str]]) -> bool:
-    """Return whether each arc writes the symbol it reads; a single number for both may be a symbol and its weight."""
+    """Return whether each arc writes the symbol that it reads.
+
+    If all symbols and outputs are the same number, the result is False: the number may be a symbol and its weight.
+    """
     labels = set(arcs)
     numbers = {symbol for symbol, _ in labels}
     return all(symbol == output for symbol, output in labels) and not (len(numbers) == 1 and are_weights(numbers))
@@ -65,13 +68,13 @@ def are_copies(arcs: Iterable[tuple[str, str]]) -> bool:
 def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> LabeledMachine:
     """Return the machine of arcs with named symbols.
 
-    Arcs without outputs make an acceptor. So do arcs that all write the symbol they read, as OpenFst stores and prints
-    acceptors. All others make a transducer, whose answer is the last output. A string has no answer if that output is
-    empty or its state is not final.
+    Arcs without outputs make an acceptor. Arcs that all write the symbol that they read also make an acceptor, because
+    OpenFst stores and prints acceptors in this way. All other arcs make a transducer, whose answer is the last output.
+    A string has no answer if that output is empty or the last state is not final.
 
     Raises:
-        ValueError: the outputs are weights; an arc of a transducer reads nothing; a symbol may mean no symbol; the
-            symbols are numbers, one is 0, and the machine is not complete, so that 0 may mean no symbol.
+        ValueError: the outputs are weights; an arc of a transducer reads nothing; a symbol may mean no symbol, as 0 may
+            in an incomplete machine whose symbols are numbers.
     """
     arcs = [_normalized(arc) for arc in arcs]
     outputs = [arc.output for arc in arcs if arc.output is not None]
@@ -97,7 +100,7 @@ def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> 
 
 
 def _normalized(arc: Arc) -> Arc:
-    """Return the arc with an empty symbol or output if the word means none to some tool."""
+    """Return the arc with an empty text for words that mean no symbol or no output; reject doubtful words."""
     for word in (arc.symbol, arc.output or ""):
         if is_doubtful(word):
             raise ValueError(
@@ -112,7 +115,7 @@ def _normalized(arc: Arc) -> Arc:
 def _check_zero(arcs: Sequence[Arc]) -> None:
     """Raise a ValueError if 0 may stand for no symbol, as it does in files without a table of symbols.
 
-    A machine with exactly one edge for each number from each state reads digits.
+    If each state has exactly one edge for each number, then 0 is a symbol.
     """
     symbols = {arc.symbol for arc in arcs}
     if "0" not in symbols or not all(re.fullmatch("[0-9]+", symbol) for symbol in symbols):

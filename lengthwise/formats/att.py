@@ -24,22 +24,24 @@ class ATT(ReadableFormat):
 
     The first line begins with the initial state. Edges of an automaton are ``source target symbol``. Edges of any other
     machine are ``source target symbol output``, and its answer to a string is the last output. A string has no answer
-    if that output is ``<eps>``, the state is not final, or an edge is missing. The empty string never has one.
+    if that output is ``<eps>``, the last state is not final, or an edge is missing. The empty string never has an
+    answer.
 
-    - If every edge repeats its symbol as output, it is an automaton, as ``fstprint`` prints one by default.
+    - If every edge repeats its symbol as its output, the machine is an automaton, as ``fstprint`` prints it by default.
     - ``<eps>``, ``<epsilon>``, ``ε``, foma's and HFST's ``@0@`` and ``@_EPSILON_SYMBOL_@``, and an empty field between
       tabs mean no symbol. Other words that mean this to some tools (``λ``, ``epsilon``, ``@_IDENTITY_SYMBOL_@``) are
       rejected.
     - Outputs that are all numbers are weights, and rejected.
-    - Symbols are texts, without a table of numbers. If all are numbers, 0 is a symbol only if each state has exactly
-      one edge for each of them. Otherwise the file is rejected, as tools without a table print 0 for no symbol.
+    - Symbols are texts, without a table of numbers. If all symbols are numbers, 0 is a symbol only if each state has
+      exactly one edge for each number. Otherwise the file is rejected, because tools without a table print 0 for no
+      symbol.
 
     Example:
         >>> ATT.read("0 1 a\n1 0 a\n1\n").machine.outputs.tolist()
         [0, 1]
 
     Source: Allauzen, Riley, Schalkwyk, Skut and Mohri, "OpenFst" (2007).
-    Differs from the source: weights other than 0 are rejected, and edges of transducers that read nothing.
+    Differs from the source: weights other than 0 are rejected, and so are edges of transducers that read nothing.
     """
 
     suffixes = (".att", ".txt")
@@ -53,7 +55,7 @@ class ATT(ReadableFormat):
         if not machine.is_automaton:
             _check_answers(machine)
         for name in (*machine.symbols, *filter(None, answers)):
-            # Some tool would read these words as no symbol, and the file would be another machine there.
+            # Some tool would read these words as no symbol, and so read another machine from the file.
             if name.split() != [name] or name in EPSILONS or is_doubtful(name):
                 raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
         lines = []
@@ -92,14 +94,14 @@ def att_rows(text: str) -> list[tuple[int, list[str]]]:
     Weights of 0 on edges are left out.
 
     Raises:
-        ValueError: a field contains spaces, a weight is not 0, or the line separates two machines.
+        ValueError: a field contains spaces, a weight is not 0, or a line separates two machines.
 
     Example:
         >>> att_rows("0\t1\t\ta\n\n1 0\n")
         [(1, ['0', '1', '', 'a']), (3, ['1', '0'])]
     """
     rows: list[tuple[int, list[str]]] = []
-    known: dict[str, str] = {}  # each word is stored once, as a file repeats its words
+    known: dict[str, str] = {}  # each word is stored once, because a file repeats its words
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split("\t") if "\t" in line else line.split()
         if not line.strip():

@@ -16,7 +16,7 @@ class Format(ABC):
     comment: ClassVar[str | None] = None
     """The beginning of comment lines, which do not change the machine; None if the format has no comments."""
     holds_automata_alone: ClassVar[bool] = False
-    """True if all its machines accept or reject, so that two common labels such as OK and FAIL mean that."""
+    """True if all machines of the format accept or reject: two common labels such as OK and FAIL then mean that."""
     has_names: ClassVar[bool] = False
     """True for source code, whose names begin with the name of the file."""
 
@@ -34,7 +34,7 @@ class Format(ABC):
         """Return the machine as text with notes, by default as comments before it.
 
         Raises:
-            ValueError: as `write`, or the format has no comments.
+            ValueError: the format has no comments, or cannot express the machine (`write`).
         """
         if cls.comment is None:
             raise ValueError(f"format: expected a format that has comments, got {cls.name}; convert the machine to it")
@@ -42,9 +42,10 @@ class Format(ABC):
 
 
 class ReadableFormat(Format):
-    """A format that can be read: a written machine answers every string but the empty one as before.
+    """A format that can be read.
 
-    If the machine accepts or rejects every string, this includes the empty string.
+    A machine that is written and then read gives the same answers to all strings, perhaps except the empty string. If
+    the machine accepts or rejects every string, this includes the empty string.
     """
 
     @staticmethod

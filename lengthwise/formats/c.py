@@ -56,7 +56,7 @@ static inline {state_type} {name}_step({state_type} state, uint8_t symbol) {{ re
 /* The class that a state answers with, or NO_ANSWER. */
 static inline int {name}_answer({state_type} state) {{ return {name}_answers[state]; }}
 
-/* The class of a string of symbols, NO_ANSWER, or NO_SYMBOL where one is not below NUM_SYMBOLS. */
+/* The class of a string of symbols, or NO_ANSWER, or NO_SYMBOL if a symbol is not below NUM_SYMBOLS. */
 static inline int {name}_classify(const uint8_t *symbols, size_t count)
 {{
     {state_type} state = {upper}_START;
@@ -98,7 +98,7 @@ static inline int {name}_symbol_of(unsigned char byte)
     return symbols[byte];
 }}
 
-/* The class of a text of count bytes, each of them a symbol, NO_ANSWER, or NO_SYMBOL where one is none. */
+/* The class of a text of count bytes, each a symbol; or NO_ANSWER; or NO_SYMBOL if a byte is not a symbol. */
 static inline int {name}_classify_text(const char *text, size_t count)
 {{
     {state_type} state = {upper}_START;
@@ -119,11 +119,11 @@ _CHECK = "        if (symbols[i] >= {upper}_NUM_SYMBOLS)\n            return {up
 
 @FORMATS.register("c")
 class C(Format):
-    """A C99 header with ``int NAME_classify(const uint8_t *symbols, size_t count)`` and ``NAME_step``; not readable.
+    """A C99 header with ``int NAME_classify(const uint8_t *symbols, size_t count)`` and ``NAME_step``.
 
-    If all symbols are single bytes, ``NAME_classify_text`` and ``NAME_symbol_of`` accept text. Tables have the smallest
-    sufficient integer types. Compiled as C with ``-DNAME_SELF_TEST``, the header is a program that answers twenty
-    strings. NAME is ``machine`` unless notes give another.
+    Headers can be written, but not read. If all symbols are single bytes, ``NAME_classify_text`` and ``NAME_symbol_of``
+    accept text. Tables have the smallest sufficient integer types. Compiled as C with ``-DNAME_SELF_TEST``, the header
+    is a program that answers twenty strings. NAME is ``machine`` unless notes give another name.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
@@ -180,7 +180,7 @@ class C(Format):
 
 
 def _ended(line: str) -> str:
-    """Return a comment that ends with its line: a backslash, or its trigraph, would continue it on the next one."""
+    """Return a comment that ends with its line: a backslash at its end, or the trigraph of one, would continue it."""
     return f"{line} ." if line.rstrip().endswith(("\\", "??/")) else line
 
 

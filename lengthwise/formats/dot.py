@@ -21,8 +21,8 @@ class DOT(ReadableFormat):
     - A drawing of ``fstdraw`` has a bold initial state, and arcs ``symbol`` or ``symbol:output`` (see `ATT`).
 
     Several symbols of an edge are separated by commas or line breaks outside of brackets: ``a, b`` are two symbols,
-    ``ACK(V,V)`` is one. In a label, ``\`` before a special character makes it an ordinary one. States need no
-    declaration if the accepting ones are declared and defaults of nodes give the others a shape.
+    ``ACK(V,V)`` is one. In a label, ``\`` before a special character makes it an ordinary character. If only accepting
+    states are declared, and defaults of nodes give all other states a shape, the other states need no declaration.
 
     Colors, positions, fonts and titles are ignored. Probabilities and weights are rejected, and so are outputs of
     states together with outputs of edges or accepting states. If every state has a single line around it, labels,
@@ -61,7 +61,7 @@ class DOT(ReadableFormat):
 
     @staticmethod
     def write_mealy(machine: LabeledMachine) -> str:
-        """Return the smallest Mealy machine, with outputs on edges, that answers all non-empty strings alike.
+        """Return the smallest Mealy machine, with outputs on edges, that has the same answers to all non-empty strings.
 
         Raises:
             ValueError: a string has no answer.

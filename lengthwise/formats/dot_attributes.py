@@ -1,4 +1,4 @@
-"""Attributes in DOT that only draw; all others are rejected, as they may mean more."""
+"""Attributes in DOT that only draw; all others are rejected, because they may mean more."""
 
 import re
 

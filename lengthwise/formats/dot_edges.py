@@ -30,13 +30,13 @@ def has_output(label: str) -> bool:
 
 
 def ends_like_certainty(label: str) -> bool:
-    """Return whether a label ends like the probability 1 or 0, which it is only if all edges have such labels."""
+    """Return whether a label ends like the probability 1 or 0; it is one only if all edges have such labels."""
     return re.search(r":\s*[01]\s*$", label) is not None
 
 
 @cache
 def symbols_of_label(label: str) -> tuple[str, ...]:
-    r"""Return the symbols of an edge; one that is empty reads nothing.
+    r"""Return the symbols of an edge; an empty symbol means that the edge reads nothing.
 
     Raises:
         ValueError: part of the label may be an output, a probability, or a sign for no symbol.
@@ -141,10 +141,10 @@ def pairs_of_edge(edge: Edge) -> tuple[tuple[str, str], ...]:
 
 
 def pairs_on_two_lines(edges: Sequence[Edge]) -> list[tuple[str, str]] | None:
-    """Return the symbol and the output of each edge if all labels are in HTML, with these on two lines, or else None.
+    """Return each edge's symbol and output if all labels are in HTML and have the two on separate lines, or else None.
 
-    The same labels could list two symbols each of an automaton that accepts nothing. So there must be two symbols and
-    two outputs, a symbol with several outputs, and none that is an output or occurs twice in one state.
+    In an automaton that accepts nothing, the same labels could list two symbols each. So there must be at least two
+    symbols and two outputs, and a symbol with several outputs. No symbol may be an output, or occur twice in one state.
     """
     lines = [edge_label(edge).split("\n") for edge in edges]
     if not all(len(pair) == 2 and all(part.strip() for part in pair) for pair in lines):

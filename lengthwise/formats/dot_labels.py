@@ -44,7 +44,7 @@ def plain_text(label: str) -> str:
 
 
 def split_once(label: str, mark: str) -> tuple[str, str] | None:
-    r"""Return what precedes and follows the first mark without a ``\`` before it, or None without such a mark.
+    r"""Return the texts before and after the first mark that has no ``\`` before it, or None without such a mark.
 
     Example:
         >>> split_once(r"a\/b/c/d", "/"), split_once("a", "/")
@@ -207,8 +207,8 @@ def _tokens(label: str) -> list[str]:
 def _closing_brackets(tokens: list[str]) -> dict[int, int]:
     """Return the closing index of each bracket, without brackets that lack text before, after or between their commas.
 
-    One pass with a stack for each kind of bracket takes linear time, so that labels of many brackets cannot slow the
-    reader down.
+    One pass with a stack for each kind of bracket takes linear time, so labels of many brackets cannot slow the reader
+    down.
     """
     closing: dict[int, int] = {}
     open_brackets: dict[str, list[tuple[int, int]]] = {mark: [] for mark in _BRACKETS.values()}

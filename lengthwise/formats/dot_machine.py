@@ -1,4 +1,4 @@
-"""The machine of a graph in DOT: decides which nodes are states, and which labels are outputs."""
+"""The machine of a graph in DOT: rules that decide which nodes are states, and which labels are outputs."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ def machine_of_graph(graph: Graph) -> LabeledMachine:
     """Return the machine of a graph.
 
     Raises:
-        ValueError: the graph is not a machine, or could be one of two; the sentence names what was seen.
+        ValueError: the graph is not a machine, or could be two different machines; the message names the part.
     """
     states = {name: attributes for name, attributes in graph.nodes.items() if not _marks_start(name, attributes)}
     # The order of checks matters: a graph that could be two machines must be rejected before one of them is chosen.
@@ -155,9 +155,9 @@ class _Drawing(NamedTuple):
         return accepting
 
     def known_states(self) -> Iterable[str]:
-        """Return the declared states, or all states without any declaration.
+        """Return the declared states, or all states if no state is declared.
 
-        All states are also returned if the accepting ones are declared and defaults give the others a shape.
+        All states are also returned if only accepting states are declared, and defaults give all others a shape.
         """
         declared = [name for name in self.graph.declared if name in self.states]
         accepting = set(self.accepting())
@@ -169,7 +169,10 @@ class _Drawing(NamedTuple):
         return self.states if not declared or (are_others_drawn and accepting.issuperset(declared)) else declared
 
     def initial_of_openfst(self) -> str | None:
-        """Return the initial state in a drawing of ``fstdraw``: the only bold state of FST, or among solid ones."""
+        """Return the initial state in a drawing of ``fstdraw``, or None.
+
+        It is the only bold state of a graph FST, or of a graph whose other states are solid.
+        """
         styles = [self.attribute(name, "style") for name in self.states]
         are_solid = len(styles) > 1 and styles.count("solid") == len(styles) - 1
         if styles.count("bold") != 1 or not (self.graph.name == "FST" or are_solid):
@@ -289,7 +292,7 @@ def _state_outputs(drawing: _Drawing, *, are_states_marked: bool) -> dict[str, s
 
 
 def _names_state(text: str, name: str) -> bool:
-    """Return whether a text is the name of a node, or has the same number after letters, as 0 of s0."""
+    """Return whether a text names a node: letters before a number do not count, so 0 names s0."""
     text, name = (re.sub(r"^[a-z_]+(?=[0-9]+$)", "", word.strip().lower()) for word in (text, name))
     return text == name
 
@@ -297,7 +300,8 @@ def _names_state(text: str, name: str) -> bool:
 def _check_accepts_nothing(drawing: _Drawing, edges: Sequence[Edge]) -> None:
     """Raise a ValueError if states may accept in an unknown way, or edges may have outputs.
 
-    Without accepting states, a label of a state, a color, or a second part of an edge's label may be the missing mark.
+    If no state is marked as accepting, a label of a state, a color, or a second part of an edge's label may be the
+    mark.
     """
     expected = "accepting states (shape doublecircle) or outputs (a/x on edges, {state|output} in states of a record)"
     for name in drawing.states:

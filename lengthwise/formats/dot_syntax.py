@@ -229,7 +229,7 @@ class _Parser:
                 self._port(name)
                 self._add_node(name, node_line)
                 chain.append(_Group((name,)))
-        for group in chain:  # a name in a group at an edge is not a declaration, as a name at the edge is not
+        for group in chain:  # a name at an edge is not a declaration, and neither is a name in a group
             for name in group.named:
                 self.graph.declared.pop(name, None)
         attributes = {**self.defaults[-1]["edge"], **self._attributes("edge")}
@@ -340,7 +340,7 @@ class _Parser:
         raise ValueError(f"line {self._line()}: expected names, quoted texts and marks of DOT, got a label in HTML")
 
     def _line(self) -> int:
-        """Return the line of the current token, counting from the last requested one, so that the file is read once."""
+        """Return the line of the current token. Counting starts at the last requested token: the file is read once."""
         self.line += self.source.count("\n", self.counted, self.begin)
         self.counted = self.begin
         return self.line

@@ -70,7 +70,7 @@ class Draft:
         self._start = name
 
     def set_starts(self, names: Collection[str]) -> None:
-        """Let an automaton begin in several states, by edges that read nothing from a new initial state."""
+        """Let an automaton begin in several states: edges that read nothing lead to them from a new initial state."""
         # A single initial state needs no empty edge, which would make the subset construction necessary.
         if len(names) < 2:
             for state in names:

@@ -1,4 +1,4 @@
-"""Reading and writing of machines in files, with the format by the suffix."""
+"""Reading and writing of machines in files; the suffix of a file decides its format."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
 
 
 def format_of(path: Path, *, readable: bool = False) -> type[Format]:
-    """Return the format of a file by its suffix; a ValueError names the known suffixes."""
+    """Return the format of a file by its suffix; raise a ValueError with all known suffixes if there is none."""
     known, suffix = suffixes(readable=readable), path.suffix.lower()
     if suffix not in known:
         names = ", ".join(known)
@@ -39,7 +39,7 @@ def read_machine(path: str | Path) -> LabeledMachine:
 
     Raises:
         ValueError: the file is missing, not UTF-8, of unknown suffix, larger than `MAX_BYTES`, or does not contain a
-            machine; the message names it.
+            machine.
     """
     path = Path(path)
     kind = format_of(path, readable=True)
@@ -57,7 +57,7 @@ def read_machine(path: str | Path) -> LabeledMachine:
 
 
 def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = False) -> None:
-    """Write a machine in the format of the file's suffix, by rename; in DOT, on request, as a Mealy machine.
+    """Write a machine in the format of the file's suffix, by rename; with `mealy`, as a Mealy machine in DOT.
 
     Raises:
         ValueError: the suffix is unknown, or the format cannot express the machine.
@@ -81,7 +81,7 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
 
 def _content(path: Path) -> bytes:
     """Return the bytes of a plain file, unless it is too large."""
-    with open_file(path) as file:  # read one byte more than allowed, as sizes of special files are unknown
+    with open_file(path) as file:  # one byte more than allowed is read, because sizes of special files are unknown
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise ValueError(

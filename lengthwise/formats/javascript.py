@@ -41,14 +41,14 @@ _TEMPLATE = """\
     return answers[state] < 0 ? null : classes[answers[state]];
   }}
 
-  // The name of the answer to a string, an array of symbols or, where these are characters, a text; or null.
+  // The name of the answer to a string, or null. A string is an array of symbols, or a text if these are characters.
   function classify(string) {{
     let state = start;
     for (const symbol of string) state = step(state, symbol);
     return answer(state);
   }}
 
-  // The strings whose answers differ from the answers when this file was written; should be none.
+  // The strings whose answers differ from the answers when this file was written; the list should be empty.
   function selfTest() {{
     return tests.filter(([string, expected]) => classify(string) !== expected).map(([string]) => string);
   }}
@@ -60,9 +60,10 @@ _TEMPLATE = """\
 
 @FORMATS.register("js")
 class JavaScript(Format):
-    """A file for ``require`` and for ``<script>``: ``classify``, ``step``, ``answer`` and ``selfTest``; not readable.
+    """A file for ``require`` and for ``<script>``, with ``classify``, ``step``, ``answer`` and ``selfTest``.
 
-    Without ``require``, these are functions of a global object, named ``machine`` unless notes give another name.
+    Without ``require``, these are functions of a global object, named ``machine`` unless notes give another name. Such
+    files can be written, but not read.
     """
 
     suffixes = (".js", ".cjs")

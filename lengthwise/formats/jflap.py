@@ -31,9 +31,9 @@ _DECORATIONS = ("x", "y", "label", "note", "controlx", "controly")
 class JFLAP(ReadableFormat):
     """JFLAP: type fa for automata, moore for other machines; type mealy can also be read.
 
-    Symbols are single characters. An edge of an automaton with several characters is split into edges with one each.
-    An edge may read nothing, λ or ε. In other machines both are rejected. An automaton may have several initial states.
-    Unknown parts of the file are rejected, and so is a document type.
+    Symbols are single characters. An edge of an automaton that reads several characters is split into edges of one
+    character each. An edge of an automaton may also read nothing (λ or ε). In other machines, such edges are rejected.
+    An automaton may have several initial states. Unknown parts of the file are rejected, and so is a document type.
 
     Example:
         >>> edge = "<transition><from>0</from><to>0</to><read>ab</read></transition>"
@@ -65,7 +65,7 @@ class JFLAP(ReadableFormat):
         for state, row in enumerate(machine.machine.semiautomaton.table.tolist()):
             for symbol, target in zip(machine.symbols, row, strict=True):
                 if len(symbol) != 1 or symbol in EMPTY_SIGNS:
-                    what = "rename it, as JFLAP reads it as the empty string" if symbol in EMPTY_SIGNS else "rename it"
+                    what = "rename it, because it means the empty string" if symbol in EMPTY_SIGNS else "rename it"
                     raise ValueError(f"expected symbols of one character, got {symbol!r}; {what}")
                 edge = ElementTree.SubElement(automaton, "transition")
                 for name, text in (("from", state), ("to", target), ("read", _printable(symbol))):
@@ -135,7 +135,7 @@ def _structure(text: str) -> ElementTree.Element:
 
 
 def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Sequence[str] | None = None) -> None:
-    """Raise a ValueError if an element has text, an unknown part, or twice a part of `once` (by default any part)."""
+    """Raise a ValueError if an element has text, an unknown part, or repeats a part of `once` (by default any part)."""
     names = [part.tag for part in element]
     if unknown := [name for name in names if name not in known]:
         raise ValueError(
@@ -169,7 +169,7 @@ def _names(states: Iterable[ElementTree.Element]) -> list[str]:
 def _edges(
     transitions: Sequence[ElementTree.Element], draft: Draft, num_states: int, *, is_split: bool
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Yield source, symbol, target and output of each edge; several symbols pass through new states between."""
+    """Yield source, symbol, target and output of each edge; new states divide an edge of several symbols."""
     prefixes: dict[tuple[str, str], str] = {}
     symbols: set[str] = set()
     for edge in transitions:

@@ -21,7 +21,7 @@ _DECORATIONS = (*_NOTES, "name", "description", "comment")
 """Entries that do not change an automaton's language."""
 
 MAX_UNNAMED = 10_000
-"""The limit of numbered answers in a file without names, as all numbers up to the largest get one."""
+"""The bound on the numbers of answers in a file without names, because all smaller numbers also become answers."""
 
 _OTHER_NAMES = {
     "states": ("states",),

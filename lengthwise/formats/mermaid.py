@@ -6,7 +6,7 @@ from lengthwise.formats.base import FORMATS, Format
 
 @FORMATS.register("mermaid")
 class Mermaid(Format):
-    """Mermaid's `stateDiagram-v2`; not readable.
+    """Mermaid's `stateDiagram-v2`, which can be written, but not read.
 
     Accepting states lead to the end mark. States of other machines have their answers below their names.
 

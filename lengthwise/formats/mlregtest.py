@@ -50,7 +50,7 @@ def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
     """
     alphabet = tuple(alphabet)
     for number, words in att_rows(text):
-        # Other outputs are a transducer's; as an acceptor it would be read without them.
+        # An edge with another output belongs to a transducer, which must not be read as an acceptor.
         if len(words) > 3 and words[2] != words[3]:
             raise ValueError(
                 f"line {number}: expected an edge that writes the symbol it reads, got {words[2]!r} and {words[3]!r}; "

@@ -14,7 +14,7 @@ NUM_TESTS = 20
 
 
 class Notes(NamedTuple):
-    """A name for the machine, sentences about it, and strings with their answers, empty for unanswered ones."""
+    """A name for the machine, sentences about it, and strings with their answers (an empty text for no answer)."""
 
     name: str
     about: tuple[str, ...]
@@ -30,7 +30,7 @@ class Notes(NamedTuple):
 
 
 def notes_on(machine: LabeledMachine, name: str = "machine", about: Sequence[str] = ()) -> Notes:
-    """Return notes with twenty strings: shortest ones into up to ten states, then random ones of 1, 2, 3, ... symbols.
+    """Return notes with twenty strings: shortest ways into up to ten states, then random strings of 1, 2, ... symbols.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa

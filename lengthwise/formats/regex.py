@@ -13,8 +13,8 @@ _ALPHABET = "alphabet: "
 class Regex(ReadableFormat):
     """A regular expression on the first line, in the syntax of `dfa_from_regex`.
 
-    A second line, ``alphabet: abc``, lists the symbols, by default the symbols that the expression names, sorted. Later
-    lines that begin with ``#`` are comments. States without an answer count as rejecting.
+    A second line, ``alphabet: abc``, lists the symbols. Without this line, they are the symbols in the expression,
+    sorted. Later lines that begin with ``#`` are comments. States without an answer count as rejecting.
 
     Example:
         >>> Regex.write(Regex.read("(a|b)*"))
@@ -54,5 +54,5 @@ def pattern_and_alphabet(text: str) -> tuple[str, str | None]:
     pattern, *others = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     others = [line for line in others if not line.startswith("#")]
     if len(others) > 1 or not all(line.startswith(_ALPHABET) for line in others):
-        raise ValueError(f"expected a regular expression and, if at all, a second line {_ALPHABET}abc, got more lines")
+        raise ValueError(f"expected a regular expression and at most a second line {_ALPHABET}abc, got more lines")
     return pattern, others[0].removeprefix(_ALPHABET) if others else None

@@ -7,7 +7,7 @@ from lengthwise.formats.base import FORMATS, Format
 
 @FORMATS.register("svg")
 class SVG(Format):
-    """A picture by `machine_svg`, of up to 40 states; not readable."""
+    """A picture by `machine_svg`, of up to 40 states, which can be written, but not read."""
 
     suffixes = (".svg",)
 

@@ -68,12 +68,12 @@ def test_a_graph_of_another_model_is_found_out() -> None:
         with torch.no_grad():
             return other(torch.from_numpy(inputs)).numpy()
 
-    with pytest.raises(RuntimeError, match="graph: expected the model's logits, got others by up to"):
+    with pytest.raises(RuntimeError, match="graph: expected the model's logits, got a difference of up to"):
         agreement(model, run, 2)
     with torch.no_grad():  # differences count in relation to the logits, however small these are
         for parameter in model.readout.parameters():
             parameter *= 1e-6
-    with pytest.raises(RuntimeError, match="graph: expected the model's logits, got others by up to"):
+    with pytest.raises(RuntimeError, match="graph: expected the model's logits, got a difference of up to"):
         agreement(model, lambda inputs: np.zeros((*inputs.shape, 2), np.float32), 2)
 
 

@@ -123,7 +123,7 @@ def test_what_jflap_shows_for_the_empty_string_reads_nothing(sign: str) -> None:
         JFLAP.read(text.replace("<read>b", f"<read>a{sign}"))
     with pytest.raises(
         ValueError,
-        match=f"^expected symbols of one character, got '{sign}'; rename it, as JFLAP reads it as the empty string",
+        match=f"^expected symbols of one character, got '{sign}'; rename it, because it means the empty string",
     ):
         JFLAP.write(labeled_dfa(dfa_from_regex(f"{sign}*")))
 

@@ -33,7 +33,7 @@ def test_states_without_an_answer_reject() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\nb\n", r"^expected a regular expression and, if at all, a second line alphabet: abc, got more lines$"),
+        ("a\nb\n", r"^expected a regular expression and at most a second line alphabet: abc, got more lines$"),
         ("a\nalphabet: a\n\n", r"got more lines$"),
         ("(a", r"^pattern: expected a closing \) at position 3 of '\(a', got the end; close the group$"),
         ("", r"^alphabet: expected at least one symbol, and '' names none; give the alphabet$"),
