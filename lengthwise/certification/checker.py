@@ -6,7 +6,7 @@ The proof file contains the net's weights. For most methods it also contains a f
 each class. The checker shows three things:
 
 1. The machine answers every string as the certificate's transducer does, if the transducer has an answer to it.
-2. From the set of a class, each step of the net leads into the set of the next class, whatever floating point rounds.
+2. Each step of the net leads from the set of a class into the set of the next class, whatever floating point rounds.
 3. In each set in which a supervised string ends, the logit of the machine's answer is larger than all others.
 
 By induction on the length, the net answers every string as the transducer does, if the transducer has an answer to it.
@@ -156,7 +156,7 @@ def parse_json(text: bytes, what: str) -> Any:
 
 
 def mapping(value: Any, what: str, required: Iterable[str], optional: Iterable[str] = ()) -> Content:
-    """Return an object that has all required keys; all other keys must be optional ones."""
+    """Return an object that has all required keys; all its other keys must be among the optional keys."""
     demand(type(value) is dict and all(type(name) is str for name in value), f"expected an object as {what}")
     known, needed = {*required, *optional}, [*required]
     for name in value:
@@ -274,9 +274,10 @@ def read(content: bytes) -> Proof:
     body = memoryview(content)[start:]  # a slice of bytes would copy them for each tensor
     layouts = {name: layout_of(f"tensor {name[:60]!r}", entry, len(body)) for name, entry in header.items()}
     spans = sorted((layout.first, layout.last) for layout in layouts.values())
-    # Each span begins at the end of the one before. So they cover every byte once, and none can hide between them.
+    # Each span begins at the end of the span before it. So the spans cover every byte once, and no byte can hide
+    # between them.
     is_whole = [0, *(last for _, last in spans)] == [*(first for first, _ in spans), len(body)]
-    demand(is_whole, "damaged: its tensors overlap, or some of its bytes belong to none")
+    demand(is_whole, "damaged: its tensors overlap, or some of its bytes belong to no tensor")
     tensors = {name: tensor_of(f"tensor {name[:60]!r}", layout, body) for name, layout in layouts.items()}
     # Weights and sets have prefixes of their own, so that a set can never replace a weight.
     weights = {f"weights.{name}" for name in names}
@@ -299,7 +300,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(what: str, entry: Any, num_bytes: int) -> Layout:
-    """Return where a tensor is; its type, shape and number of bytes must agree."""
+    """Return the layout of a tensor, whose type, shape and number of bytes must agree."""
     fields = mapping(entry, what, ("dtype", "shape", "data_offsets"))
     dtype = fields["dtype"]
     shape = fields["shape"]
@@ -442,7 +443,7 @@ def stacked_shapes(net: Net) -> Shapes:
 
 
 def block_linear_shapes(net: Net) -> Shapes:
-    """Return the shapes of one layer of blocks. Without hidden units a symbol's embedding is its transition."""
+    """Return the shapes of one layer of blocks. Without hidden units, the embedding of a symbol is its transition."""
     width, size, hidden = (net.settings[name] for name in ("d_model", "block_dim", "hidden"))
     demand(width % size == 0, f"model: expected block_dim that divides {width}, got {size}")
     is_reflected = net.settings["columns"] == "reflected"
@@ -638,7 +639,7 @@ class Form(NamedTuple):
     @property
     def radius(self) -> Array:
         # A float64 sum of P sides is off by P units of 2^-53, relative to itself. Forms that are compared were
-        # `rounded` at float32's units, whose one percent covers this, or have the slack of `slack_of`.
+        # `rounded` with float32's units, whose one percent covers this error, or have the slack of `slack_of`.
         return np.asarray(np.abs(self.slope).sum(0) + self.rest)
 
     @property
@@ -846,8 +847,8 @@ GELU = (gelu, 0.798)
 def between(low: Array, high: Array | None = None) -> Form:
     """Return the form of all numbers from `low` to `high`, or of the numbers `low` alone."""
     low, high = low.astype(np.float64), (low if high is None else high).astype(np.float64)
-    # Half of a sum of two float64 numbers is off by 2^-53, relative to their size. So is half of a difference.
-    # Equal ends are one exact number: it gets no radius, so that sums of such numbers can be exact (`digits`).
+    # Half of a sum of two float64 numbers is off by 2^-53, relative to their size. So is half of a difference. Equal
+    # ends are one exact number, which gets no radius, so that sums of such numbers can be exact (`digits`).
     radius = np.where(low == high, 0.0, (high - low) / 2 + 1e-14 * np.maximum(np.abs(low), np.abs(high)))
     return Form(np.where(low == high, low, (low + high) / 2), np.zeros((0, *low.shape)), radius)
 
@@ -1145,7 +1146,7 @@ def merged(net: Net, parts: list[Form]) -> Form:
     # against the next part is log(e^s + e^t) = t + softplus(s - t).
     mixture, score = values[0], scores[0]
     for value, other in zip(values[1:], scores[1:], strict=True):
-        # Only differences of scores enter the softmax, so that what they share cancels.
+        # Only differences of scores enter the softmax, so their common part cancels.
         ahead = score.plus(other, -1)
         step = ahead.smooth(*SIGMOID).times(mixture.plus(value, -1))
         # The net rounds each weight of the softmax separately: the error is relative to a and b, not to a - b. A weight
@@ -1153,7 +1154,7 @@ def merged(net: Net, parts: list[Form]) -> Form:
         # for each part.
         mixture = value.plus(step).rounded(value.size + mixture.size, FUNCTION + 2 * len(parts))
         score = other.plus(ahead.smooth(*SOFTPLUS))
-    # A rest that becomes an input cancels where the sum and its residual share it, and in differences of logits.
+    # If a rest becomes an input, it can cancel in the sum with the residual, and in differences of logits.
     mixed = mixture.each(lambda a: a.reshape(*a.shape[:-2], width)).owned(len(mixture.slope))
     state = total(layer, (mixed, "to_output.{}"))
     for i in range(2):
@@ -1446,7 +1447,7 @@ def demand_answers(net: Net, states: Form, answers: Array) -> None:
             if part == "Linear":
                 features = total(weights, (features, f"{prefix}.{{}}"))
             elif prefix:
-                # Inputs of earlier parts are dropped: one for each feature is enough for x - mean, and takes less
+                # Inputs of earlier parts are dropped: one input for each feature is enough for x - mean, and takes less
                 # memory.
                 features = as_intervals(features).owned(0).normed(weights, prefix, epsilon_of(part))
             elif part == "ReLU":
@@ -1575,7 +1576,7 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
                 if (target, after) not in seen:
                     seen.add((target, after))
                     queue.append((target, after))
-        demand_limit(len(seen), MAX_PAIRS, "pairs of a state of the net and one of the task")
+        demand_limit(len(seen), MAX_PAIRS, "pairs of a state of the net and a state of the task")
     demand(bool(ends), "expected a task with an answer to some string")
     last, latest, answers = (np.array(column) for column in zip(*sorted(ends), strict=True))
     embedded = between(weights["embedding.weight"])
@@ -1730,7 +1731,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     right = np.ravel_multi_index((a[:, None] + 0 * made[..., 1], made[..., 1], made2[..., 1]), shapes[1])
     is_up, is_made = np.arange(count) < num_upward, np.zeros(count, np.bool_)
     border = np.concatenate([at_left, at_top])
-    # Up the left border, and then along the upper one.
+    # The first path: up the left border, and then along the upper border.
     follows = border[:, None] & border & (is_up[:, None] | ~is_up)
     num_found, num_rounds = -1, 0
     while num_found < (num_found := int(follows.sum())):
@@ -1764,7 +1765,8 @@ def rule_of(net: Net) -> GridTask:
     table, table_sure = largest_alone(weights["cell.table"])
     (top, is_top), (left, is_left) = (largest_alone(weights[f"cell.{name}"]) for name in ("top", "left"))
     demand(
-        relations_sure.all() and bool(is_top) and bool(is_left), "two classes of a border or relation have one logit"
+        relations_sure.all() and bool(is_top) and bool(is_left),
+        "two classes of a border or relation have the same logit",
     )
     cells, is_sure = table[:, :, relations], np.asarray(table_sure[:, :, relations])
     # Only classes that the borders and cells give can occur. Other classes may have ties.
@@ -1772,7 +1774,7 @@ def rule_of(net: Net) -> GridTask:
     count = 0
     while count < (count := len(down) + len(right)):
         reached = np.ix_(sorted(down), sorted(right))
-        demand(is_sure[reached].all(), "two classes of a cell have one logit")
+        demand(is_sure[reached].all(), "two classes of a cell have the same logit")
         down |= {*cells[reached][..., 0].ravel().tolist()}
         right |= {*cells[reached][..., 1].ravel().tolist()}
     # torch.round and np.rint both take halves to the even neighbor, so these are the net's integers. The net adds them

@@ -14,7 +14,7 @@ from lengthwise.tasks.base import OracleTask
 from lengthwise.threads import denormals_kept
 
 MAX_STRINGS_PER_LENGTH = 4_096
-"""The largest number of strings of one length that are all enumerated."""
+"""The largest number of strings of one length if all strings of this length are enumerated."""
 
 MAX_CANDIDATES = 64
 """The largest number of prefixes, or of positions of a window of one size, that are tried to shorten a string."""
@@ -137,7 +137,7 @@ class _Reduction:
 
     def remove_window(self) -> bool:
         """Leave out the largest window without which the string is still wrong; return whether there was one."""
-        # Large windows come first: one success halves the string, and so all later work.
+        # Large windows come first: one success halves the string, and with it all later work.
         for size in _halves(len(self.string)):
             starts = torch.arange(0, len(self.string) - size + 1, size)[:MAX_CANDIDATES]
             kept = torch.arange(len(self.string) - size)

@@ -24,7 +24,7 @@ from lengthwise.tasks.base import MachineTask, OracleTask
 from lengthwise.threads import denormals_kept
 
 MAX_SHORT = 64
-"""The largest number of strings of one length for which all of them are read alone."""
+"""The largest number of strings of one length if the model reads all strings of this length alone."""
 
 NUM_LONGEST = 16
 """The number of the longest strings that are read with denormal numbers, which is slow."""

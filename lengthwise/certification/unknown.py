@@ -47,10 +47,10 @@ class Extracted(NamedTuple):
 def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str], *, seed: int = 0) -> Extracted:
     """Extract the machine of a net whose language is not known, and certify the net for this machine.
 
-    The net's states are sorted into classes (`extraction`), for a few radii, the largest first. For each radius, the
-    net is certified for the machine of these classes, as for a given machine: no string may refute the net, and its
-    states must be in the classes on all drawn strings. Level ``proved`` means that the net computes this machine at
-    every length.
+    The net's states are sorted into classes (`extraction`). A few radii of classes are tried, the largest first. For
+    each radius, the net is certified for the machine of these classes, as for a given machine: no string may refute the
+    net, and its states must be in the classes on all drawn strings. Level ``proved`` means that the net computes this
+    machine at every length.
 
     The result is not about the language that the net should have. It is also not about the empty string, which nets do
     not read. So the machine may start in any state from which all other strings have the same answers.

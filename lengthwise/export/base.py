@@ -12,7 +12,7 @@ Form = Literal["step", "strings", "parts"]
 
 
 class Options(NamedTuple):
-    """The options of some formats only: `form` and `max_length` of graphs, `answer` of regular expressions."""
+    """Options that only some formats take: `form` and `max_length` for graphs, `answer` for regular expressions."""
 
     form: Form | None = None
     max_length: int | None = None

@@ -1,7 +1,8 @@
 """Models as graphs: one step of a recurrent model, or the answers to whole strings, for any number of strings.
 
 A graph has no checks of its inputs and no shortcuts that depend on numbers: models leave these out while
-``torch.compiler.is_exporting()``. Everything that depends on parameters alone is computed here and becomes a constant.
+``torch.compiler.is_exporting()`` is True. Everything that depends on parameters alone is computed here and becomes a
+constant.
 """
 
 import copy

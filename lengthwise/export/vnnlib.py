@@ -142,7 +142,7 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFact
     if evidence.method != "intervals":
         raise ValueError(
             f"{source}: expected a proof by intervals, got method {evidence.method!r}, whose sets of states are not "
-            "enclosures, as VNN-LIB needs them; check its proof with the separate checker"
+            "enclosures, which VNN-LIB needs; check its proof with the separate checker"
         )
     assert isinstance(stored.task, MachineTask), "no other task has a certificate of level proved"
     with one_thread():

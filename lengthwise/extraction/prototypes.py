@@ -34,7 +34,7 @@ class Prototypes:
         self._max = maximum
 
     def join(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
-        """Return the class of each state: the nearest prototype within the radius with the same answer, or a new one.
+        """Return the class of each state: the nearest prototype within the radius with the same answer, or a new class.
 
         Raises:
             NotFinite: there are more classes than allowed, or a state or one of its logits is not finite.

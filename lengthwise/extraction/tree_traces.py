@@ -177,7 +177,7 @@ def power_trees(model: TreeModel, num_symbols: int) -> Trees:
 
 
 def _spread_digits(base: int, count: int) -> Int64[Tensor, "W _"]:
-    """Return all numbers with this count of digits, or `MAX_WORDS` evenly spread ones; significant digits first.
+    """Return all numbers with this count of digits, or `MAX_WORDS` evenly spread numbers; significant digits first.
 
     Example:
         >>> _spread_digits(2, 2).tolist()
@@ -211,7 +211,7 @@ def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Tre
             chunks = (extraction.classes_of(model, states) for states in level.states.split(MAX_MERGES_PER_CHUNK))
             classes, distances = (torch.cat(parts)[level.rows] for parts in zip(*chunks, strict=True))
             window_classes = torch.from_numpy(machine.merged(expected[level.windows].numpy()))
-            # If windows with the same state have several classes, all but one are wrong, whichever is followed.
+            # If windows with the same state have several classes, all but one class are wrong, whichever class is kept.
             expected = torch.full((len(level.states),), GAP).index_put((level.rows,), window_classes)
             wrong = (classes != window_classes) | (window_classes < 0) | ~distances.isfinite()
             num_wrong = int(level.counts[wrong].sum())
@@ -224,8 +224,8 @@ def _distinct_windows(
 ) -> tuple[Int64[Tensor, "R C"], Int64[Tensor, "B M"]]:
     """Return windows of C codes, oldest first, and the number of the window at each index.
 
-    Equal windows are one if few windows are possible. The first window contains only pads (code 0). Pads also fill the
-    front of the first chunk.
+    Equal windows are listed once if few windows are possible. The first window contains only pads (code 0). Pads also
+    fill the front of the first chunk.
 
     Example:
         >>> windows, numbers = _distinct_windows(torch.tensor([[1, 2, 1, 2, 1]]), num_rows=3, chunk_size=2)

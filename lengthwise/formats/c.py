@@ -13,7 +13,7 @@ from lengthwise.formats.base import FORMATS, Format
 from lengthwise.formats.notes import Notes, notes_on
 
 MAX_SYMBOLS = 256
-"""The largest number of symbols, so that each is a byte."""
+"""The largest number of symbols: each symbol is a byte."""
 
 _TEMPLATE = """\
 #ifndef {upper}_H
@@ -147,7 +147,9 @@ class C(Format):
         table, name = machine.machine.semiautomaton.table, identifier(notes.name)
         num_states, num_symbols = table.shape
         if num_symbols > MAX_SYMBOLS:
-            raise ValueError(f"symbols: expected at most {MAX_SYMBOLS}, as bytes hold them, got {num_symbols}; use js")
+            raise ValueError(
+                f"symbols: expected at most {MAX_SYMBOLS}, because each is a byte, got {num_symbols}; use js"
+            )
         answers = np.where(machine.machine.outputs == IGNORE, -1, machine.machine.outputs)
         ids = {symbol: v for v, symbol in enumerate(machine.symbols)}
         tests = [([ids[symbol] for symbol in string], answer) for string, answer in notes.tests]

@@ -4,7 +4,7 @@ import re
 from html import unescape
 
 BREAKS = (r"\n", r"\l", r"\r", "\n")
-r"""Ends of a label's lines. The character itself comes only from ``<br/>``, as the parser escapes all others."""
+r"""Ends of a label's lines. A raw line break comes only from ``<br/>``: the parser escapes all other raw breaks."""
 
 SUBSTITUTED = "NGEHTL"
 r"""Letters that Graphviz replaces after a ``\`` by the name of a node, graph or edge."""

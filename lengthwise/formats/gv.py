@@ -10,7 +10,7 @@ from lengthwise.formats.dot import DOT, escaped_symbol, escaped_text
 
 @FORMATS.register("gv")
 class GV(DOT):
-    r"""DOT for pictures, which is read as `DOT` is.
+    r"""DOT for pictures. Files are read in the same way as `DOT` files.
 
     Symbols that lead from one state to another share an edge with a wrapped label. States are named q0, q1, ..., so
     that they are not confused with answers that are numbers. An automaton's rejecting sinks are omitted, and the
@@ -55,7 +55,7 @@ class GV(DOT):
 
 
 def _labels(symbols: Sequence[str]) -> list[str]:
-    """Return one label for all symbols, in lines, or one for each symbol if a reader could not separate them."""
+    """Return one label for all symbols, in lines, or a label for each symbol if a reader could not separate them."""
     separate = [escaped_symbol(symbol) for symbol in symbols]
     if len(separate) == 1:
         return separate

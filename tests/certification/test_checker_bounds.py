@@ -336,7 +336,7 @@ def test_a_tie_in_one_relation_is_rejected() -> None:
     relations = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 0.0]]])
     weights = {"cell.temperature": np.zeros(()), "cell.rounding": np.ones(()), "cell.table": np.zeros((2, 2, 2, 2, 2))}
     weights |= {"cell.relations": relations, "cell.top": np.array([1.0, 0.0]), "cell.left": np.array([1.0, 0.0])}
-    with pytest.raises(checker.Rejected, match="two classes of a border or relation have one logit"):
+    with pytest.raises(checker.Rejected, match="two classes of a border or relation have the same logit"):
         checker.rule_of(net("grid-recurrence", {}, weights))
 
 

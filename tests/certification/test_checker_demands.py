@@ -37,7 +37,7 @@ from lengthwise.certification import checker
 from lengthwise.certification.checker import Rejected
 
 SEVERAL = "one of its sets contains states with several answers"
-TIED = "two classes of a border or relation have one logit"
+TIED = "two classes of a border or relation have the same logit"
 LEAVE = "states leave their balls before the largest length"
 IN_TABLE = "expected classes of the machine in its table"
 AMONG_CLASSES = "expected answers among its classes as outputs"
@@ -142,7 +142,7 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     (TIED, "rule", array("weights.cell.relations", lambda own: 0 * own)),
     (TIED, "rule", array("weights.cell.top", lambda own: 0 * own)),
     (TIED, "rule", array("weights.cell.left", lambda own: 0 * own)),
-    ("two classes of a cell have one logit", "rule", array("weights.cell.table", lambda own: 0 * own)),
+    ("two classes of a cell have the same logit", "rule", array("weights.cell.table", lambda own: 0 * own)),
     (
         "expected numbers of classes below 2^24, which float32 represents exactly",
         "rule",
@@ -216,7 +216,7 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ),
     ("expected names of weights without spaces", "rnn", header(lambda entries: spaced(entries))),
     (
-        "damaged: its tensors overlap, or some of its bytes belong to none",
+        "damaged: its tensors overlap, or some of its bytes belong to no tensor",
         "rnn",
         header(lambda entries: None, bytes(4)),
     ),

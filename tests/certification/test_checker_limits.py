@@ -44,7 +44,7 @@ LIMITS = {
     | {
         ("entries of columns", MAX_MOVES),
         ("numbers in the bounds of one state", MAX_ELEMENTS),
-        ("pairs of a state of the net and one of the task", MAX_PAIRS),
+        ("pairs of a state of the net and a state of the task", MAX_PAIRS),
         ("steps", MAX_MOVES),
     },
     "rule": ALWAYS

@@ -288,7 +288,7 @@ def test_headers_account_for_every_byte() -> None:
     ):
         with pytest.raises(Rejected, match=sentence):
             checker.read(made(header | {name: entry | change}, body))
-    with pytest.raises(Rejected, match="some of its bytes belong to none"):
+    with pytest.raises(Rejected, match="some of its bytes belong to no tensor"):
         checker.read(made(header, body + b"\0\0\0\0"))
     text = json.dumps(header)[:-1] + f', "{name}": {json.dumps(entry)}}}'
     repeated = len(text).to_bytes(8, "little") + text.encode() + body

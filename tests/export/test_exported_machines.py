@@ -218,7 +218,7 @@ def test_javascript_answers_as_the_machine_does(tmp_path: Path) -> None:
 
 
 def test_more_symbols_than_bytes_are_refused_by_c() -> None:
-    with pytest.raises(ValueError, match="symbols: expected at most 256, as bytes hold them, got 257; use js"):
+    with pytest.raises(ValueError, match="symbols: expected at most 256, because each is a byte, got 257; use js"):
         FORMATS["c"].write(machine_of(2, tuple(map(str, range(257))), ("yes",)))
 
 

@@ -87,7 +87,7 @@ class Affine:
         # Each number of the remainder gets a new input, and |d| <= 1 then gives the same range as |e| <= remainder.
         slope[..., inputs.count :].diagonal(dim1=-2, dim2=-1).copy_(remainder)
         inputs.count += width
-        # The reach is known, so that no sum over all inputs is needed.
+        # The reach is known, so no sum over all inputs is needed.
         whole = Affine(self.center, slope, torch.zeros_like(self.remainder))
         vars(whole)["reach"] = self.reach + remainder
         return whole

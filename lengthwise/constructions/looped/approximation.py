@@ -27,8 +27,8 @@ Modulus = Callable[[float], float]
 class LoopedApproximation(NamedTuple):
     """A network that is constant on the cubes of a grid, except for gaps between them.
 
-    On cubes of T different tokens, its outputs differ by at most `tolerance` (in each dimension) from the function's at
-    the center of the cube.
+    On cubes of T different tokens, the network's outputs differ by at most `tolerance` (in each dimension) from the
+    function's outputs at the center of the cube.
     """
 
     network: LoopedNetwork

@@ -87,7 +87,7 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
 
 
 def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
-    """Return the same mapping with n unused IDs before every carry of the last digit in base n.
+    """Return the mapping of `contextual_mapping`, with n unused IDs before every carry of the last digit in base n.
 
     An ID c of `contextual_mapping` becomes 2c - (c mod n): the number with twice the digits, from which the last token
     subtracts its last digit in the last loop.

@@ -58,7 +58,7 @@ class LoopedBlock(NamedTuple):
 
 
 class LoopedNetwork(NamedTuple):
-    """``read_out(block^num_loops(read_in(x)))``; `scales` has eta_t for every loop, or is None for ones."""
+    """``read_out(block^num_loops(read_in(x)))``; `scales` has eta_t for every loop, or is None if all are 1."""
 
     read_in: Affine
     block: LoopedBlock

@@ -109,7 +109,7 @@ class _Difference(NamedTuple):
     def sign_between(self, low: Fraction, high: Fraction) -> int:
         """Return the sign between two numbers, or 0 if there is a root between them (the ends do not count)."""
         at_high = _value(self.chain[0], high) == 0
-        # Sturm's theorem counts roots in (low, high], so that a root at the upper end is subtracted.
+        # Sturm's theorem counts roots in (low, high], so a root at the upper end is subtracted.
         roots = _changes(self.chain, low) - _changes(self.chain, high) - at_high
         middle = _value(self.polynomial, (low + high) / 2)
         return 0 if roots else (middle > 0) - (middle < 0)

@@ -114,7 +114,7 @@ def dual_weights(letters: Letters, orbit: Orbit, *, spread: bool) -> Float[np.nd
 
 
 class WidestMargin(NamedTuple):
-    """The read-out of the smallest known `cost`, the sum over blocks of |V_k|.
+    """The read-out with the smallest known `cost`, which is the sum over blocks of |V_k|.
 
     No read-out costs less than `lower_bound`. `programs` counts the linear programs that were solved.
     """

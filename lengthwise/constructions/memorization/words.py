@@ -66,7 +66,7 @@ def parse_word(text: str) -> Word:
 
 
 def binary_words(period: int) -> Iterator[Word]:
-    """Yield the words of two symbols and a period, one of each class up to rotation and exchange of the symbols.
+    """Yield words of two symbols with this period, one of each class up to rotation and exchange of the symbols.
 
     Example:
         >>> [word.text for word in binary_words(4)]

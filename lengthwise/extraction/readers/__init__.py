@@ -1,1 +1,1 @@
-"""Readers, one file a kind of model."""
+"""Readers of models: one file for each kind of model."""

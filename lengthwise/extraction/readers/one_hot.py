@@ -59,9 +59,9 @@ def _is_one_hot(values: Float[Tensor, "*N"], dim: int) -> bool:
 def enumerate_states(model: BlockLinearRNN, symbols: tuple[str, ...], columns: Columns) -> Extraction:
     """Return the machine of all states of a model of one layer with one-hot columns.
 
-    A product of such a matrix and such a state adds zeros to one number, without error and in any order. The same holds
-    for a product of two such matrices. So the number of states is finite. `fine` has all states as its prototypes, and
-    `machine` has the states that answers distinguish.
+    A product of a one-hot matrix and a one-hot state adds zeros to one number, without error and in any order. The same
+    holds for a product of two one-hot matrices. So the number of states is finite. `fine` has all states as its
+    prototypes, and `machine` has the states that answers distinguish.
 
     Raises:
         ValueError: there are more than 200,000 states.

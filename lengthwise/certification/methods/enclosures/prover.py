@@ -40,7 +40,7 @@ MAX_HALVINGS = 8
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
 """Each new enclosure is wider than its bounds by this factor and this term, so that the next bounds may fit into it."""
 FREE_FRACTION = 0.02
-"""The fraction of an enclosure that its bounds must leave free: the separate checker's bounds are a little wider."""
+"""The fraction of an enclosure that its bounds must leave free, because the checker's bounds are a little wider."""
 
 
 class _Enclosures(NamedTuple):

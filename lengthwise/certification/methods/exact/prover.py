@@ -96,8 +96,8 @@ class ExactMerges:
     def __call__(self, windows: Int64[Tensor, "M C"]) -> Float64[Tensor, "D M"]:
         """Return the merged states as columns; windows contain indices of points."""
         heads = [value[:, windows[:, index]] for value, index in zip(self.values, self.positions, strict=True)]
-        # A head's weights are exactly 1 and 0: its sum is a copy. Each map rejects what it would round, and ReLU
-        # rounds nothing.
+        # A head's weights are exactly 1 and 0, so its sum is a copy. Each map rejects sums that it would round, and
+        # ReLU rounds nothing.
         return self.narrow(self.widen(self.to_output(torch.cat(heads))).relu_())
 
 

@@ -49,7 +49,7 @@ def invariant_intervals(steps: Steps, table: Int64[Tensor, "K V"], points: Float
     enclosures = Intervals.around(points)
     for _ in range(MAX_ROUNDS):
         images = [steps.after(enclosures, symbol) for symbol in range(table.shape[1])]
-        # The verified intervals are returned, not the images: they are what a checker maps once more.
+        # The verified intervals are returned, and not their images, because a checker maps the intervals once more.
         if all(_is_inside(image, enclosures[targets]) for image, targets in zip(images, table.T, strict=True)):
             return enclosures
         enclosures = _around(enclosures, table, images)
@@ -65,7 +65,7 @@ def _is_inside(image: Intervals, enclosures: Intervals) -> bool:
 
 
 def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Intervals]) -> Intervals:
-    """Return, for each class, intervals that contain all steps to it; classes without such steps keep theirs."""
+    """Return intervals for each class that contain all steps to it; classes without such steps keep their intervals."""
     # Each image widens the intervals of its target, so the union of all steps to a class is in its interval hull.
     low, high = torch.full_like(enclosures.low, torch.inf), torch.full_like(enclosures.high, -torch.inf)
     for image, targets in zip(images, table.T, strict=True):
