@@ -40,7 +40,7 @@ class Graph(NamedTuple):
 
 
 def default_form(model: SequenceModel) -> Form:
-    """Return "step" if the model can run step by step, which requires the least of a runtime; else "strings"."""
+    """Return "step" if the model can run step by step, because runtimes need least for this form; else "strings"."""
     return "step" if isinstance(model, RecurrentModel) else "strings"
 
 

@@ -18,7 +18,7 @@ from lengthwise.runs.stored import load_stored
 
 @EXPORTS.register("torch")
 class TorchProgram(Export):
-    """A program of `torch.export`: ``torch.export.load(path).module()``, with the inputs and outputs of `ONNX`.
+    """A program of `torch.export`: ``torch.export.load(path).module()``, in forms step and strings of `ONNX`.
 
     The facts that an ONNX file has as metadata are in the extra file ``lengthwise.json``.
     """

@@ -55,9 +55,9 @@ length, into the box of the class Q that the machine reaches, where the logit of
 
 WHAT IS STILL TO COMPARE
 1. The first state (first_state) lies in the box of the class "start".
-2. The machine gives the answer of the task's machine (task_machine) to every string to which the latter has an answer.
-   Follow both machines from their starts, side by side, along all symbols: for each pair (Q, T) that a string of one
-   symbol or more reaches, with an answer task_machine.outputs[T] that is not null, outputs[Q] is the same answer.
+2. If the task's machine (task_machine) has an answer to a string, the machine gives the same answer. Follow both
+   machines from their starts, side by side, along all symbols: for each pair (Q, T) that a string of one symbol or
+   more reaches, with an answer task_machine.outputs[T] that is not null, outputs[Q] is the same answer.
 3. The queries state the boxes and the moves of proof.json, and the graphs compute the net with its weights.
 
 WHAT IT DOES NOT SHOW

@@ -42,7 +42,7 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
         ValueError: the model's receptive field is not bounded, a logit is not finite, or there are more than
             `MAX_WINDOWS` windows.
 
-    Source: ours. Without own answers it is a definite machine: Perles, Rabin and Shamir, "The theory of definite
+    Source: ours. Without own answers, the machine is definite: Perles, Rabin and Shamir, "The theory of definite
         automata" (1963).
     """
     inner = model.model if isinstance(model, OwnAnswers) else model

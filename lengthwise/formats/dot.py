@@ -12,11 +12,11 @@ from lengthwise.formats.dot_syntax import parse_dot
 class DOT(ReadableFormat):
     r"""DOT: ``__start0 -> s0`` marks the initial state, and so does an edge from any node without a frame.
 
-    - Accepting states of an automaton have ``shape=doublecircle`` or two peripheries. It may have several initial
-      states. ``ε`` on an edge reads nothing.
+    - Accepting states of an automaton have ``shape=doublecircle`` or two peripheries. An automaton may have several
+      initial states. ``ε`` on an edge reads nothing.
     - States of a Moore machine have labels ``{s0|answer}`` of shape record, or ``s0/answer``, or the answer on a second
       line, after the name of the node.
-    - Edges of a Mealy machine (`write_mealy`) have labels ``symbol/output``, or ``<symbol<br/>output>`` in HTML. Its
+    - Edges of a Mealy machine (`write_mealy`) have labels ``symbol/output``, or ``<symbol<br/>output>`` in HTML. The
       answer to a string is the last output. The empty string, and strings for which an edge is missing, have no answer.
     - A drawing of ``fstdraw`` has a bold initial state, and arcs ``symbol`` or ``symbol:output`` (see `ATT`).
 

@@ -21,7 +21,7 @@ _STATE_PARTS = {"fa": ("final",), "moore": ("output",), "mealy": ()}
 """Parts of a state that mark its answer, by type of machine."""
 
 _ATTRIBUTES = {"state": {"id", "name"}}
-"""The known attributes of each part; a name is only shown."""
+"""The known attributes of each part; the attribute `name` is only shown."""
 
 _DECORATIONS = ("x", "y", "label", "note", "controlx", "controly")
 """Positions and comments, which do not change the machine."""

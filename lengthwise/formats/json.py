@@ -39,7 +39,7 @@ class JSON(ReadableFormat):
     Notes are in `about` and `tests`, which are ignored when reading.
 
     Other contents can also be read: `DFA.to_json`; `states`, `alphabet`, `initial`, `accepting` and `transitions` under
-    the names of PySimpleAutomata and automata-lib; and FlexFringe's, as `flexfringe_machine` describes. Transitions are
+    the names of PySimpleAutomata and automata-lib; and models of FlexFringe (`flexfringe_machine`). Transitions are
     triples (state, symbol, state), or listed by state and symbol; an empty symbol reads nothing. An object that repeats
     a key or has other entries is rejected.
 

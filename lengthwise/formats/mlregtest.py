@@ -42,7 +42,7 @@ def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
     r"""Return the result of `read_mlregtest` for the text of a file.
 
     Raises:
-        ValueError: as `read_mlregtest`.
+        ValueError: for the same reasons as `read_mlregtest`.
 
     Example:
         >>> parse_mlregtest("0 1 a a\n1 0 b b\n0\n", "abc").to_json()["transitions"]

@@ -1,1 +1,1 @@
-"""Methods that prove the float32 net itself right: a folder each, with the prover and the evidence that it leaves."""
+"""Methods that prove the float32 net itself right. Each method is a folder with its prover and its evidence."""

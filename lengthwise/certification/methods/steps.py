@@ -152,7 +152,7 @@ def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
     assert isinstance(topmost, Topmost)
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(hidden, nn.Linear)
-    # The read-out sees the last layer alone, whose numbers are the last ones of a state.
+    # The read-out reads only the last layer, whose numbers are the last numbers of a state.
     return states[:, -topmost.width :].normed(norm).linear(hidden.weight, hidden.bias).relu()
 
 

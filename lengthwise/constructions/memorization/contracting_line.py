@@ -26,9 +26,9 @@ def contracting_rate(word: Word) -> Fraction | None:
     affine function of the state. The word is therefore generated iff all S_i with answer 1 are above all with answer 0,
     or all below.
 
-    Times 1 - a^p > 0, the S_i are polynomials of degree p - 1. Their differences keep their signs between roots, which
-    Sturm's theorem counts in exact arithmetic. Points where some difference is 0 need no test: if all differences have
-    one sign there, they also do nearby.
+    Multiplied by 1 - a^p > 0, the S_i are polynomials of degree p - 1. Their differences keep their signs between
+    roots, which Sturm's theorem counts in exact arithmetic. Ends of intervals need no test: if all differences have one
+    sign at an end, they also have this sign nearby.
 
     Raises:
         ValueError: the word does not have two symbols.

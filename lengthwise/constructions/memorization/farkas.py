@@ -10,8 +10,9 @@ For each symbol a and frequency k of S (and 0, for the bias), with z = e^(2 pi i
 The numbers are real, and a floating-point solution satisfies no equation exactly. There are three kinds of proof:
 
 - `"coincidence"`: S and p have a common divisor, so that two positions with different letters share a state;
-- `"interval"`: all but k of the numbers are fixed, and the others solve k linear equations whose coefficients are
-  enclosed by intervals; interval elimination encloses the solution and shows that it is positive;
+- `"interval"`: all but (n - 1)(d + 1) of the numbers are fixed, for n symbols and dimension d. The others solve a
+  square system of linear equations whose coefficients are enclosed by intervals. Interval elimination encloses the
+  solution and shows that it is positive;
 - `"exact"`: the numbers lie in the field of z: they are sums of fractions times powers of z, and are compared modulo
   the cyclotomic polynomial of p.
 
@@ -48,8 +49,8 @@ MAX_CERTIFICATES = 10_000
 class FarkasCertificate(NamedTuple):
     """The positive numbers l_ij, for `pairs` of a position i and a competing symbol j; all others are 0.
 
-    For kind `"interval"`, numbers are floats, and the last k of them represent the exact solution near them. For kind
-    `"exact"`, they are tuples of p fractions, the coefficients of 1, z, z^2, ...
+    For kind `"interval"`, numbers are floats, and the last (n - 1)(d + 1) numbers represent the exact solution near
+    them. For kind `"exact"`, numbers are tuples of p fractions, the coefficients of 1, z, z^2, ...
     """
 
     frequencies: Frequencies
@@ -187,7 +188,7 @@ def _coincidence(word: Word, frequencies: Frequencies) -> FarkasCertificate | No
 
 
 def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    """Find numbers for as many pairs as possible, such that the constraints of the last k are independent."""
+    """Find numbers for as many pairs as possible; the constraints of the last (n - 1)(d + 1) pairs are independent."""
     from scipy.linalg import qr
 
     states = orbit(frequencies, word.period)

@@ -11,7 +11,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class LinearGenerator(NamedTuple):
-    """h_i = W_h h_{i-1} + W_x x_i, y_i = Re(W_y h_i) + b_y, and x_{i+1} is the symbol of the largest logit.
+    """The RNN h_i = W_h h_{i-1} + W_x x_i, y_i = Re(W_y h_i) + b_y; x_{i+1} is the symbol of the largest logit.
 
     `hidden` is W_h [d, d], `readout` W_y [n, d], `bias` b_y [n], and `first` h_1 [d], the state after START, from which
     the first symbol is read out. `inputs` is W_x [d, n], or None if W_x is 0 and states do not depend on the output.

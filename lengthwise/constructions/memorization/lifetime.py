@@ -47,7 +47,7 @@ def with_rounded_hidden(generator: LinearGenerator, precision: Precision) -> Lin
 
 
 class Lifetime(NamedTuple):
-    """The first step whose symbol is wrong, counted from 1; None if there is none up to step `horizon`.
+    """The first step whose symbol is wrong, counted from 1; None if no symbol up to step `horizon` is wrong.
 
     `horizon` is inf if rounding changes no entry: wrong steps then come only from the rounding of states, which is
     neglected here.

@@ -103,10 +103,10 @@ def _softmax(logits: Intervals) -> Intervals:
     logits = logits.rounded(2 * logits.size.amax(-1, keepdim=True))
     shift = logits.high.amax(-1, keepdim=True)  # so that no exponential overflows; the shift itself cancels
     low, high = ((end - shift).exp() for end in (logits.low, logits.high))
-    # Two logits that are both far below the shift may still be the only large ones, so an upper end must not underflow.
+    # Two logits far below the shift may still be the only large logits, so an upper end must not underflow.
     high = high.clamp(min=MIN_EXPONENTIAL)
     count = low.shape[-1]
-    # A sum less its largest term has lost the digits of the others. The slack is far above `count` units of 2^-53.
+    # A sum minus its largest term has lost digits of the other terms. The slack is far above `count` units of 2^-53.
     others_high = high.sum(-1, keepdim=True) * (1 + SUM_SLACK) - high
     others_low = low.sum(-1, keepdim=True) * (1 - SUM_SLACK) - low
     # `others_low` may come out negative; the clamp keeps the denominator at least `high`. Rounding: an exponential in

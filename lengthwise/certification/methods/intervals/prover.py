@@ -59,8 +59,8 @@ def invariant_intervals(steps: Steps, table: Int64[Tensor, "K V"], points: Float
 
 
 def _is_inside(image: Intervals, enclosures: Intervals) -> bool:
-    # Ends are compared, so this rounds nothing; ends that are NaN are never inside. `Intervals` moved the ends outwards
-    # for the rounding of the net before.
+    # Only ends are compared, which rounds nothing; ends that are NaN are never inside. `Intervals` has already moved
+    # the ends outwards for the rounding of the net.
     return bool(((image.low >= enclosures.low) & (image.high <= enclosures.high)).all())
 
 

@@ -25,8 +25,8 @@ from lengthwise.ops.intervals import ULPS
 NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
 """A logit that is this far below the largest logit has a softmax of exactly 0.
 
-exp(x) rounds to 0 below the logarithm of half the smallest number: -104.0 in float32, -745.2 in float64. The rest
-covers the error of the subtraction before it.
+exp(x) rounds to 0 below the logarithm of half the smallest number: -104.0 in float32, -745.2 in float64. The larger
+numbers here cover the error of the subtraction before the exponential.
 """
 
 UNCERTAIN_COLUMNS = "columns are not one-hot vectors, or rounding may decide which vector a column is"
