@@ -392,7 +392,7 @@ def test_mixtures_with_a_small_lead_are_rejected() -> None:
     """Two logarithms are off by eight units each, and so are the exponentials in them."""
     answers = np.array([1])
     checker.demand_mixture(np.array([[0.0, 1e-4]]), answers)
-    with pytest.raises(checker.Rejected, match="states of several answers"):
+    with pytest.raises(checker.Rejected, match="states with several answers"):
         checker.demand_mixture(np.array([[0.0, 2 * 16 * U]]), answers)
 
 

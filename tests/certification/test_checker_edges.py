@@ -59,7 +59,7 @@ def test_an_image_that_touches_the_boundary_is_not_inside(
 def test_tied_logits_are_no_answer() -> None:
     """Two equal logits that are known exactly: torch takes the first, other libraries another."""
     for logits, is_answer in (([2.0, 1.0], True), ([1.0, 1.0], False), ([1.0, 2.0], False)):
-        with contextlib.nullcontext() if is_answer else pytest.raises(Rejected, match="states of several answers"):
+        with contextlib.nullcontext() if is_answer else pytest.raises(Rejected, match="states with several answers"):
             checker.demand_ahead(exactly(logits), np.array([0]))
 
 

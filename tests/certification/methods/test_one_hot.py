@@ -205,9 +205,11 @@ def test_a_wrong_machine_of_the_right_states_is_not_proved() -> None:
     fine = extraction.fine
     wrong_answer = Transducer(fine.semiautomaton, fine.start, np.roll(fine.outputs, 1))
     wrong_start = Transducer(fine.semiautomaton, 1, fine.outputs)
-    for wrong, reason in ((wrong_answer, "may decide the answer"), (wrong_start, "are not those of the machine")):
+    for wrong, reason in ((wrong_answer, "may decide the answer"), (wrong_start, "do not confirm the machine's steps")):
         assert reason in outcome(model, extraction._replace(fine=wrong))
-    assert "are not those of the machine" in outcome(model, extraction._replace(prototypes=2 * extraction.prototypes))
+    assert "do not confirm the machine's steps" in outcome(
+        model, extraction._replace(prototypes=2 * extraction.prototypes)
+    )
 
 
 @torch.no_grad()
