@@ -1,1 +1,1 @@
-"""Problems that an algorithm of polynomially many steps solves: one string, one answer."""
+"""Algorithmic tasks, such as sorting, addition, edit distance and subset sum."""

@@ -1,4 +1,4 @@
-"""Binary addition: the digits of a sum, the lowest first."""
+"""Binary addition: the digits of a sum, the least significant first."""
 
 from statistics import fmean
 
@@ -18,15 +18,16 @@ END = 2
 """The class that follows the highest digit."""
 
 MAX_EXACT_LENGTH = 16
-"""The longest string with an exact baseline. Beyond it, half of the queried symbols are 1, up to 0.0042 fewer."""
+"""The longest string whose baseline is exact. For longer strings the baseline is 1/2, too high by at most 0.0042."""
 
 
 @TASKS.register("binary-addition")
 class BinaryAddition(StringAnswerTask):
-    """The digits of x + y, the lowest first, then ``end``, queried one by one (`StringAnswerTask`).
+    """The digits of x + y, the least significant first, then ``end``, queried one by one (`StringAnswerTask`).
 
-    A string is ``x+y``, with both numbers starting at their lowest digits. The first number has 1 ... `length` - 2
-    digits, equally likely. A number of n digits is uniform in 1 ... 2^n - 1, so that its highest digits may be 0.
+    A string is ``x+y``, and both numbers begin with their least significant digits. The number of digits of the first
+    number is uniform in 1 ... `length` - 2. A number of n digits is uniform in 1 ... 2^n - 1, so its highest digits may
+    be 0.
 
     Example:
         >>> task = BinaryAddition()
@@ -34,7 +35,7 @@ class BinaryAddition(StringAnswerTask):
         ['1', '0', '1', 'end']
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Binary Addition.
-    Differs from the source: as in `StringAnswerTask`.
+    Differs from the source: in the ways that `StringAnswerTask` lists.
     """
 
     @property
@@ -48,16 +49,16 @@ class BinaryAddition(StringAnswerTask):
         return ("0", "1", "end")
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether two digits and the plus fit."""
+        """Return whether the length has room for two digits and the plus."""
         return length >= 3
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw digits, again if a number is 0, and put the plus between them."""
+        """Draw both numbers until neither is 0, and put the plus between them."""
         sizes = torch.randint(1, length - 1, (count, 1), generator=generator)
         where = torch.arange(length)
         strings = torch.zeros(count, length, dtype=torch.int64)
         is_left = torch.ones(count, dtype=torch.bool)
-        # Drawing both again keeps each uniform among the numbers that are not 0.
+        # Both numbers are drawn again, which keeps each of them uniform among the numbers that are not 0.
         while is_left.any():
             drawn = torch.randint(2, (int(is_left.sum()), length), generator=generator)
             strings[is_left] = drawn
@@ -66,10 +67,11 @@ class BinaryAddition(StringAnswerTask):
         return torch.where(where == sizes, PLUS, strings)
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return the sum's digits and the end, at most as many symbols as the string has.
+        """Return the digits of each sum and the end, which together are never longer than the string.
 
-        With s_i the sum of the two digits at i, a carry begins at 2, ends at 0 and is passed on at 1. The carry out of
-        i is therefore 1 if the last s_j other than 1, j <= i, is 2.
+        Let s_i be the sum of the two digits at position i. Position i carries if s_i is 2, does not carry if s_i is 0,
+        and passes on the carry from position i - 1 if s_i is 1. The last s_j with j <= i that is not 1 therefore
+        decides: the carry out of position i is 1 if this s_j is 2, and else 0.
         """
         length = strings.shape[1]
         where = torch.arange(length)
@@ -92,10 +94,11 @@ class BinaryAddition(StringAnswerTask):
         return answers.masked_fill(~is_sum, IGNORE)
 
     def baseline(self, length: int) -> float:
-        """Return the score of 1: exact up to 16 letters, beyond them 1/2, which is too high by at most 0.0042.
+        """Return the score of the constant answer 1, which is exact up to 16 letters.
 
-        If all sums of d digits were equally likely, (d + 1) / 2 of their digits would be 1 on average, because the
-        highest digit is. With the end, d + 1 symbols are queried, so that half of them would be 1.
+        For longer strings, the returned score is 1/2, which is too high by at most 0.0042. If all sums of d digits were
+        equally likely, (d + 1) / 2 of their digits would be 1 on average, because the highest digit is always 1. With
+        the end, d + 1 symbols are queried, so half of them would be 1.
         """
         self.check_length(length)
         if length > MAX_EXACT_LENGTH:

@@ -1,4 +1,4 @@
-"""Duplicate string: the letters twice over."""
+"""Duplicate string: the letters of a string, twice."""
 
 import torch
 from jaxtyping import Int64
@@ -21,9 +21,9 @@ class DuplicateString(LetterTask):
         [0, 1, 0, 1]
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Duplicate String.
-    Differs from the source: the field `num_letters` (2 there), and as in `StringAnswerTask`.
+    Differs from the source: the field `num_letters` (2 there), and the ways that `StringAnswerTask` lists.
     """
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return twice as many symbols as the string has."""
+        """Return each string twice, joined."""
         return torch.cat([strings, strings], 1)

@@ -28,7 +28,7 @@ GAP, REPLACEMENT = 2, 3
 """The cost of an inserted or deleted letter, and of a replaced one."""
 
 MAX_PAIRS_PER_CHUNK = 1_024
-"""The number of pairs whose tables are computed at a time, so that their antidiagonals fit into a cache."""
+"""The number of pairs whose tables are computed at a time; antidiagonals of this many pairs fit into a cache."""
 
 
 @TASKS.register("edit-distance")
@@ -37,18 +37,18 @@ class EditDistance(TwoStringsTask):
 
     A problem reads ``a b c | a c d <sep>``, with the shorter string first. The classes are the integers. `length` is
     the number of letters of the first string drawn, s. Its letters are uniform among k letters of the alphabet, with k
-    uniform from 3 on.
+    uniform between 3 and the size of the alphabet.
 
     With probability 0.4, the other string is unrelated, and its size is uniform in ``length - 3`` ... ``length + 2``.
     Otherwise it is a copy of s after D edits, with D uniform in 1 ... `length`. Each edit deletes (unless two letters
     are left), replaces or inserts a letter at a uniform position, with equal probability. A string that equals s, or is
     too short or too long, is drawn again with the same D. As a result, more than half of the pairs are unrelated.
 
-    With border ``"true"`` the answer is the distance. With ``"published"``, letters deleted at the start of a string
-    cost 1 each instead of 2, which changes two of three answers at 60 letters.
+    With border ``"true"`` the answer is the distance. With ``"published"``, each letter that is deleted or inserted at
+    the start costs 1 instead of 2. This border changes two of three answers at 60 letters.
 
     Raises:
-        ValueError: a field out of its range (an alphabet has 3 to 26 letters), `num_range` too small.
+        ValueError: a field is out of its range (an alphabet has 3 to 26 letters), or `num_range` is too small.
 
     Example:
         >>> first, second = torch.tensor([[0]]), torch.tensor([[1, 0]])
@@ -59,8 +59,8 @@ class EditDistance(TwoStringsTask):
         Encoding" (arXiv 2410.01405), appendix C.1.2, after Feng et al., "Towards Revealing the Mystery behind Chain of
         Thought: A Theoretical Perspective" (arXiv 2305.15408), Algorithm 1.
     Differs from the source: labels with border ``"true"``. ``"published"`` follows the code, whose table begins with
-        the number of letters instead of their cost. Pairs are not compared with one another, so that one may occur
-        twice. See `SingleAnswerTask` for scoring.
+        the number of letters instead of their cost. Pairs are not compared with one another, so a pair may occur twice.
+        See `SingleAnswerTask` for scoring.
     """
 
     alphabet: Annotated[int, Field(ge=MIN_LETTERS, le=26)] = 26
@@ -68,7 +68,7 @@ class EditDistance(TwoStringsTask):
 
     @property
     def largest_number(self) -> int:
-        """Return the cost of replacing all letters of the shorter string and inserting the others of the longer."""
+        """Return the cost of replacing all letters of the shorter string and inserting the rest of the longer one."""
         return REPLACEMENT * self.max_length + GAP * MAX_LONGER_BY
 
     @property
@@ -101,10 +101,10 @@ def edit_distance(
 ) -> Int64[Tensor, " N"]:
     """Return the distance of each pair of strings, which may end in pads.
 
-    The table holds how much is saved against deleting all letters and inserting the others:
-    ``s(i, j) = 2 (i + j) - d(i, j)`` for prefixes of i and j letters. It is the largest of ``s(i - 1, j)``,
-    ``s(i, j - 1)`` and ``s(i - 1, j - 1)`` + 4 if the last letters agree, + 1 if they do not. All
-    cells of an antidiagonal are computed at once, from the two antidiagonals before it.
+    The table holds the saving compared with deleting all letters of one string and inserting all letters of the other:
+    ``s(i, j) = 2 (i + j) - d(i, j)`` for prefixes of i and j letters. Each saving is the largest of ``s(i - 1, j)``,
+    ``s(i, j - 1)`` and ``s(i - 1, j - 1) + c``, where c is 4 if the last letters agree and 1 if they differ. All cells
+    of an antidiagonal are computed at once, from the two antidiagonals before it.
 
     Raises:
         ValueError: a string has no letters.
@@ -116,7 +116,7 @@ def edit_distance(
 
 
 def _distances(first: Ids, second: Ids, saved_at_border: int) -> Ids:
-    # With the second string reversed, an antidiagonal is a slice of each; 16 bits hold sums for 1,000 letters.
+    # The second string is reversed, so an antidiagonal is a slice of each string. 16 bits hold sums for 1,000 letters.
     down, across = (np.ascontiguousarray(string.T, dtype=np.int16) for string in (first, second[:, ::-1]))
     height, width = len(down), len(across)
     sizes: Ids = (first != PAD).sum(1)
@@ -131,7 +131,7 @@ def _distances(first: Ids, second: Ids, saved_at_border: int) -> Ids:
         if start < end:
             at, kept = width - diagonal, by_letters[: end - start]
             np.equal(down[start - 1 : end - 1], across[at + start : at + end], out=kept, casting="unsafe")
-            # In total 4 where letters agree, and 1 where they do not.
+            # The next two lines add 4 if the letters agree, and 1 if they differ.
             kept *= REPLACEMENT
             kept += before[start - 1 : end - 1] + (2 * GAP - REPLACEMENT)
             np.maximum(last[start:end], last[start - 1 : end - 1], out=saved[start:end])
@@ -140,7 +140,7 @@ def _distances(first: Ids, second: Ids, saved_at_border: int) -> Ids:
             saved[0] = saved_at_border * diagonal
         if diagonal <= height:
             saved[diagonal] = saved_at_border * diagonal
-        # Pairs end at different diagonals, of which only the last two are kept.
+        # Pairs end at different diagonals, and only the last two diagonals are kept.
         if diagonal in ends:
             done = np.nonzero(last_diagonals == diagonal)[0]
             distances[done] = GAP * diagonal - saved[sizes[done], done]
@@ -151,7 +151,7 @@ def _distances(first: Ids, second: Ids, saved_at_border: int) -> Ids:
 def edit_distance_by_definition(
     first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"], border: Border = "true"
 ) -> Int64[Tensor, " N"]:
-    """Return the same distances, from the table of prefixes of each pair."""
+    """Return the distances of `edit_distance`, computed from the table of prefixes of each pair."""
     gap_at_border = GAP if border == "true" else 1
     distances = []
     for pair in zip(first.tolist(), second.tolist(), strict=True):

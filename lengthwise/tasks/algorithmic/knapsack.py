@@ -1,4 +1,4 @@
-"""Knapsack: the largest value of items that are not too heavy together."""
+"""Knapsack: the largest total value of items whose total weight is at most a capacity."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -17,7 +17,7 @@ from lengthwise.tasks.algorithmic.single_answer import (
 from lengthwise.tasks.base import TASKS
 
 MAX_CELLS_PER_CHUNK = 1 << 17
-"""The number of table cells that are computed at a time: about as many as fit into a cache."""
+"""The number of table cells that are computed at a time, which is about as many as fit into a cache."""
 
 
 @TASKS.register("knapsack")
@@ -28,7 +28,8 @@ class Knapsack(SingleAnswerTask):
     number of items, and the classes are the integers.
 
     Raises:
-        ValueError: a field out of its range (weights, values and capacities are positive), `num_range` too small.
+        ValueError: a field is out of its range (weights, values and capacities are positive), or `num_range` is too
+            small.
 
     Example:
         >>> weights, values = torch.tensor([[3, 4, 2]]), torch.tensor([[7, 9, 1]])
@@ -37,8 +38,8 @@ class Knapsack(SingleAnswerTask):
 
     Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
         Encoding" (arXiv 2410.01405), appendix C.1.1.
-    Differs from the source: the text names values first, but its example has the printed answer, 52, only with weights
-        first. Ranges are taken from its example. See `SingleAnswerTask` for scoring.
+    Differs from the source: its text puts values first, but its example has the printed answer, 52, only if weights
+        come first. The ranges are taken from that example. See `SingleAnswerTask` for scoring.
     """
 
     max_length: Annotated[int, Field(ge=1, le=1_000)] = 20
@@ -48,7 +49,7 @@ class Knapsack(SingleAnswerTask):
 
     @property
     def largest_number(self) -> int:
-        """Return the largest of a weight, a capacity, and the total value of as many items as can be taken."""
+        """Return the largest possible weight, capacity or total value of items that fit, whichever is largest."""
         max_items = min(self.max_length, self.max_capacity)
         return max(self.max_weight, self.max_capacity, max_items * self.max_value)
 
@@ -79,7 +80,7 @@ class Knapsack(SingleAnswerTask):
         return join_parts(weights, values, capacities), best_value(weights, values, capacities[:, 0])
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return values of items taken by value per weight: whole ones while they fit, or the last one in part."""
+        """Return the capacity and values of greedy choices by value per weight, of whole items or with one cut item."""
         length = (inputs.shape[1] - 4) // 2
         weights, values = inputs[:, :length] - NUM_SPECIAL, inputs[:, length + 1 : -3] - NUM_SPECIAL
         capacities = inputs[:, -2] - NUM_SPECIAL
@@ -104,13 +105,13 @@ class Knapsack(SingleAnswerTask):
 def best_value(
     weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
 ) -> Int64[Tensor, " N"]:
-    """Return the largest value of a choice whose positive weights sum to at most the row's capacity.
+    """Return, for each row, the largest value of items whose positive weights sum to at most the row's capacity.
 
-    The best value for every capacity is computed item by item: one more item of weight w and value v makes it
+    The best value for every capacity is computed item by item: an item of weight w and value v changes the value to
     ``best(c) = max(best(c), best(c - w) + v)``.
 
     Raises:
-        ValueError: a weight, value or capacity below 1.
+        ValueError: a weight, value or capacity is below 1.
     """
     check_positive(weights=weights, values=values, capacities=capacities)
     at_once = max(1, MAX_CELLS_PER_CHUNK // (int(capacities.max()) + 1))
@@ -133,7 +134,7 @@ def _best_value(
 def best_value_by_definition(
     weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
 ) -> Int64[Tensor, " N"]:
-    """Return the same values, by trying every choice."""
+    """Return the values of `best_value`, computed by trying every choice of items."""
     chosen = torch.cartesian_prod(*[torch.arange(2)] * weights.shape[1]).view(-1, weights.shape[1])
     fits = chosen @ weights.T <= capacities
     return torch.where(fits, chosen @ values.T, 0).max(0).values

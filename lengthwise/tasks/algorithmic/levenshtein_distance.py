@@ -42,9 +42,10 @@ CELLS = {
     (1, 0, True): (0, -1),
     (1, 1, True): (-1, -1),
 }
-"""By how much the distance grows along the lower and right edge of a cell, from its upper and left edge and a match.
+"""The growth of the distance along the edges of a cell: (upper, left, whether letters are equal) -> (lower, right).
 
-The rule was derived by hand from tables of pairs of strings. Tests compare it with the minimum that defines distances.
+The rule was derived by hand from tables of pairs of strings. Tests compare the rule with the minimum that defines
+distances.
 """
 
 
@@ -52,11 +53,12 @@ The rule was derived by hand from tables of pairs of strings. Tests compare it w
 class LevenshteinDistance(GridTask):
     """The least number of letters to insert, delete or replace to turn one string into another.
 
-    A problem reads ``a b c | a c d <sep>``; the classes are the integers. Pairs are drawn as in `EditDistance`, but
-    from 2 letters on. The second string has at least one letter, and stays second even if it is shorter.
+    A problem reads ``a b c | a c d <sep>``; the classes are the integers. Pairs are drawn as in `EditDistance`, except
+    that `length` may be as small as 2. The second string has at least one letter, and stays second even if it is
+    shorter.
 
     Raises:
-        ValueError: a field out of its range (an alphabet has 3 to 26 letters), `num_range` too small.
+        ValueError: a field is out of its range (an alphabet has 3 to 26 letters), or `num_range` is too small.
 
     Example:
         >>> levenshtein_distance(torch.tensor([[0, 1, 2]]), torch.tensor([[0, 2, 3, 3]])).tolist()
@@ -65,19 +67,19 @@ class LevenshteinDistance(GridTask):
     Source: Levenshtein, "Binary codes capable of correcting deletions, insertions, and reversals" (1966); pairs: Feng
         et al., "Towards Revealing the Mystery behind Chain of Thought: A Theoretical Perspective" (arXiv 2305.15408),
         Algorithm 1.
-    Differs from the source: all costs are 1, where Feng et al. have 2 and 3.
+    Differs from the source: all costs are 1, while Feng et al. use 2 and 3.
     """
 
     alphabet: Annotated[int, Field(ge=MIN_LETTERS, le=26)] = 26
 
     @property
     def largest_number(self) -> int:
-        """Return the number of letters of the longest string, if all are changed."""
+        """Return the number of letters of the longest string, which is the distance if no letter can be kept."""
         return self.max_length + MAX_LONGER_BY
 
     @property
     def shortest_length(self) -> int:
-        """Return the shortest length at which edits can delete a letter, or above."""
+        """Return 2 letters, the size at which edits no longer delete a letter."""
         return MIN_SIZE
 
     @property
@@ -106,9 +108,9 @@ class LevenshteinDistance(GridTask):
 def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
     """Return the distance of each pair of strings, which may end in pads.
 
-    A row of the table of prefixes is computed at once. Without insertions from the left, an entry is
-    ``min(above + 1, before above + [letters differ])``. Each insertion costs 1, so that the entry at j is the least of
-    (entry at k) + j - k for k <= j. This is a running minimum of entries less their index.
+    Each row of the table of prefixes is computed at once. Without insertions, an entry is ``min(above + 1, above_left +
+    [letters differ])``. Each insertion costs 1, so the entry at j is the minimum of (entry at k) + j - k over k <= j.
+    The code subtracts the index j from every entry, takes the running minimum, and adds the index again.
     Raises:
         ValueError: a string has no letters.
     """
@@ -121,7 +123,7 @@ def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B
         replaced = row[:, :-1] + (letter[:, None] != second)
         without = torch.cat([row[:, :1] + 1, torch.minimum(row[:, 1:] + 1, replaced)], 1)
         row = (without - columns).cummin(1).values + columns
-        # First strings end at different rows, of which only the last one is kept.
+        # The first strings end at different rows, and only the last row is kept.
         distances = torch.where(sizes == index, row.gather(1, widths[:, None])[:, 0], distances)
     return distances
 
@@ -129,7 +131,7 @@ def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B
 def levenshtein_distance_by_definition(
     first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]
 ) -> Int64[Tensor, " N"]:
-    """Return the same distances, from the table of prefixes of each pair."""
+    """Return the distances of `levenshtein_distance`, computed from the table of prefixes of each pair."""
     distances = []
     for pair in zip(first.tolist(), second.tolist(), strict=True):
         a, b = ([letter for letter in string if letter != PAD] for string in pair)

@@ -1,4 +1,4 @@
-"""Longest common subsequence: the length of the longest string that two strings contain, with gaps."""
+"""Longest common subsequence: the length of the longest string that both strings contain, possibly with gaps."""
 
 from string import ascii_lowercase
 from typing import Annotated
@@ -36,9 +36,10 @@ CELLS = {
     (1, 0, True): (1, 0),
     (1, 1, True): (0, 0),
 }
-"""By how much the length grows along the lower and right edge of a cell, from its upper and left edge and a match.
+"""The growth of the length along the edges of a cell: (upper, left, whether letters are equal) -> (lower, right).
 
-Equal letters count if neither edge has counted one yet. If they differ, what both edges count is the same letter.
+From its upper left to its lower right corner, the length grows by 1 if the letters are equal or if the upper or left
+edge grew by 1. Otherwise it stays the same.
 """
 
 
@@ -48,10 +49,10 @@ class LongestCommonSubsequence(GridTask):
 
     A problem reads ``a b c b | b d a b <sep>``; the classes are the integers. Each string has its own pool of
     `pool_size` letters, drawn with replacement from the alphabet, and its letters are uniform in the pool. The second
-    string is shorter by a uniform number of up to `max_shorter` letters, and keeps at least one letter.
+    string is shorter by a uniform number of 0 to `max_shorter` letters (by default 0), and keeps at least one letter.
 
     Raises:
-        ValueError: a field out of its range (an alphabet has at most 26 letters), `num_range` too small.
+        ValueError: a field is out of its range (an alphabet has at most 26 letters), or `num_range` is too small.
 
     Example:
         >>> first, second = torch.tensor([[0, 1, 2, 1]]), torch.tensor([[1, 3, 0, 1]])
@@ -60,8 +61,9 @@ class LongestCommonSubsequence(GridTask):
 
     Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
         Encoding" (arXiv 2410.01405), appendix C.1.2.
-    Differs from the source: it does not state the size of pools; its example has 11 and 10 different letters among 60,
-        which pools of 13 make likely. Sizes differ if `max_shorter` is above 0. See `SingleAnswerTask` for scoring.
+    Differs from the source: it does not state the size of pools. Its example has 11 and 10 different letters among 60;
+        such numbers are likely with pools of 13. Sizes differ if `max_shorter` is above 0. See `SingleAnswerTask` for
+        scoring.
     """
 
     pool_size: Annotated[int, Field(ge=1, le=1_000)] = 13
@@ -93,17 +95,17 @@ class LongestCommonSubsequence(GridTask):
         return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return how many letters the strings share, and at how many positions they agree."""
+        """Return how many letters the strings share, and at how many positions they agree after a small shift."""
         strings = read(inputs)
         return self.features_of(common_letters(*strings), aligned_letters(*strings))
 
 
 def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-    """Return the length of the longest common subsequence of each pair of rows of letters 0, 1, ..., with final pads.
+    """Return the length of the longest common subsequence of each pair of strings, which may end in pads.
 
-    Neighbors in a row of the table of prefixes differ by 0 or 1. The bits V of a row are set where the difference is 0,
-    and the next row is computed from all of them at once. With M the positions of `first` that have the next letter of
-    `second`, and U = V & M, it is (V + U) | (V - U), where a sum carries from word to word.
+    Neighbors in a row of the table of prefixes differ by 0 or 1. A row is stored as bits V, which are 1 where the
+    difference is 0. Let M be the positions in `first` of the next letter of `second`, and U = V & M. The next row is
+    then (V + U) | (V - U), and the sum carries from word to word.
 
     Raises:
         ValueError: a string has no letters.
@@ -119,7 +121,7 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
     holds = np.zeros((num_words, num_letters + 1, count), dtype=np.uint64)
     for position, letter in enumerate(first.T.numpy()):
         holds[position // WORD, letter, rows] |= np.uint64(1 << position % WORD)
-    # Index -1 is the last row, which belongs to no letter: pads match nothing.
+    # Pads have index -1, which is the last row. The row is cleared, so pads match nothing.
     holds[:, PAD] = 0
     same = np.full((num_words, count), ~np.uint64(0))
     for letter in second.T.numpy():
@@ -128,16 +130,16 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
             matched = old & holds[word, letter, rows]
             added = old + matched
             total = added + carry
-            # Unsigned sums wrap around, so that a sum below a summand has a carry.
+            # Unsigned sums wrap around, so a sum that is below a summand has a carry.
             carry = ((added < old) | (total < added)).astype(np.uint64)
             same[word] = total | (old ^ matched)
-    # Bits beyond the string must not count; one shift by all 64 bits would be undefined.
+    # Bits beyond the string must not count. There are two shifts, because one shift by all 64 bits would be undefined.
     same[-1] |= ~np.uint64(0) << np.uint64((length - 1) % WORD) << np.uint64(1)
     return torch.from_numpy(np.bitwise_count(~same).sum(0, dtype=np.int64))
 
 
 def common_length_by_definition(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-    """Return the same lengths, from the table of prefixes."""
+    """Return the lengths of `common_length`, computed from the table of prefixes."""
     lengths = []
     for pair in zip(first.tolist(), second.tolist(), strict=True):
         a, b = ([letter for letter in string if letter != PAD] for string in pair)

@@ -36,9 +36,9 @@ class ReverseString(LetterTask):
         [1, 1, 0]
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Reverse String.
-    Differs from the source: the field `num_letters` (2 there), and as in `StringAnswerTask`.
+    Differs from the source: the field `num_letters` (2 there), and the ways that `StringAnswerTask` lists.
     """
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return as many symbols as the string has."""
+        """Return the letters of each string in reverse order."""
         return strings.flip(1)

@@ -1,4 +1,4 @@
-"""Problems with a single answer, and their text."""
+"""The base class of problems with a single answer, and how problems are written as strings."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -14,19 +14,20 @@ from lengthwise.tasks.base import Batch
 from lengthwise.tasks.base_rates import CountedTask
 
 MAX_NUMBERS = 50_000
-"""The largest number of integers of a task; each is a symbol and a class, with weights in a model."""
+"""The largest number of integers in a task. Each integer is a symbol or a class, and has weights in a model."""
 
 
 class SingleAnswerTask(CountedTask):
     """A problem ``part | part | ... <sep>`` with one answer, which is supervised at ``<sep>`` only.
 
-    Every integer is one symbol, so that `max_length` and the other sizes of a task determine its symbols and classes.
-    With `num_range`, the integers are 0 ... num_range - 1. Problems shorter than the longest of their batch end in
-    `PAD`. `length` is the number of items or letters, not of symbols, and at most `max_length`.
+    Every integer is one symbol or class, so `max_length` and the other sizes of a task determine its symbols and
+    classes. With `num_range`, the integers are 0 ... num_range - 1. Problems that are shorter than the longest problem
+    of their batch end in `PAD`. `length` is the number of items or letters, not of symbols, and at most `max_length`.
 
     Differs from the source (Xu and Sato, arXiv 2410.01405, appendix C.1): there the answer follows ``<sep>``, and an
-    end symbol follows the answer. A problem counts as solved if both are right, each the likeliest of all symbols. The
-    end symbol carries no information on the problem. Here only the answer is supervised, and it is one of the classes.
+    end symbol follows the answer. A problem counts as solved if the answer and the end symbol are each the likeliest of
+    all symbols. The end symbol carries no information about the problem. Here only the answer is supervised, and it is
+    one of the classes.
     """
 
     max_length: Annotated[int, Field(ge=1, le=1_000)]
@@ -39,7 +40,7 @@ class SingleAnswerTask(CountedTask):
 
     @abstractmethod
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """Return the answer to a problem, whose parts are letters or integers from 0; None if it is malformed."""
+        """Return the answer to a problem given as parts of letters or integers from 0, or None if it is malformed."""
 
     @property
     def shortest_length(self) -> int:
@@ -86,9 +87,10 @@ class SingleAnswerTask(CountedTask):
         return Batch(inputs, torch.where(inputs == SEP, answers[:, None], IGNORE))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the answer at a row's first ``<sep>``; `IGNORE` elsewhere, and if the problem is malformed.
+        """Return the answer at each row's first ``<sep>``, and `IGNORE` elsewhere and in malformed problems.
 
-        It also answers problems that are never drawn, if their answer has a class. It reads rows one by one, slowly.
+        Problems that `sample` never draws are also answered if their answer has a class. Rows are read one by one,
+        which is slow.
         """
         targets = torch.full_like(inputs, IGNORE)
         for target, symbols in zip(targets, inputs.tolist(), strict=True):
@@ -111,7 +113,7 @@ class SingleAnswerTask(CountedTask):
 
 
 def join_parts(*parts: Int64[Tensor, "N _"]) -> Int64[Tensor, "N T"]:
-    """Join parts of letters or integers 0, 1, ..., which may end in pads, to problems with pads at their end only."""
+    """Join parts of letters or integers from 0, which may end in pads, into problems with pads only at the end."""
     bar, sep = torch.full((len(parts[0]), 1), BAR), torch.full((len(parts[0]), 1), SEP)
     first, *others = (torch.where(part == PAD, PAD, part + NUM_SPECIAL) for part in parts)
     loose = torch.cat([first, *(column for part in others for column in (bar, part)), sep], 1)

@@ -1,4 +1,4 @@
-"""Stack manipulation: the stack after some actions."""
+"""Stack manipulation: the content of a stack after some actions."""
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ MAX_EXACT_LENGTH = 1_000
 
 @TASKS.register("stack-manipulation")
 class StackManipulation(StringAnswerTask):
-    """The stack after some actions, from the top, then ``end``, queried one by one (`StringAnswerTask`).
+    """The letters of a stack after some actions, from the top, then ``end``, queried one by one (`StringAnswerTask`).
 
     A string is the initial stack, bottom first, as letters a and b, followed by actions. ``-`` removes the top, if
     there is one, and ``A`` and ``B`` push a letter. Initial stacks of 1 ... `length` - 1 letters are equally likely,
@@ -33,7 +33,7 @@ class StackManipulation(StringAnswerTask):
         ['b', 'a', 'end']
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Stack Manipulation.
-    Differs from the source: as in `StringAnswerTask`.
+    Differs from the source: in the ways that `StringAnswerTask` lists.
     """
 
     @property
@@ -47,7 +47,7 @@ class StackManipulation(StringAnswerTask):
         return ("a", "b", "end")
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether one letter and one action fit."""
+        """Return whether the length has room for one letter and one action."""
         return length >= 2
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
@@ -58,10 +58,10 @@ class StackManipulation(StringAnswerTask):
         return torch.where(torch.arange(length) < sizes, on_stack, actions)
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return the stack from the top and the end, at most one symbol more than the string has.
+        """Return the stack from the top, then the end: at most one symbol more than the string has.
 
         The final letter at height h is the last one that was pushed to height h. The heights h_t are a walk reflected
-        at 0: ``h_t = s_t - min(0, s_1, ..., s_t)`` for the sums s_t of the steps.
+        at 0: ``h_t = s_t - min(0, s_1, ..., s_t)`` where s_t is the sum of the first t steps, each 1 or -1.
         """
         count, length = strings.shape
         is_pop = strings == POP
@@ -82,15 +82,16 @@ class StackManipulation(StringAnswerTask):
         return answers.masked_fill(acts_before, IGNORE)
 
     def baseline(self, length: int) -> float:
-        """Return the score of ``end``, one of h + 1 symbols for height h, or of one of the two equally likely letters.
+        """Return the score of the better constant answer: ``end``, or one of the two equally likely letters.
 
-        Above 1,000 letters it is 1/2, which is too high by at most 0.001.
+        For a stack of height h, h + 1 symbols are queried, and one of them is ``end``. Above 1,000 letters the returned
+        score is 1/2, which is too high by at most 0.001.
         """
         self.check_length(length)
         if length > MAX_EXACT_LENGTH:
             return 0.5
         chance = np.zeros(length + 1)
-        for size in range(1, length):  # one action more than the smaller ones have still to come
+        for size in range(1, length):  # stacks of this size begin, then one action changes all stacks so far
             chance[size] += 1 / (length - 1)
             pushed = np.concatenate([[0.0], chance[:-1]]) * 2 / 3
             popped = np.concatenate([chance[1:], [0.0]]) / 3

@@ -17,23 +17,23 @@ NUM_CONTROLS = 2
 """The number of ids that precede the ids of letters."""
 
 NUM_SHARES = 64
-"""The number of parts of an answer that a shallow baseline distinguishes, to guess which symbol is queried."""
+"""The number of equal parts into which a shallow baseline divides the positions of an answer."""
 
 
 class StringAnswerTask(CountedTask):
     """A string, then its answer, queried symbol by symbol: ``abb???`` queries the first three symbols.
 
     The target at the k-th ``?`` is the k-th symbol of the answer; nothing else is supervised. A sample queries the
-    first k of the M symbols in its answer, with k uniform in 1 ... M. It has a ``.`` for every further ``?`` that the
-    longest answer of this length could have. The final answer is therefore one symbol, and any symbol of the answer is
-    equally likely. Accuracies count symbols, as a mean over the answer: a net without an error on many strings has
-    hardly a wrong symbol. If a net learns from all prefixes, all M symbols are queried.
+    first k of the M symbols in its answer, with k uniform in 1 ... M. It is filled up with ``.`` to the length of the
+    longest possible answer. Accuracy counts the last queried symbol, which is equally likely to be any symbol of the
+    answer. A net without an error on many strings therefore has hardly a wrong symbol. If training supervises all
+    prefixes, all M symbols are queried.
 
     `length` is the number of letters, before the first ``?``.
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), section 4 and appendix A.
-    Differs from the source: there the score is the mean over all symbols of all strings, so that long answers count
-        more if lengths differ. Its transformers are bidirectional, and see a whole string and its queries before they
+    Differs from the source: there the score is the mean over all symbols of all strings, so long answers count more if
+        lengths differ. The source's transformers are bidirectional: they see a whole string and its queries before they
         answer.
     """
 
@@ -81,7 +81,7 @@ class StringAnswerTask(CountedTask):
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Return the answer's symbols at the ``?`` after a row's letters, up to the first other symbol.
 
-        Rows with equally many letters are answered at once.
+        Rows with the same number of letters are answered together.
         """
         targets = torch.full_like(inputs, IGNORE)
         is_letter = inputs >= NUM_CONTROLS
@@ -99,19 +99,19 @@ class StringAnswerTask(CountedTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Draw samples, and return them with the last symbol that each queries."""
+        """Draw samples, and return them with the answer to the last query of each."""
         batch = self.sample(count, length, generator)
         return batch.inputs, batch.targets.gather(1, batch.last_supervised[:, None])[:, 0]
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return which symbol is queried, counted from the first, and as a share of the possible ones."""
+        """Return the position of the queried symbol in the answer, as a number and as a share of the longest answer."""
         queries = (inputs == QUERY).sum(1)
         longest = queries + (inputs == DONE).sum(1)
         return {"position in the answer": queries, "share of the answer": queries * NUM_SHARES // (longest + 1)}
 
 
 class UniformStringTask(StringAnswerTask):
-    """Strings of independent, uniform letters, in whose answers all letters are equally frequent."""
+    """Strings of independent, uniform letters; in their answers, all letters are equally frequent."""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ class UniformStringTask(StringAnswerTask):
         return torch.randint(len(self.letters), (count, length), generator=generator)
 
     def baseline(self, length: int) -> float:
-        """Return 1 / (number of letters): all are equally likely, as any symbol may be queried last."""
+        """Return 1 / (number of letters): any symbol may be queried last, so all letters are equally likely."""
         self.check_length(length)
         return 1 / len(self.letters)
 

@@ -1,4 +1,4 @@
-"""Pairs of strings, some unrelated, others a string and its edited copy: Algorithm 1 of Feng et al. (2023)."""
+"""Pairs of unrelated strings, and pairs of a string and its edited copy (Algorithm 1 of Feng et al., 2023)."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ MIN_SIZE = 2
 
 
 class Pools(NamedTuple):
-    """The alphabet in random order for every row, whose strings use its first few letters."""
+    """For each row, the alphabet in random order, and the number of its first letters that the row's strings use."""
 
     letters: Int64[Tensor, "N a"]
     sizes: Int64[Tensor, " N"]
@@ -52,7 +52,8 @@ class Edits(NamedTuple):
     """D edits of each of N strings, one after the other.
 
     `kinds` are DELETE, REPLACE, INSERT and NOTHING, and `letters` are the new letters. `shares` in [0, 1) are positions
-    relative to the letters that the string then has, or for insertions to the gaps between them, including both ends.
+    as fractions of the current number of letters. For insertions, they are fractions of the number of gaps, including
+    the gaps at both ends.
     """
 
     kinds: Int64[Tensor, "D N"]
@@ -63,7 +64,7 @@ class Edits(NamedTuple):
 def draw_pairs(
     count: int, length: int, alphabet: int, generator: torch.Generator
 ) -> tuple[Int64[Tensor, "N A"], Int64[Tensor, "N B"]]:
-    """Draw a first string of `length` letters, at least 2, and a different second one, with pads at its end."""
+    """Draw first strings of `length` letters (at least 2), and second strings that differ from them and end in pads."""
     sizes = torch.randint(MIN_LETTERS, alphabet + 1, (count,), generator=generator)
     pools = Pools(torch.rand(count, alphabet, generator=generator).argsort(dim=1), sizes)
     num_edits = torch.randint(1, length + 1, (count,), generator=generator)
@@ -81,8 +82,8 @@ def _second_strings(
 ) -> Int64[Tensor, "N B"]:
     """Draw an unrelated string or an edited copy for each first one.
 
-    Whether a copy is accepted depends on its size alone, which follows from the kinds of edits. Only kinds are drawn
-    again until the size fits.
+    A copy is accepted if its size fits, and its size follows from the kinds of edits. Therefore only these kinds, and
+    whether the string is a copy, are drawn again until the size fits.
     """
     count, length = first.shape
     shortest, longest = max(1, length - MAX_SHORTER_BY), length + MAX_LONGER_BY
@@ -106,7 +107,7 @@ def _second_strings(
 
 
 def sizes_while_edited(kinds: Int64[Tensor, "D N"], length: int) -> Int64[Tensor, "D+1 N"]:
-    """Return sizes before the first edit and after each: a walk that is reflected at `MIN_SIZE`."""
+    """Return the size before the first edit and after each edit; strings of `MIN_SIZE` letters do not shrink."""
     steps = (kinds == INSERT).to(torch.int64) - (kinds == DELETE).to(torch.int64)
     free = length + torch.cat([torch.zeros_like(kinds[:1]), steps]).cumsum(0)
     return free + (MIN_SIZE - free).clamp(min=0).cummax(0).values
@@ -115,8 +116,8 @@ def sizes_while_edited(kinds: Int64[Tensor, "D N"], length: int) -> Int64[Tensor
 def edited(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Tensor, "N B"]:
     """Return each string after its edits, cut or padded to `width`.
 
-    Every position of the result is traced back, edit by edit, to the letter that was written there, or to its position
-    in the string. A letter is stored as a negative number once it is reached.
+    Every position of the result is traced back, edit by edit, to an edit that wrote its letter or to a position in the
+    original string. A letter that an edit wrote is stored as a negative number.
     """
     sizes = sizes_while_edited(edits.kinds, strings.shape[1])
     grown = sizes.diff(dim=0)
@@ -138,7 +139,7 @@ def edited(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Ten
 
 
 def edited_by_definition(strings: Int64[Tensor, "N A"], edits: Edits, width: int) -> Int64[Tensor, "N B"]:
-    """Return the same strings, edit by edit."""
+    """Return the strings of `edited`, computed edit by edit."""
     results = torch.full((len(strings), width), PAD)
     for row, letters in enumerate(strings.tolist()):
         for kind, share, letter in zip(*(part[:, row].tolist() for part in edits), strict=True):

@@ -23,12 +23,12 @@ WORD = 64
 """The number of bits in the words that hold sets of sums."""
 
 MAX_SUMS_PER_CHUNK = 1 << 22
-"""The number of sums of problems that are drawn at a time: about as many as fit into a cache."""
+"""The number of sums for which problems are drawn at a time, which is about as many as fit into a cache."""
 
 MIN_HARD_ITEMS = 6
 MIN_HARD_VALUE = 64
 MAX_SUBSETS_PER_VALUE = 20
-"""The largest ratio of subsets to the largest value: with more subsets hardly any sum is unreachable."""
+"""The largest ratio of the number of subsets to `max_value`. With more subsets, hardly any sum is unreachable."""
 
 
 @TASKS.register("subset-sum")
@@ -36,20 +36,21 @@ class SubsetSum(SingleAnswerTask):
     """Whether some of `length` integers in 1 ... `max_value`, each used at most once, sum to a target.
 
     A problem reads ``5 3 9 | 14 <sep>``; the classes are 0 (no) and 1 (yes). With ``"published"`` sampling, items are
-    uniform and the target is uniform in 1 ... their sum. Most targets can be reached, and the others are near the ends:
-    a threshold on ``|target / sum - 1/2|`` answers 82 % of the problems of 10 items.
+    uniform and the target is uniform in 1 ... their sum. Most targets can be reached, and the unreachable ones are near
+    1 or near the sum. A threshold on ``|target / sum - 1/2|`` therefore answers 82 % of the problems of 10 items.
 
-    With ``"hard"`` sampling, the answer is a fair coin. Targets of both answers are in the middle half of the sums and
-    larger than any item. The unreachable target is the one nearest to a uniform number, and the reachable target is
-    close to it. Neither the reachable target nor the rest of the sum is a sum of two items. Neither is reached by
-    always taking the largest item that still fits.
+    With ``"hard"`` sampling, the answer is a fair coin. Targets with either answer are between 1/4 and 3/4 of the sum,
+    and larger than any item. The unreachable target is the one nearest to a uniform number, and the reachable target is
+    close to it. Neither the reachable target nor its difference to the sum is a sum of two items. A greedy choice,
+    which always takes the largest item that still fits, reaches neither of the two.
 
-    The items then carry no information on the answer, and the target's location hardly any. Sums of three items do:
-    trying them all answers 79 % of the problems of 10 items, and all problems of 6. Hard problems have at least 6
-    items, with ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
+    The items then carry no information about the answer, and the target's location carries hardly any. Sums of three
+    items carry more: trying all of them answers 79 % of the problems of 10 items, and all problems of 6. Hard problems
+    have at least 6 items, with ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
 
     Raises:
-        ValueError: a field out of its range; `num_range` too small; ``"hard"`` sampling with too small values.
+        ValueError: a field is out of its range, `num_range` is too small, or `max_value` is too small for ``"hard"``
+            sampling.
 
     Example:
         >>> task = SubsetSum(max_length=4)
@@ -110,7 +111,7 @@ class SubsetSum(SingleAnswerTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Draw items, a target, and whether it can be reached."""
+        """Draw items and targets, and return them with whether each target can be reached."""
         at_once = max(1, MAX_SUMS_PER_CHUNK // (length * self.max_value))
         draw = _draw_hard if self.sampling == "hard" else _draw_published
         sizes = [min(at_once, count - done) for done in range(0, count, at_once)]
@@ -145,13 +146,13 @@ def _draw_hard(
 ) -> tuple[Int64[Tensor, "N n"], Int64[Tensor, " N"], Int64[Tensor, " N"]]:
     kept, missing = [], count
     while missing > 0:
-        # More than are missing, because not all items have a pair of targets.
+        # More than the missing number are drawn, because not all items have a usable pair of targets.
         drawn = torch.randint(1, max_value + 1, (2 * missing + 8, length), generator=generator)
         both, usable = _near_misses(drawn, generator)
         kept.append((drawn[usable], both[usable]))
         missing -= int(usable.sum())
     items, targets = (torch.cat(part)[:count] for part in zip(*kept, strict=True))
-    # Drawn after the items were accepted, so that items carry no information on the answer.
+    # Answers are drawn after the items were accepted, so that items carry no information about the answer.
     answers = torch.randint(2, (count,), generator=generator)
     return items, targets.gather(1, answers[:, None])[:, 0], answers
 
@@ -159,7 +160,7 @@ def _draw_hard(
 def _near_misses(
     items: Int64[Tensor, "N n"], generator: torch.Generator
 ) -> tuple[Int64[Tensor, "N 2"], Bool[Tensor, " N"]]:
-    """Return a target that cannot be reached and a close one that can, and whether both exist."""
+    """Return an unreachable target and a reachable one close to it, and whether the pair can be used."""
     reached, total = reachable_sums(items), items.sum(1, keepdim=True)
     sums = torch.arange(reached.shape[1])
     lowest = torch.maximum(total // 4, items.max(1, keepdim=True).values + 1)
@@ -167,7 +168,7 @@ def _near_misses(
     not_by_two = allowed.clone()
     one, other = torch.triu_indices(items.shape[1], items.shape[1], 1)
     of_two = items[:, one] + items[:, other]
-    # A target that two items sum to, or leave, would be found by trying pairs.
+    # Trying all pairs would find a target that is a sum of two items, or the total less two items.
     not_by_two.scatter_(1, of_two, False).scatter_(1, total - of_two, False)
     uniforms = torch.rand(len(items), 1, generator=generator, dtype=torch.float64)
     position = lowest + (uniforms * (total - 2 * lowest + 1)).to(torch.int64)
@@ -181,7 +182,7 @@ def _near_misses(
 def _nearest(
     allowed: Bool[Tensor, "N S"], position: Int64[Tensor, "N 1"], upwards: Bool[Tensor, " N"]
 ) -> tuple[Int64[Tensor, " N"], Bool[Tensor, " N"]]:
-    """Return the nearest allowed sum above a position, or below if requested or necessary, and whether it exists."""
+    """Return the nearest allowed sum in the given direction (or else in the other), and whether there is one."""
     beyond = torch.arange(allowed.shape[1]) >= position
     above, below = (allowed & beyond).numpy(), (allowed & ~beyond).numpy()[:, ::-1]
     nearest_above, nearest_below = (torch.from_numpy(side.argmax(1)) for side in (above, below))
@@ -191,7 +192,7 @@ def _nearest(
 
 
 def greedy_rest(items: Int64[Tensor, "N n"], targets: Int64[Tensor, " N"]) -> Int64[Tensor, " N"]:
-    """Return the rest of each target after taking away the largest item that fits, again and again."""
+    """Return the rest of each target after repeatedly subtracting the largest item that still fits."""
     left = targets.clone()
     for item in items.sort(dim=1, descending=True).values.T:
         left -= torch.where(item <= left, item, 0)
@@ -201,16 +202,16 @@ def greedy_rest(items: Int64[Tensor, "N n"], targets: Int64[Tensor, " N"]) -> In
 def reachable_sums(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
     """Return whether some of a row's positive items sum to s, for s = 0 ... the largest sum of any row.
 
-    A row's sums are the bits of words. One more item x adds all of them again, shifted by x bits.
+    Each row's sums are stored as bits of words. An item x adds all earlier sums again, shifted by x bits.
 
     Raises:
-        ValueError: an item below 1.
+        ValueError: an item is below 1.
     """
     check_positive(items=items)
     largest = int(items.sum(1).max())
     num_words = largest // WORD + 1
     rows, positions = np.arange(len(items)), np.arange(num_words)[:, None]
-    sums = np.zeros((num_words + 1, len(items)), dtype=np.uint64)  # the first word stays 0, as it is shifted in
+    sums = np.zeros((num_words + 1, len(items)), dtype=np.uint64)  # the first word stays 0: it is shifted in
     sums[1] = 1
     for item in items.T.numpy():
         words, bits = np.divmod(item, WORD)
@@ -223,7 +224,7 @@ def reachable_sums(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
 
 
 def reachable_sums_by_definition(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
-    """Return the same sums, by making every one."""
+    """Return the sums of `reachable_sums`, computed one by one."""
     reached = torch.zeros(len(items), int(items.sum(1).max()) + 1, dtype=torch.bool)
     for row, values in enumerate(items.tolist()):
         sums = {0}

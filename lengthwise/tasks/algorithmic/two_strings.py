@@ -1,4 +1,4 @@
-"""Problems of two strings of letters: their text, and features that are cheap to compute."""
+"""The base classes of problems with two strings, and features that are cheap to compute."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask
 from lengthwise.tasks.base import MachineTask
 
 MAX_MOVED = 3
-"""The largest shift of one string along the other when positions at which they agree are counted."""
+"""The largest shift of one string against the other in `aligned_letters`."""
 
 NO_LETTER = PAD - 1
 """A number that differs from all letters and from `PAD`."""
 
 
 class TwoStringsTask(SingleAnswerTask):
-    """A number that compares two strings over the first `alphabet` letters, written as ``a b c | a c <sep>``."""
+    """A number computed from two strings over the first `alphabet` letters, written as ``a b c | a c <sep>``."""
 
     max_length: Annotated[int, Field(ge=1, le=1_000)] = 60
     alphabet: Annotated[int, Field(ge=1, le=26)] = 26
@@ -52,7 +52,7 @@ class TwoStringsTask(SingleAnswerTask):
         return int(self.compare(first, second))
 
     def features_of(self, common: Int64[Tensor, " N"], aligned: Int64[Tensor, " N"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return features based on common letters, on aligned letters, and on both, for integers up to the largest."""
+        """Return the features of common and of aligned letters by name, and both combined into one integer."""
         return {
             "common letters": common,
             "aligned letters": aligned,
@@ -61,20 +61,20 @@ class TwoStringsTask(SingleAnswerTask):
 
 
 class GridTask(TwoStringsTask, MachineTask):
-    """Two strings and a number computed by a rule over their grid, whose neighbors differ by few values."""
+    """Two strings and a number that a local rule computes over a table with a cell for each pair of letters."""
 
     @property
     @abstractmethod
     def reference(self) -> GridMachine:
-        """Return the rule, whose classes are the differences, written independently of `compare`."""
+        """Return the rule for differences of neighboring cells, written independently of `compare`."""
 
 
 def grid_rule(cells: Mapping[tuple[int, int, bool], tuple[int, int]], letters: str, border: int) -> GridMachine:
     """Return the rule for differences of neighbors in a table; `border` is the difference above it and left of it.
 
-    ``cells[across, down, equal]`` contains the differences along the lower and the right edge of a cell. The key is the
-    differences along the upper and the left edge, and whether the letters are equal. Classes are the sorted
-    differences.
+    ``cells[across, down, equal]`` contains the differences along the lower and the right edge of a cell. The key
+    contains the differences along the upper and the left edge, and whether the letters are equal. Classes are the
+    sorted differences.
     """
     values = sorted({value for pair in cells.values() for value in pair} | {border})
     class_of = {value: index for index, value in enumerate(values)}
@@ -105,7 +105,7 @@ def check_letters(**strings: Int64[Tensor, "_ _"]) -> None:
 
 
 def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-    """Return how many letters two strings share, in any order: no common subsequence is longer."""
+    """Return how many letters two strings share in any order; no common subsequence is longer."""
     counts = [
         torch.zeros(len(string), len(ascii_lowercase) + 1, dtype=torch.int64).scatter_add_(
             1, string - PAD, torch.ones_like(string)
