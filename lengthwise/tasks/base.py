@@ -1,4 +1,4 @@
-"""The contract of a task, and how a task is made from its name."""
+"""The base classes of tasks, and `make_task`, which makes a task from its name."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -17,14 +17,15 @@ from lengthwise.registry import Registry
 from lengthwise.validation import Description, truncate, validated
 
 MAX_NAMED_LENGTH = 10_000
-"""The largest length that an error for a longer, illegal one names as legal."""
+"""The largest length at which an error message looks for a legal length below an illegal one."""
 
 
 class Batch(NamedTuple):
-    """Inputs, and a target at every supervised position.
+    """A batch of strings or of sequences of vectors, with a target at every supervised position.
 
-    Symbols and classes are ids, with `IGNORE` as target at unsupervised positions. Strings shorter than others in the
-    batch end in `PAD`, which is unsupervised. For vectors, targets are numbers, with NaN at unsupervised positions.
+    Symbols and classes are ids, with `IGNORE` as target at unsupervised positions. Strings that are shorter than the
+    longest string of the batch end in `PAD`, which is unsupervised. For vectors, targets are numbers, with NaN at
+    unsupervised positions.
     """
 
     inputs: Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
@@ -42,7 +43,7 @@ class Batch(NamedTuple):
 
 
 class Task(Description, ABC):
-    """A frozen, validated description that draws its own strings and knows their answers.
+    """A frozen, validated description of a task, which draws strings and answers them.
 
     A task is its own configuration: `make_task` and the command line set its fields. `length` is the size parameter of
     the task. It is the number of symbols, unless the task's documentation defines it otherwise.
@@ -50,7 +51,7 @@ class Task(Description, ABC):
 
     name: ClassVar[str]
     default_preset: ClassVar[str] = ""
-    """The default recipe for models on this task; "" means each model's own."""
+    """The default recipe for models on this task; "" means the default recipe of each model."""
     named_by: ClassVar[tuple[str, ...]] = ()
     """Fields that tables add to the task's name, even at their defaults."""
     titled: ClassVar[tuple[str, ...]] = ()
@@ -61,9 +62,10 @@ class Task(Description, ABC):
         """Return whether strings of this length can be sampled."""
 
     def is_balanced_length(self, length: int) -> bool:
-        """Return whether every class can be the final answer at this length; preset `fast` trains mostly on these.
+        """Return whether every class can be the final answer at this length.
 
-        If answers are numbers that grow with the length, it is enough that at least two of them are possible.
+        Preset `fast` trains mostly on such lengths. If answers are numbers that grow with the length, it is enough that
+        at least two of them are possible.
         """
         return self.is_legal_length(length)
 
@@ -72,7 +74,7 @@ class Task(Description, ABC):
         """Draw a batch; the same state of `generator` gives the same batch."""
 
     def sample_all_answers(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw a batch for learning the answers to all prefixes, by default an ordinary sample."""
+        """Draw a batch for training that supervises all prefixes; by default an ordinary sample."""
         return self.sample(batch_size, length, generator)
 
     @abstractmethod
@@ -114,12 +116,12 @@ class SymbolTask(Task):
         """Return the answers, in the order of their ids."""
 
     def encode(self, text: str | Sequence[str]) -> Int64[Tensor, " T"]:
-        """Return the ids of a text of `symbols`, or of a list of them; raise a ValueError at another symbol.
+        """Return the ids of the symbols in a text or list; raise a ValueError if one is not in `symbols`.
 
         Spaces between symbols of one character are skipped, unless the space is a symbol.
         """
         known = truncate(" ".join(self.symbols))
-        # With positions, which the message needs after spaces are dropped.
+        # Positions are kept, because the error message needs them after spaces are dropped.
         read = dict(enumerate(text.split() if self.separator and isinstance(text, str) else text))
         if " " not in self.symbols:
             read = {position: symbol for position, symbol in read.items() if symbol != " "}
@@ -148,20 +150,20 @@ class OracleTask(SymbolTask):
 
 
 class MachineTask(OracleTask):
-    """A task solved by a finite machine, with which certificates compare models."""
+    """A task with a finite reference machine; certificates compare models with this machine."""
 
     @property
     @abstractmethod
     def reference(self) -> Transducer | GridMachine:
-        """Return the machine, written independently of `solve` unless the machine defines the task."""
+        """Return the reference machine, which is written independently of `solve` unless it defines the task."""
 
 
 class RegularTask(MachineTask):
-    """A task that a finite machine solves.
+    """A task that a finite machine solves, prefix by prefix.
 
-    `prefix_exchangeable` states whether the prefix of a sample is distributed as a sample of its length. This holds for
-    transduction of independent symbols, but not for recognition of balanced samples. Only if it holds may one pass over
-    a long string replace the evaluation at every shorter length.
+    `prefix_exchangeable` is True if every prefix of a sample has the distribution of samples of its length. It is True
+    if symbols are independent, and False if half of the strings are drawn from a language. Only if it is True may one
+    pass over a long string replace the evaluations at shorter lengths.
     """
 
     prefix_exchangeable: ClassVar[bool]
@@ -171,12 +173,12 @@ class RegularTask(MachineTask):
     def transducer(self) -> Transducer:
         """Return the task's machine, which answers IGNORE in a sink for malformed input.
 
-        It is written independently of `solve`, unless the machine defines the task.
+        The machine is written independently of `solve`, unless it defines the task.
         """
 
     @property
     def reference(self) -> Transducer:
-        """Return the smallest machine with the answers of the transducer."""
+        """Return the smallest machine that gives the same answers as the transducer."""
         return self.transducer.minimize()
 
 

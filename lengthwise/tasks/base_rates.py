@@ -14,7 +14,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import OracleTask
 
 MAJORITY = "majority class"
-"""The name under which base rates contain the likeliest answer."""
+"""The name of the baseline that always gives the likeliest answer."""
 
 MAX_DRAWN_PER_CHUNK = 1 << 11
 """The number of problems that are drawn at a time."""
@@ -24,7 +24,7 @@ FITTING_STEPS = 100
 
 
 class ShallowTask(OracleTask):
-    """A task that can state, at each length, how well answers score without solving it."""
+    """A task that measures, at each length, how well shallow baselines answer it."""
 
     num_counted: ClassVar[int] = 1 << 14
     """The number of problems counted at a length; one half fits shallow baselines, the other half scores them."""
@@ -40,7 +40,7 @@ class ShallowTask(OracleTask):
         """Return integers that are cheap to compute from a problem, by name; `base_rates` guesses from each of them."""
 
     def shallow_counts(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, "N F"]]:
-        """Return counts, by name, from which a logistic regression guesses one of two answers; by default nothing."""
+        """Return counts, by name, from which a logistic regression guesses one of two answers; by default no counts."""
         return {}
 
     def base_rates(self, length: int) -> Mapping[str, float]:
@@ -82,7 +82,7 @@ def _counted(task: ShallowTask, length: int) -> Mapping[str, float]:
         likeliest = torch.full((len(values),), int(counts.argmax()))
         pairs, times = (known * num_classes + fitted).unique(return_counts=True)
         # Pairs are written from the rarest to the most frequent, so that the most frequent answer to a value remains.
-        # Among equally frequent ones the first class comes last and remains.
+        # Among equally frequent answers, the first class is written last and remains.
         for pair in pairs.flip(0)[times.flip(0).argsort(stable=True)].tolist():
             likeliest[pair // num_classes] = pair % num_classes
         rates[name] = float((likeliest[held_out] == scored).double().mean())
@@ -103,7 +103,7 @@ def logistic_guesses(
 
     Source: Boehning and Lindsay, Monotonicity of quadratic-approximation algorithms, 1988, section 4.
     """
-    # A count without variation would be divided by 0.
+    # Without the minimum, a count that is always the same would be divided by 0.
     mean, scale = known.double().mean(0), known.double().std(0).clamp_min(1e-12)
     rows, others = (torch.cat([(x - mean) / scale, torch.ones(len(x), 1).double()], 1) for x in (known, counts))
     ridge = torch.eye(rows.shape[1], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Tests that a task from another package draws strings of its symbols, and answers them alike by all its methods."""
+"""Tests that the methods of a task from another package agree with each other."""
 
 from itertools import islice, product
 
@@ -12,10 +12,16 @@ from lengthwise.registry import is_of_package
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask
 
 NUM_STRINGS, NUM_LENGTHS, MAX_LENGTH = 4, 5, 10_000
-"""The numbers of drawn strings and of legal lengths, and the largest first length; the first and last are tested."""
+"""The number of strings drawn at a length, the number of legal lengths listed, and the largest length considered.
+
+The first and the last listed length are tested.
+"""
 
 COUNTED, TOLERANCE = 1_024, 0.1
-"""The number of strings that measure the best constant answer, and the largest difference: six standard errors."""
+"""The number of strings that measure the best constant answer, and its largest difference from `baseline`.
+
+The difference allows for six standard errors.
+"""
 
 ANSWERED, ANSWERED_LENGTH = 256, 4
 """The number of short strings at each length that `solve` and the machine answer, and the largest length."""
@@ -40,8 +46,8 @@ def check_task_consistent(task: SymbolTask) -> None:
     lengths = list(islice(filter(task.is_legal_length, range(1, MAX_LENGTH + 1)), NUM_LENGTHS))
     if not lengths:
         raise ValueError(
-            f"{name}.is_legal_length: expected some length of up to {MAX_LENGTH:,}, got none; say for which there are "
-            "strings"
+            f"{name}.is_legal_length: expected True for some length of up to {MAX_LENGTH:,}, got False for all; return "
+            "True for each length that has strings"
         )
     for length in {lengths[0], lengths[-1]}:
         batch = task.sample(NUM_STRINGS, length, generator_for(0, "consistency", length))
@@ -54,7 +60,7 @@ def check_task_consistent(task: SymbolTask) -> None:
 
 
 def _check_text(task: SymbolTask) -> None:
-    """Check that the text of each symbol, twice, is read back: strings are shown and entered as text."""
+    """Check that each symbol, written twice as text, is read back, because users enter and see strings as text."""
     for index, symbol in enumerate(task.symbols):
         try:
             read = task.encode(task.decode(torch.tensor([index, index]))).tolist()
@@ -83,11 +89,11 @@ def _check_baseline(task: SymbolTask, length: int) -> None:
     if not len(answers):
         return
     share, baseline = float(answers.bincount().max()) / len(answers), task.baseline(length)
-    # In this form, so that a NaN is also reported.
+    # `not ... <=` instead of `>`, so that a NaN is also reported.
     if not abs(share - baseline) <= TOLERANCE:
         raise ValueError(
             f"{type(task).__name__}.baseline: expected about {share:.2f} at length {length}, the share of the "
-            f"likeliest of {COUNTED:,} final answers, got {baseline:.2f}; reports print it as chance"
+            f"likeliest of {COUNTED:,} final answers, got {baseline:.2f}; correct it: reports print it as chance"
         )
 
 
@@ -99,7 +105,7 @@ def _check_ids(what: str, ids: object, shape: tuple[int, ...], count: int, none:
     outside = (ids != none) & ((ids < 0) | (ids >= count))
     if outside.any():
         raise ValueError(
-            f"{what}: expected numbers of 0 to {count - 1}, or {none} for none, got {int(ids[outside][0])}; name all "
+            f"{what}: expected numbers from 0 to {count - 1}, or {none} for none, got {int(ids[outside][0])}; name all "
             "symbols and classes"
         )
 
@@ -122,7 +128,7 @@ def _check_machine(task: RegularTask) -> None:
             told = [_class_name(task, int(numbers[row, column])) for numbers in (solved, answers)]
             raise ValueError(
                 f"{name}.transducer: expected the answer of solve, {told[0]}, after "
-                f"{task.decode(strings[row, : column + 1])!r}, got {told[1]}; one of the two is wrong"
+                f"{task.decode(strings[row, : column + 1])!r}, got {told[1]}; correct the one that is wrong"
             )
 
 

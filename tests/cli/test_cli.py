@@ -280,7 +280,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             ["train", "regex", "regular-gpt", "--set", "task.pattern=(a|b"],
             "task.pattern: expected a closing ) at position 5 of '(a|b', got the end; close the group",
         ),
-        (["train", "regex", "regular-gpt", "--set", "task.pattern=[ab]+"], "there is nothing to decide"),
+        (["train", "regex", "regular-gpt", "--set", "task.pattern=[ab]+"], "contains every string of one symbol"),
         (
             ["train", "word-problem", "regular-gpt", "--set", "task.group=Q10"],
             "task.group: expected one of S2 to S6, A3 to",

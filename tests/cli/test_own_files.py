@@ -310,7 +310,7 @@ def changed(name: str, does: object) -> type[Parity]:
         (changed("Sample", lambda self, *n: 1), "Sample.sample: expected a Batch of inputs and targets, got int"),
         (
             changed("Solve", lambda self, ids: ids + 1),
-            r"sample, targets: expected numbers of 0 to 1, or -100 .*, got 2",
+            r"sample, targets: expected numbers from 0 to 1, or -100 .*, got 2",
         ),
         (
             changed("Solve", lambda self, ids: ids[:, -1]),

@@ -109,16 +109,16 @@ def test_generators_name_their_group_or_need_no_name() -> None:
         ({"generators": [["x"]]}, r"^task\.generators\.0\.0: expected a valid integer.*, got 'x'$"),
         (
             {"generators": [[]]},
-            r"^task\.generators: expected more than the identity, got it alone; there is nothing to",
+            r"^task\.generators: expected more than the identity, got the identity alone; add a permutation",
         ),
-        ({"generators": [[0, 1, 2]]}, r"^task\.generators: expected more than the identity, got it alone; "),
+        ({"generators": [[0, 1, 2]]}, r"^task\.generators: expected more than the identity, got the identity alone; "),
         (
             {"generators": [[1, 0, *range(2, 8)], [*range(1, 8), 0]]},
             r"^task\.generators: expected permutations whose group has at most 1,000 elements, got more; take",
         ),
         (
             {"group": "S3", "generators": [[1, 2, 0]]},
-            r"^task\.generators: expected some that generate S3, got those of another group \(3 elements\); leave out",
+            r"^task\.generators: expected generators of S3, got generators of another group \(3 elements\); leave out",
         ),
         ({"grup": "S3"}, r"^task\.grup: no such setting; did you mean 'group'\? \(known: alphabet, "),
     ],

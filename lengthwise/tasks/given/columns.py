@@ -7,7 +7,7 @@ from lengthwise.registry import nearest
 
 STRINGS = ("string", "text", "input", "trace", "word", "sequence")
 LABELS = ("label", "class", "output", "answer", "accepted", "target")
-"""Usual names of the columns of strings and labels, which are recognized if the user names no columns."""
+"""Usual names of the columns of strings and of labels. They are recognized if the user names no columns."""
 
 MAX_NAMED = 20
 """The largest number of columns that a message names."""
@@ -15,15 +15,15 @@ MAX_NAMED = 20
 MEANINGS = {
     **dict.fromkeys(
         ("weight", "weights", "sample_weight", "count", "counts", "frequency", "freq", "multiplicity", "repeats"),
-        "every row counts once; repeat rows instead, or remove the column",
+        "every row counts once, so repeat rows instead, or remove the column",
     ),
     **dict.fromkeys(
         ("probability", "prob", "confidence", "score", "logit"),
-        "labels are taken as certain; remove the column",
+        "labels are taken as certain, so remove the column",
     ),
-    **dict.fromkeys(("split", "fold", "subset", "partition"), "all rows are read; write one file for each part"),
+    **dict.fromkeys(("split", "fold", "subset", "partition"), "all rows are read, so write one file for each part"),
 }
-"""Names of columns with weights or parts of rows, which are not supported, and what to do instead."""
+"""Names of columns that are not supported (weights, probabilities, parts of the data), and what to do instead."""
 
 
 @dataclass
@@ -47,9 +47,9 @@ class Columns:
         """Return the indices of the strings' and the labels' columns.
 
         Raises:
-            ValueError: a column is missing or ambiguous, or a column contains weights or parts of rows.
+            ValueError: a column is missing or ambiguous, or has a name of `MEANINGS`.
         """
-        # A table with another separator is read as one column, whose name contains it.
+        # A table with another separator is read as one column, whose name contains the separator.
         if len(names) == 1 and (mark := next((mark for mark in ";\t|" if mark in names[0]), None)):
             raise ValueError(
                 f"examples: expected columns with commas (.csv) or tabs (.tsv) between them, got {names[0]!r}, one "
@@ -73,6 +73,6 @@ class Columns:
             if index in indices:
                 continue
             if meaning := MEANINGS.get(name.strip().lower()):
-                raise ValueError(f"examples: expected no column that is not used, got {name!r}; {meaning}")
+                raise ValueError(f"examples: expected no weights, probabilities or parts, got {name!r}; {meaning}")
             self.unused[name] = None
         return indices[0], indices[1]

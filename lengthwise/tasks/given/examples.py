@@ -14,17 +14,17 @@ from jaxtyping import Bool, Int64
 from lengthwise.conventions import IGNORE
 
 Supervision = Literal["last", "prefix"]
-"""With "last", a label is the answer to its whole string; with "prefix", there is one label for each symbol."""
+"""With "last", each string has one label. With "prefix", a string has a label for each of its prefixes."""
 
 MAX_NAMES = 10_000
-"""The largest number of symbols or of classes; more are a sign that a wrong column was read."""
+"""The largest number of symbols or of classes. More of them are a sign that a wrong column was read."""
 
 MAX_NAMED_COLUMNS = 10
 """The largest number of unused columns that a message names."""
 
 
 class Row(NamedTuple):
-    """A string's symbols, its label or a label for each symbol, and the number of its line for errors."""
+    """The symbols of a string, its labels (one, or one for each symbol), and its line number for error messages."""
 
     symbols: Sequence[str]
     labels: Sequence[str]
@@ -32,12 +32,12 @@ class Row(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The number of rows read, and how many were left out for which reason.
+    """The number of rows read, and the numbers of rows that were left out, by reason.
 
     If a string has several labels, the most frequent one is kept; with a label for each symbol, this holds for each
-    prefix. If two labels are equally frequent, the string is left out. `num_contradictory` counts rows with another
-    label than the kept one, or without a kept label. No net answers the empty string, so that its label is stored
-    separately (`Examples.empty_label`). `unused_columns` are the other columns of a table.
+    prefix. If the most frequent labels are tied, the string is left out. `num_contradictory` counts rows whose label
+    differs from the kept label, and rows of strings without a kept label. No net answers the empty string, so its label
+    is stored separately (`Examples.empty_label`). `unused_columns` are the other columns of a table.
     """
 
     num_rows: int
@@ -66,11 +66,8 @@ class Counts(NamedTuple):
 class Examples:
     """Strings, stored one after another in `ids` from `starts[n]` to `starts[n + 1]`, and their labels.
 
-    `targets` contains `IGNORE` where a label is missing. `rows` has the number of each string's first row, for errors.
-    `empty_label` is the label of the empty string, or "".
-
-    Raises:
-        ValueError: there is only one class, or no string.
+    `targets` contains `IGNORE` at positions without a label. `rows` contains the number of each string's first row, for
+    error messages. `empty_label` is the label of the empty string, or "".
     """
 
     symbols: tuple[str, ...]
@@ -106,7 +103,7 @@ class Examples:
 
     @cached_property
     def prefixes(self) -> Int64[np.ndarray, " M"]:
-        """Return a number for every prefix of every string, in the order of `targets`; equal prefixes share it."""
+        """Return a number for each prefix of each string, in the order of `targets`; equal prefixes have one number."""
         numbers, count = np.empty(len(self.ids), np.int64), 0
         rows, before = np.arange(len(self)), np.zeros(len(self), np.int64)
         for length in range(int(self.lengths.max(initial=0))):
@@ -184,7 +181,7 @@ def _without_repetitions(
 ) -> tuple[list[Sequence[str]], list[list[str]], list[int], str, Counts]:
     """Return each string once, its majority labels, its first row, the empty string's label, and counts.
 
-    If prefixes have labels, they are numbered as nodes of their tree, otherwise whole strings are numbered. Each row
+    If prefixes have labels, the nodes of their prefix tree are numbered. Otherwise whole strings are numbered. Each row
     is one vote for the label of its string, or for the labels of its prefixes.
     """
     nodes: dict[tuple[int, str], int] = {}
@@ -200,7 +197,7 @@ def _without_repetitions(
         if symbols:
             nodes_of = []
             if supervision == "last":
-                # Prefixes have no labels here, so that a tree of them would only take memory.
+                # Prefixes have no labels here, so a tree of prefixes would only take memory.
                 nodes_of.append(whole.setdefault(tuple(symbols), len(whole)))
             else:
                 for symbol in symbols:
@@ -213,7 +210,7 @@ def _without_repetitions(
         elif labels:
             empty_votes[labels[0]] += 1
     if not strings:
-        raise ValueError(f"examples: expected strings of one symbol or more, got {num_rows:,} rows and none of these")
+        raise ValueError(f"examples: expected a string of one symbol or more, got {num_rows:,} rows without one")
     majority = {node: max(counter, key=counter.__getitem__) for node, counter in votes.items() if not _is_tied(counter)}
     agreeing = [
         nodes_of[-1]
@@ -223,8 +220,8 @@ def _without_repetitions(
     kept = [string for string in strings.values() if majority.keys() >= set(string[1])]
     if not kept:
         raise ValueError(
-            "examples: expected strings with a label that is more frequent than the others, got as many rows with one "
-            "as with another for each of them; correct the labels"
+            "examples: expected at least one string with a single most frequent label, got ties between labels for "
+            "every string; correct the labels"
         )
     num_duplicates = len(agreeing) - len(set(agreeing))
     counts = Counts(num_rows, num_rows - len(labeled), num_duplicates, len(labeled) - len(agreeing))
@@ -234,7 +231,7 @@ def _without_repetitions(
 
 
 def _is_tied(votes: Counter[str]) -> bool:
-    """Return whether two labels are the most frequent ones."""
+    """Return whether the two most frequent labels are equally frequent."""
     counts = sorted(votes.values())
     # Slices, because there may be fewer than two labels; without any label, both are empty and count as tied.
     return counts[-2:-1] == counts[-1:]

@@ -45,9 +45,10 @@ def read_examples(
     """Return labeled strings from a file, a data frame, or pairs (string, label).
 
     Files are CSV, TSV, JSONL, Parquet or the formats of Abbadingo and StaMInA (`.dat`), recognized by their suffix.
-    Symbols are the characters of a text or, with a separator, its words; if a string or its labels are a list, they are
-    its items. Columns are `string` and `label`, or columns with usual names. A table of two columns needs no header.
-    `counts.unused_columns` names the columns that are not used.
+    Symbols are the characters of a text or, with a separator, its words. If a string or its labels are given as a list,
+    each item is a symbol or label. Columns are `string` and
+    `label`, or columns with usual names. A table of two columns needs no header. `counts.unused_columns` names the
+    columns that are not used.
 
     Raises:
         ValueError: the file is missing, of another kind, or not UTF-8; a column is missing, or contains weights; a row
@@ -74,7 +75,7 @@ def read_examples(
     elif hasattr(source, "columns"):
         rows = _rows_of_frame(source, columns)
     elif isinstance(source, Iterable):
-        # As a list, because items of an array are NumPy's and not Python's.
+        # An array becomes a list, because its items are of NumPy's types and not Python's.
         rows = enumerate(source.tolist() if isinstance(source, np.ndarray) else source, 1)
     else:
         raise ValueError(f"examples: expected a file, a data frame or pairs, got a {type(source).__name__}")
@@ -142,7 +143,7 @@ def _split(value: Any, separator: str) -> Sequence[str]:
 
 
 def _is_list(value: object) -> bool:
-    """Return whether a value is a list of items; arrays and tensors of one dimension are."""
+    """Return whether a value is a list of items; arrays and tensors of one dimension count as lists."""
     return isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
 
 
@@ -174,7 +175,7 @@ def _rows_of_file(path: Path, columns: Columns, *, checks_first: bool) -> Pairs:
         yield from KINDS[kind](path, columns, **checked)
     except FileNotFoundError:
         raise ValueError(
-            f"{path}: expected a file of examples, got no such file; name it as it is named from this folder"
+            f"{path}: expected a file of examples, got no such file; give its path from the current folder"
         ) from None
     except UnicodeDecodeError as problem:
         raise ValueError(f"{path}: expected text in UTF-8, got other bytes at {problem.start:,}; convert it") from None
@@ -199,7 +200,7 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
     # The default of 131,072 characters is below the length of strings that are allowed.
     csv.field_size_limit(MAX_LINE)
     with _text(path) as file:
-        # Strict, so that a quote that is never closed is an error instead of one long cell.
+        # In strict mode, a quote that is never closed is an error instead of one long cell.
         rows = csv.reader(_lines(file), delimiter=delimiter, strict=True)
         first = next(rows, None)
         if first is None:
@@ -215,7 +216,7 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
         for row in rows:
             if row:
                 cells = _cells(row, at, len(names), rows.line_num)
-                # A header with unusual names has a label that occurs in no other row.
+                # If the first row is a header with unusual names, its label occurs in no other row.
                 first_label = None if cells[1] == first_label else first_label
                 yield rows.line_num, cells
     if checks_first and first_label is not None and rows.line_num > 1:
@@ -271,7 +272,7 @@ def _keys(names: Sequence[str], columns: Columns, number: int, *, before: tuple[
 
 
 def _rows_of_competition(path: Path, columns: Columns) -> Pairs:
-    """Yield rows in the format of Abbadingo or StaMInA: the first line has a count, or a sign like all its lines."""
+    """Yield rows of Abbadingo's format, whose first line has counts, or of StaMInA's, whose lines begin with a sign."""
     with _text(path) as file:
         lines = enumerate(_lines(file), 1)
         first = next((numbered for numbered in lines if numbered[1].split()), (1, ""))
@@ -297,7 +298,7 @@ def _rows_of_stamina(lines: Iterable[tuple[int, str]]) -> Pairs:
 
 
 def _rows_of_abbadingo(path: Path, header: Sequence[str], lines: Iterable[tuple[int, str]]) -> Pairs:
-    """Yield a row for each line but the first, which has the numbers of strings and symbols: label, length, symbols.
+    """Yield a row for each line of label, length and symbols; the first line has the numbers of strings and symbols.
 
     FlexFringe appends the number of attributes to the second number.
     """
@@ -383,6 +384,6 @@ KINDS: Mapping[str, Callable[..., Pairs]] = {
 
 WAYS_OUT = {
     ".json": "write one object a line, as .jsonl",
-    ".txt": "name a file of Abbadingo's or StaMInA's .dat, others as what they are",
+    ".txt": "rename a file of Abbadingo or StaMInA to .dat, and any other file to the suffix of its format",
 }
-"""Ways out for files of other kinds."""
+"""What to do with files of other kinds, by suffix."""

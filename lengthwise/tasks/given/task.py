@@ -1,4 +1,4 @@
-"""A user's own examples as a task."""
+"""Tasks that consist of a user's own labeled strings."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -16,10 +16,11 @@ from lengthwise.tasks.given.reading import read_examples
 
 
 class ExamplesTask(SymbolTask):
-    """Labeled strings from a user; nothing is known of other strings.
+    """Labeled strings from a user; the answers to other strings are unknown.
 
     A batch is drawn uniformly from the examples of its length, in training and in measurements. A length curve
-    therefore measures the strings that a net has learned. To measure others, hold some out and use `labeled_curve`.
+    therefore measures a net on its training strings. To measure it on other strings, hold some strings out and use
+    `labeled_curve`.
     """
 
     @property
@@ -73,8 +74,8 @@ class GivenExamples(ExamplesTask):
     """Labeled strings from a file (`read_examples`), from which batches are drawn.
 
     `split` is the separator of symbols; without it, symbols are characters. `digest` is computed from the content of
-    the file, so that a task with other examples is another task. Without a file, the examples are the strings of up to
-    8 symbols a and b, labeled by whether they have an odd number of b.
+    the file, so tasks with different examples differ. Without a file, the examples are the strings of up to 8 symbols a
+    and b, labeled by whether they have an odd number of b.
 
     Raises:
         ValueError: the file cannot be read as examples, or its examples do not have the given `digest`.
@@ -113,7 +114,7 @@ class GivenExamples(ExamplesTask):
 
     def _read_file(self, file: Path) -> Examples:
         try:
-            # Part of the cache's key, so that a changed file is read again.
+            # The time of the last change is part of the cache's key, so that a changed file is read again.
             changed = file.stat().st_mtime_ns
         except OSError:  # the reader below reports what is wrong with the file
             changed = 0
@@ -122,7 +123,7 @@ class GivenExamples(ExamplesTask):
     def _check_digest(self, digest: str) -> None:
         if self.digest not in ("", digest):
             raise ValueError(
-                f"file: expected the examples of digest {self.digest}, got others in {self.file} ({digest}); "
+                f"file: expected the examples of digest {self.digest}, got other examples in {self.file} ({digest}); "
                 "restore the file, or leave digest out to use these examples"
             )
 

@@ -1,1 +1,1 @@
-"""Functions that the context defines by examples."""
+"""Tasks of in-context learning, whose inputs contain examples of the function to predict."""

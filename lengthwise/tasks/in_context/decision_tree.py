@@ -1,4 +1,4 @@
-"""Decision trees in context: the value of a tree at one more point, from its values at some points."""
+"""In-context regression on decision trees: predict a tree's value at a point from its values at earlier points."""
 
 from typing import Annotated, NamedTuple
 
@@ -28,14 +28,14 @@ class DecisionTree(VectorTask):
 
     With P = `length`, the sequence is x_1, (y_1, 0, ..., 0), x_2, ..., x_P: 2 P - 1 vectors of `dims` numbers. The
     target at x_i is y_i, and NaN at other positions. With `active_dims`, nodes compare only the first `active_dims`
-    coordinates, and all other coordinates of points are 0. A curriculum raises it together with the length.
+    coordinates, and all other coordinates of points are 0. A curriculum raises `active_dims` together with the length.
 
-    `length` is the number of points, at most `max_points`. `baseline` is the error of predicting the mean, 0, which is
-    the variance of a leaf, 1. `mean_so_far` and `nearest_neighbor` are simple learners to compare with. Values and
-    errors have no unit; the source's figures are errors divided by `dims`.
+    `length` is the number of points, at most `max_points`. `baseline` is the error of always predicting the mean, 0.
+    This error is the variance of a leaf, 1. `mean_so_far` and `nearest_neighbor` are simple learners to compare with.
+    Values and errors have no unit; the source's figures show errors divided by `dims`.
 
     Raises:
-        ValueError: a field out of its range, `active_dims` above `dims`.
+        ValueError: a field is out of its range, or `active_dims` is above `dims`.
 
     Example:
         >>> task = DecisionTree(depth=2, dims=5)
@@ -48,9 +48,9 @@ class DecisionTree(VectorTask):
     Source: Garg et al., "What Can Transformers Learn In-Context? A Case Study of Simple Function Classes" (arXiv
         2208.01066), section 4, as used by Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical
         Analysis and Enhancement via Timestep Encoding" (arXiv 2410.01405), appendix C.3.
-    Differs from the source: the last y, after which nothing is predicted, is left out. In the curriculum of Garg et al.
-        nodes compare any of the `dims` coordinates, so that a coordinate that is 0 always leads to the left. In the
-        code of the second paper, inputs are never truncated.
+    Differs from the source: the last y, after which nothing is predicted, is left out. In the curriculum of Garg et
+        al., nodes compare any of the `dims` coordinates, so coordinates that are 0 always lead to the left. In the code
+        of the second paper, inputs are never truncated.
     """
 
     depth: Annotated[int, Field(ge=1, le=12)] = 4
@@ -96,7 +96,7 @@ class DecisionTree(VectorTask):
 
 
 def tree_values(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "B P"]:
-    """Return the values of each row's tree at the row's points, which all descend level by level."""
+    """Return the value of each row's tree at each of the row's points."""
     depth = trees.leaves.shape[1].bit_length() - 1
     nodes = torch.zeros(points.shape[:2], dtype=torch.int64)
     for _ in range(depth):
@@ -106,7 +106,7 @@ def tree_values(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "
 
 
 def tree_values_by_definition(trees: Trees, points: Float[Tensor, "B P V"]) -> Float[Tensor, "B P"]:
-    """Return the same values, point by point."""
+    """Return the values of `tree_values`, computed point by point."""
     values = torch.empty(points.shape[:2])
     num_inner = trees.coordinates.shape[1]
     for row in range(len(points)):
@@ -119,20 +119,20 @@ def tree_values_by_definition(trees: Trees, points: Float[Tensor, "B P V"]) -> F
 
 
 def mean_so_far(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
-    """Answer each point by the mean of the values so far, the first by 0; the result has the layout of targets."""
+    """Return the mean of the values before each point, and 0 for the first point, in the layout of targets."""
     values = inputs[:, 1::2, 0]
     return _at_points(F.pad(values.cumsum(1) / torch.arange(1, values.shape[1] + 1), (1, 0)))
 
 
 def nearest_neighbor(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
-    """Answer each point by the value of the nearest point so far, the first by 0, in the layout of targets.
+    """Return the value of the nearest earlier point of each point, and 0 for the first, in the layout of targets.
 
     Distances are Euclidean, over all coordinates.
     """
     points, values = inputs[:, ::2], inputs[:, 1::2, 0]
     if points.shape[1] == 1:
         return torch.zeros(len(inputs), 1)
-    # The form by matrix products rounds more, and could find another neighbor than the definition.
+    # Distances by matrix products are rounded more, and could give another neighbor than the definition.
     distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
     later = torch.ones(distances.shape[1:], dtype=torch.bool).triu()
     nearest = distances.masked_fill(later, torch.inf)[:, 1:, :-1].argmin(2)
@@ -140,7 +140,7 @@ def nearest_neighbor(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
 
 
 def nearest_neighbor_by_definition(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
-    """Return the same answers, point by point."""
+    """Return the answers of `nearest_neighbor`, computed point by point."""
     answers = torch.full(inputs.shape[:2], torch.nan)
     answers[:, 0] = 0
     for row, sequence in enumerate(inputs):

@@ -21,8 +21,8 @@ class BoundedDyck(Chi2023Task):
     ``D_n = (( D_(n-1) ))*``. Unlike the Dyck language itself, D_n is regular, and star-free. No string of odd length is
     in D_n.
 
-    With ``"near-miss"`` sampling the profiles are the exact depths 1 ... n and the neighbor is depth n + 1, so that
-    the bound decides the answer. The paper's samples hardly test the bound.
+    With ``"near-miss"`` sampling (`RecognitionTask`), the profiles are the exact depths 1 ... n and the neighbor is
+    depth n + 1, so the bound decides the answer. The paper's samples hardly test the bound.
 
     Raises:
         ValueError: `depth` is below 1, or `sampling` is unknown.
@@ -38,8 +38,8 @@ class BoundedDyck(Chi2023Task):
     Differs from the source: in Bhattamishra et al. the answer is the set of legal next symbols; here, as in Chi et al.,
         it is membership. The default sampling is ours. ``"chi2023"`` draws strings inside as the code does. It fills a
         block of level k by brackets around blocks of level k - 1. Their length is a normal number with mean 3/4 and
-        standard deviation 3/40 of the room left, rounded down to an even number and at most that room. A number below
-        0, ten standard deviations away, counts as 0.
+        standard deviation 3/40 of the symbols left, rounded down to an even number and at most all symbols left. A
+        number below 0, ten standard deviations away, counts as 0.
     """
 
     depth: Annotated[int, Field(ge=1, le=50)] = 2
@@ -51,7 +51,7 @@ class BoundedDyck(Chi2023Task):
 
     @property
     def profiles(self) -> tuple[DFA, ...]:
-        """Return the languages of depth exactly 1, ..., exactly n."""
+        """Return the languages of exact depths 1, ..., n."""
         return tuple(library.exact_depth_dyck(depth) for depth in range(1, self.depth + 1))
 
     @property
@@ -66,7 +66,7 @@ class BoundedDyck(Chi2023Task):
         return (legal & (heights == 0)).to(torch.int64)
 
     def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Draw as the recursive code does, but in one pass, with a stack of the room left in every open block."""
+        """Draw as the recursive code does, but in one pass, with a stack of the symbols left in every open block."""
         rows = torch.arange(count)
         remaining = torch.zeros(count, self.depth + 1, dtype=torch.int64)
         remaining[:, 0] = length

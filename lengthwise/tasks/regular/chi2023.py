@@ -1,4 +1,4 @@
-"""Recognition with strings of a published code, or with near misses."""
+"""The base class of recognition tasks whose strings are drawn by published code, or as near misses."""
 
 from abc import abstractmethod
 from typing import Literal
@@ -16,13 +16,13 @@ class Chi2023Task(RecognitionTask):
     `sampling` names the way in which strings are drawn:
 
     - ``"near-miss"``: as in every `RecognitionTask`.
-    - ``"chi2023"``: by the samplers of the code, so that its tables can be measured again. Strings are not shuffled:
-      the first half is inside and the second half outside; an odd batch has one more outside. Strings outside are
-      uniform.
+    - ``"chi2023"``: by the samplers of the code, so that the tables of the paper can be measured again. Strings are not
+      shuffled: the first half is in the language and the second half is outside. An odd batch has one more string
+      outside. Strings outside are uniform.
 
     Source: Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length
         Extrapolation" (arXiv 2305.03796), the code of section 5.
-    Differs from the source: in nothing, except what a task documents.
+    Differs from the source: only in the ways that each task documents.
     """
 
     sampling: Literal["near-miss", "chi2023"] = "near-miss"

@@ -58,7 +58,7 @@ class CycleNavigation(RegularTask):
         return length >= 1
 
     def is_balanced_length(self, length: int) -> bool:
-        """Return whether the whole cycle is within reach."""
+        """Return whether this number of moves can reach every position of the cycle."""
         return length >= 1 and 2 * length + 1 >= self.size
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:

@@ -21,7 +21,7 @@ from lengthwise.validation import truncate
 _MACHINE = ("alphabet", "transitions", "accepting")
 
 MAX_GIVEN_STATES, MAX_TRANSITIONS = 2_000, 40_000
-"""The largest table that is minimized when a task is made, which takes a few seconds."""
+"""The largest table that is minimized when a task is made, in states and in transitions. It takes a few seconds."""
 
 
 MAX_TITLE = 60
@@ -46,11 +46,11 @@ class DFALanguage(RecognitionTask):
     """Recognition of the strings that a deterministic automaton accepts.
 
     ``transitions[q]`` lists the next states of state q, one for each symbol of the `alphabet` (single characters, in a
-    list or as a text). A string is in the language if it leads from `start` to one of the states in `accepting`. It
-    has no formula. The automaton itself answers, and draws strings inside, outside and near misses. The default is the
+    list or as a text). A string is in the language if it leads from `start` to one of the states in `accepting`. The
+    automaton itself answers strings, and draws strings in the language, outside it, and near misses. The default is the
     language of binary numbers divisible by 3.
 
-    The fields are the entries of `DFA.to_json`. The task of a machine of automata-lib is ``make_task("dfa",
+    The fields are the entries of `DFA.to_json`. For a machine of automata-lib, the task is ``make_task("dfa",
     **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.formats`) is read into these
     fields when the task is made, and its name is not stored.
 
@@ -80,11 +80,13 @@ class DFALanguage(RecognitionTask):
     def _is_whole(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         accept = fields.get("accept")
         if accept is not None and "file" not in fields:
-            raise ValueError(f"accept: expected next to a file, got {accept!r} alone; leave it out")
+            raise ValueError(f"accept: expected together with a file, got {accept!r} alone; leave it out")
         fields = fields_of_file(fields, lambda labeled: _entries(labeled, accept))
         missing = [name for name in _MACHINE if name not in fields]
         if 0 < len(missing) < len(_MACHINE):
-            raise ValueError(f"{missing[0]}: expected together with {', '.join(_MACHINE)}, got none; give all three")
+            raise ValueError(
+                f"{missing[0]}: expected all of {', '.join(_MACHINE)}, got no {missing[0]}; give all three"
+            )
         return fields
 
     @model_validator(mode="after")
@@ -112,7 +114,7 @@ class DFALanguage(RecognitionTask):
 
 
 def _entries(labeled: LabeledMachine, accept: str | None) -> dict[str, Any]:
-    """Return the fields of an automaton in a file, whose answers may be labels of logs."""
+    """Return the fields of the automaton in a file. `accept` names the accepted class if classes are labels of logs."""
     if accept is not None:
         labeled = labeled.accepting(accept)
     index = acceptor_index(labeled.classes)

@@ -49,7 +49,7 @@ class EqualEnds(RegularTask):
 
     @property
     def transducer(self) -> Transducer:
-        """Return a machine whose state is the first symbol, and whether the last one equals it."""
+        """Return a machine whose state is the first symbol, and whether the last symbol equals it."""
         return library.equal_ends(self.num_digits)
 
     def is_legal_length(self, length: int) -> bool:

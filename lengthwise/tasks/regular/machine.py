@@ -22,10 +22,10 @@ MAX_TABLE = 100_000
 """The largest number of entries in a machine's table."""
 
 MAX_SQUARED = 256
-"""The largest number of states with a matrix of transitions, which would take 20 GB for 50,000 states."""
+"""The largest number of states for which a matrix of transitions is made. For 50,000 states, it would take 20 GB."""
 
 MAX_ATTEMPTS = 64
-"""The number of attempts at drawing strings with an answer; the rest is then drawn among these alone."""
+"""The number of attempts to draw strings with an answer. Missing strings are then drawn from such strings alone."""
 
 
 @TASKS.register("machine")
@@ -107,7 +107,7 @@ class MachineTransduction(RegularTask):
 
     @property
     def transducer(self) -> Transducer:
-        """Return the machine itself, which replaces a formula."""
+        """Return the machine itself, which defines the task."""
         return _transducer(self.alphabet, self.table, self.outputs, self.start)
 
     def is_legal_length(self, length: int) -> bool:
@@ -160,14 +160,17 @@ class MachineTransduction(RegularTask):
         return reached
 
     def _possible(self, length: int) -> Bool[np.ndarray, " Q"]:
-        """Return which states some string reaches, without probabilities, which may underflow."""
+        """Return which states some string of this length reaches.
+
+        Probabilities are not used, because they may underflow.
+        """
         return _row_after(self.transducer, length, _is_positive) > 0
 
     def _odds_of_answers(self, length: int) -> Float64[np.ndarray, " Y"]:
         """Return the odds of each last answer to a uniform string.
 
-        They are scaled so that the likeliest state has odds 1. If most strings have no answer, the probabilities of the
-        others may underflow.
+        They are scaled so that the likeliest state has odds 1. If most strings have no answer, the probabilities of
+        strings with an answer may underflow.
         """
         machine = _with_last_answers(self.transducer, len(self.classes))
         odds, answered = _row_after(machine, length, _scaled), machine.outputs != IGNORE
@@ -179,7 +182,7 @@ Keep = Callable[[np.ndarray], np.ndarray]
 
 
 def _row_after_by_definition(machine: Transducer, length: int, keep: Keep) -> Float[np.ndarray, " Q"]:
-    """Return the odds of each state after a string, scaled by `keep`, symbol by symbol."""
+    """Return the odds of each state after a uniform string, computed symbol by symbol and scaled by `keep`."""
     table, leads_on = machine.semiautomaton.table, _leads_on(machine)
     row = keep(np.arange(len(table)) == machine.start)
     for _ in range(length):
@@ -190,7 +193,7 @@ def _row_after_by_definition(machine: Transducer, length: int, keep: Keep) -> Fl
 
 @lru_cache(maxsize=64)
 def _row_after(machine: Transducer, length: int, keep: Keep) -> Float[np.ndarray, " Q"]:
-    """Return the same odds, by squaring of matrices if there are few states."""
+    """Return the odds of `_row_after_by_definition`, computed by squaring matrices if there are few states."""
     if machine.num_states > MAX_SQUARED:
         return _row_after_by_definition(machine, length, keep)
     step = keep(_transitions(machine))
@@ -244,7 +247,7 @@ def _transducer(
 
 @lru_cache(maxsize=64)
 def _answered_strings(machine: Transducer) -> StringSampler:
-    """Return a sampler of strings with an answer to a prefix: state Q + q is state q after such an answer."""
+    """Return a sampler of strings of which some prefix has an answer; state Q + q is state q after such a prefix."""
     table, answered = machine.semiautomaton.table, machine.outputs != IGNORE
     size = len(table)
     before = table + size * answered[table]
@@ -254,7 +257,7 @@ def _answered_strings(machine: Transducer) -> StringSampler:
 
 @lru_cache(maxsize=64)
 def _with_last_answers(machine: Transducer, num_classes: int) -> Transducer:
-    """Return a machine that repeats the last answer until the next one: state q (Y + 1) + y is q after answer y."""
+    """Return a machine that repeats the last answer until the next answer: state q (Y + 1) + y is q after answer y."""
     if (machine.outputs != IGNORE).all():
         return machine
     table, size = machine.semiautomaton.table[:, None], num_classes + 1
@@ -268,7 +271,7 @@ def _with_last_answers(machine: Transducer, num_classes: int) -> Transducer:
 
 @lru_cache(maxsize=64)
 def _transitions(machine: Transducer) -> Float64[np.ndarray, "Q Q"]:
-    """Return the probability of each next state after a uniform symbol, 0 if no answer follows from there on."""
+    """Return the probability of each next state after a uniform symbol; 0 for a state from which no answer follows."""
     table = machine.semiautomaton.table
     rows = np.arange(len(table))[:, None].repeat(table.shape[1], 1)
     odds = np.zeros((len(table), len(table)))
@@ -279,7 +282,7 @@ def _transitions(machine: Transducer) -> Float64[np.ndarray, "Q Q"]:
 
 @lru_cache(maxsize=64)
 def _leads_on(machine: Transducer) -> Bool[np.ndarray, " Q"]:
-    """Return the states from which some string gets an answer."""
+    """Return the states in or after which a string can get an answer."""
     leads_on: np.ndarray = machine.outputs != IGNORE
     while (before := leads_on | leads_on[machine.semiautomaton.table].any(1)).sum() > leads_on.sum():
         leads_on = before

@@ -15,15 +15,15 @@ from lengthwise.tasks.base import TASKS, Batch, RegularTask
 
 @TASKS.register("modular-arithmetic")
 class ModularArithmetic(RegularTask):
-    """The value modulo `modulus` of digits below it joined by `+`, `-` and `*`, where `*` binds before `+` and `-`.
+    """The value modulo `modulus` of an expression of digits with `+`, `-` and `*`, where `*` binds before `+` and `-`.
 
-    Operands are at odd positions (counted from 1) and supervised: the answer is the value of the expression that ends
-    there. Operators are not supervised, nor is anything from the first misplaced symbol on. Operands are independent
-    and uniform over the digits, operators over the three. The classes are the remainders.
+    Operands are the digits below `modulus`, at odd positions (counted from 1). They are supervised: the answer is the
+    value of the expression that ends there. Operators are not supervised, and neither is any position from the first
+    misplaced symbol on. Operands and operators are independent and uniform. The classes are the remainders.
 
     A prefix that ends in an operand is distributed as a sample of its length. One pass over a long expression therefore
-    measures every shorter one. With `leading_plus`, every expression begins with a `+` that has no effect on values. It
-    makes lengths even, and pairs each operand with the operator before it.
+    measures every shorter one. With `leading_plus`, every expression begins with a `+` that has no effect on values.
+    This `+` makes lengths even, and pairs each operand with the operator before it.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
@@ -38,7 +38,7 @@ class ModularArithmetic(RegularTask):
         Regular Language Reasoning and Natural Language Length Extrapolation" (arXiv 2305.03796), section 5, and by Fan
         et al., "Advancing Regular Language Reasoning in Linear Recurrent Neural Networks" (arXiv 2309.07412).
     Differs from the source: the `+` that the code of Chi et al. puts in front is optional; without it lengths are odd,
-        as in the other two. The alphabet has no unused symbol.
+        as in the other two sources. The alphabet has no unused symbol.
     """
 
     prefix_exchangeable: ClassVar[bool] = True
@@ -62,7 +62,7 @@ class ModularArithmetic(RegularTask):
         return library.modular_arithmetic(self.modulus, self.leading_plus)
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether an expression of this length can end in an operand: if odd, or if even with `leading_plus`."""
+        """Return whether an expression of this length can end in an operand: odd, or even with `leading_plus`."""
         return length >= 1 and length % 2 == (0 if self.leading_plus else 1)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -79,7 +79,8 @@ class ModularArithmetic(RegularTask):
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Return the value of the expression that ends at each operand: the finished terms plus the current product.
 
-        Terms are computed as if the expression were well-formed; then what depends on a misplaced symbol is `IGNORE`.
+        Terms are computed as if the expression were well-formed. Answers from the first misplaced symbol on are then
+        replaced by `IGNORE`.
         """
         if self.leading_plus:
             answers = torch.full_like(inputs, IGNORE)

@@ -16,8 +16,8 @@ from lengthwise.tasks.regular.modular_arithmetic import ModularArithmetic
 class ModularArithmeticEquals(ModularArithmetic):
     """The value modulo `modulus` of an expression, answered at the = that ends it.
 
-    The = has the answer of the operand before it. Operands keep their answers, and nothing is supervised after an =.
-    All else is as in `modular-arithmetic`, except that a prefix of a sample lacks the = and is not a sample.
+    The = has the answer of the operand before it. Operands also have answers, and nothing is supervised after an =. All
+    else is as in `modular-arithmetic`, except that a prefix of a sample lacks the = and is not a sample.
 
     Example:
         >>> task = ModularArithmeticEquals(modulus=5)
@@ -26,7 +26,7 @@ class ModularArithmeticEquals(ModularArithmetic):
 
     Source: Beck et al., "xLSTM: Extended Long Short-Term Memory" (NeurIPS 2024), Modular Arithmetic (without brackets),
         as Grazzi et al. (ICLR 2025) and Terzić et al. (NeurIPS 2025) use it.
-    Differs from the source: if all prefixes are supervised, operands have answers as well; no unused symbols.
+    Differs from the source: if all prefixes are supervised, operands have answers as well. There are no unused symbols.
     """
 
     prefix_exchangeable: ClassVar[bool] = False

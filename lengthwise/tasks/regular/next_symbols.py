@@ -28,17 +28,17 @@ class NextSymbols(RegularTask):
 
     After w, the symbol s may come next if some string of the language begins with w s. With `with_end`, the set also
     contains the end if w is in the language. Each set that occurs is a class. `base` is a task of recognition (a name,
-    or a name and fields), which defines the language. Nothing is supervised after a prefix with which no string of the
-    language begins; samples have no such prefix.
+    or a name and fields), which defines the language. If no string of the language begins with a prefix, nothing is
+    supervised from that prefix on. Samples have no such prefix.
 
     A sample is a prefix of a string of the language. Half of the samples are drawn uniformly among all prefixes of the
     length. The other half is persistent: every symbol that repeats the one before multiplies the odds by
-    `REPEAT_WEIGHT`. Lengths are balanced if every set can be the answer. D_2, and D_n with an odd n, have no balanced
-    length.
+    `REPEAT_WEIGHT`. Lengths are balanced if every set can be the answer. The bounded Dyck languages D_2, and D_n with
+    an odd n, have no balanced length.
 
     Raises:
-        ValueError: the base task is unknown or recognizes no language, or the answer is the same set everywhere. This
-            holds for Tomita 5 and 6 without `with_end`, since all symbols may always come next.
+        ValueError: the base task is unknown or recognizes no language, or the answer is the same set everywhere. The
+            answer is always the same for Tomita 5 and 6 without `with_end`, because all symbols may always come next.
 
     Example:
         >>> task = NextSymbols(base={"name": "bounded-dyck", "depth": 2})
@@ -49,10 +49,10 @@ class NextSymbols(RegularTask):
 
     Source: Bhattamishra et al., "On the Ability and Limitations of Transformers to Recognize Formal Languages" (arXiv
         2009.11264), section 4, after Gers and Schmidhuber (2001).
-    Differs from the source: a set is one class instead of a number for each of its symbols. A string counts by the
+    Differs from the source: a set is one class instead of a number for each of its symbols. A string is scored by the
         answer after its last symbol, not by all answers together. Strings are prefixes of any string of the language,
-        of one length, drawn uniformly or persistently, instead of whole strings from a generator for each language.
-        The source has no end in its sets. For Tomita 5 and 6, its answer is membership instead of the set, as with
+        of one length, drawn uniformly or persistently, instead of whole strings from a generator for each language. The
+        source has no end in its sets. For Tomita 5 and 6, its answer is membership instead of the set, as with
         `with_end`.
     """
 
@@ -64,12 +64,12 @@ class NextSymbols(RegularTask):
     @model_validator(mode="after")
     def _has_different_answers(self) -> "NextSymbols":
         if not isinstance(self.base, RecognitionTask):
-            raise ValueError(f"base: expected a task that recognizes a language, got {self.base.name}; take a tomita")
+            raise ValueError(f"base: expected a task that recognizes a language, got {self.base.name}; try tomita")
         if len(self.classes) < 2:
             way_out = "choose another language" if self.with_end else "set with_end=true, or choose another language"
             raise ValueError(
-                f"base: expected a language after whose prefixes different symbols may come next, got one where it is "
-                f"always {self.classes[0]!r}; {way_out}"
+                f"base: expected a language in which the set of next symbols depends on the prefix, got a language "
+                f"where the set is always {self.classes[0]!r}; {way_out}"
             )
         return self
 
@@ -187,7 +187,7 @@ class _Prefixes:
         return joint_sampler([prefixes], WEIGHTS)
 
     def reached(self, length: int) -> Bool[np.ndarray, " Q"]:
-        """Return which states a prefix of this length, at least 1, reaches; computed without probabilities."""
+        """Return which states a prefix of this length (at least 1) reaches, computed without probabilities."""
         while len(self._reached) < length:
             before = self._reached[-1] if self._reached else np.arange(len(self.live)) == self.language.start
             after = np.zeros_like(self.live)
@@ -207,10 +207,10 @@ class _Prefixes:
     def _after_another_symbol(
         self, odds: list[Float64[np.ndarray, "Q V"]], weight: float
     ) -> Float64[np.ndarray, "Q V"]:
-        """Return odds by state and last symbol; prefixes of prefixes are prefixes, so that odds multiply along them."""
+        """Return odds by state and last symbol. A prefix of a prefix is a prefix, so odds multiply symbol by symbol."""
         table = self.language.semiautomaton.table
         if odds:
-            # The symbol that repeats the last one counts `weight` times, every other one once.
+            # A symbol that repeats the last one counts `weight` times, every other symbol once.
             before = odds[-1].sum(axis=1, keepdims=True) + (weight - 1) * odds[-1]
         else:
             before = np.zeros(table.shape)

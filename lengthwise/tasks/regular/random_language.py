@@ -12,13 +12,13 @@ from lengthwise.tasks.regular.recognition import RecognitionTask
 
 @TASKS.register("random-language")
 class RandomLanguage(RecognitionTask):
-    """Recognition of a random regular language: its minimal automaton has `num_states` states, `num_symbols` symbols.
+    """Recognition of a random regular language, whose minimal automaton has `num_states` states.
 
-    `seed` is the index of a language among languages of the same size. `random_language` in
-    `lengthwise.automata.random_languages` draws them, the same on every machine, and rejects trivial ones. In those
-    that remain, every length from `num_states` on has strings of both classes. At least half of all pairs of states are
-    still different after 40 random symbols. Strings are drawn as in every recognition task: uniform or in long runs
-    inside, uniform and near misses outside.
+    `seed` is the index of a language among languages of the same numbers of states and symbols. `random_language` in
+    `lengthwise.automata.random_languages` draws the same languages on every machine, and rejects trivial ones. In the
+    languages that remain, every length from `num_states` on has strings of both classes. At least half of all pairs of
+    states are still different after 40 random symbols. Strings are drawn as in every recognition task: uniform or in
+    long runs inside, uniform and near misses outside.
 
     Raises:
         ValueError: a size is out of its range, or there are hardly any languages of that size.

@@ -1,4 +1,4 @@
-"""Recognition of regular languages: the shared part of its tasks, above all the sampling of hard strings."""
+"""The base class of tasks that recognize a regular language, and the sampling of their strings."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -26,10 +26,10 @@ Edits use NumPy, which takes a third of torch's time for a few strings.
 """
 
 EDIT_ROUNDS = 8
-"""The number of attempts for an edit that leaves the string in the language."""
+"""The largest number of times that an edit is tried until the string is outside the language."""
 
 REPEAT_WEIGHT = 6.0
-"""The factor by which each symbol that repeats the one before changes the odds of a persistent string."""
+"""The factor by which each symbol that repeats the symbol before it changes the odds of a persistent string."""
 
 MAX_STATES = 1_000
 """The largest size, in states, of the smallest automaton of a task's language."""
@@ -47,8 +47,9 @@ OUT, IN = 0, 1
 class RecognitionTask(RegularTask, ShallowTask):
     """Whether a string is in a language; the classes are "out" and "in", and every prefix is supervised.
 
-    A task must define only its `language`. A sampled batch is half inside and half outside, with its rows shuffled; an
-    extra string goes to either half by chance. If a length has strings of one class only, it is legal but not balanced.
+    A task must define only its `language`. In a sampled batch, half of the strings are inside and half outside, in
+    random order. In an odd batch, chance decides the class of the extra string. If a length has strings of one class
+    only, it is legal but not balanced.
 
     Strings inside are drawn from the language. A task may have `profiles`, languages that partition its own, for
     example by depth. Half of the strings inside then come from a profile, drawn uniformly among the possible ones.
@@ -58,16 +59,16 @@ class RecognitionTask(RegularTask, ShallowTask):
     - uniform strings outside,
     - strings inside with one or two substitutions,
     - strings inside with a window from another string inside,
-    - strings from `neighbor`, a language outside but close by; without one of this length, strings inside with two
-      different symbols swapped.
+    - strings from `neighbor`, a language outside but close by; if it has no string of this length, strings inside with
+      two different symbols swapped.
 
     A draw from the language, a profile or the neighbor is uniform or persistent, by a fair coin. In a persistent draw,
-    every symbol that repeats the one before multiplies the odds of the string by `REPEAT_WEIGHT`: long runs often meet
-    the bounds of a language. An edit that leaves the string in the language is drawn again, up to `EDIT_ROUNDS` times
-    in total. Substitutions are then tried as often, since swaps cannot lead out of Tomita 1, 5 and 6. A string that is
-    still inside is replaced by a uniform one outside.
+    every symbol that repeats the symbol before it multiplies the odds of the string by `REPEAT_WEIGHT`. The reason is
+    that long runs often meet the bounds of a language. If an edited string is still inside, the edit is drawn again, up
+    to `EDIT_ROUNDS` times in total. Then up to as many substitutions are tried, because swaps cannot lead out of Tomita
+    1, 5 and 6. A string that is still inside is replaced by a uniform string outside.
 
-    A prefix of a sample is not distributed as a sample of its length, so that every length needs its own strings.
+    A prefix of a sample is not distributed as a sample of its length, so every length needs its own strings.
     """
 
     prefix_exchangeable: ClassVar[bool] = False
@@ -80,12 +81,12 @@ class RecognitionTask(RegularTask, ShallowTask):
 
     @property
     def profiles(self) -> tuple[DFA, ...]:
-        """Return languages that partition the task's own by a trait that uniform strings show unevenly."""
+        """Return languages that partition the task's language, so that rare kinds of its strings are also drawn."""
         return ()
 
     @property
     def neighbor(self) -> DFA | None:
-        """Return a language outside the task's own that is hard to distinguish from it; none by default."""
+        """Return a language outside the task's own that is hard to distinguish from it, or None (the default)."""
         return None
 
     @property
@@ -130,7 +131,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return batch.inputs, batch.targets[:, -1]
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the ends, whether all symbols occur equally often, both together, and the number of runs."""
+        """Return the ends, whether all symbols occur equally often, these two combined, and the number of runs."""
         counts = _symbol_counts(inputs, len(self.symbols))
         equal = (counts == counts[:, :1]).all(1).long()
         ends = len(self.symbols) * inputs[:, 0] + inputs[:, -1]
@@ -156,7 +157,7 @@ class RecognitionTask(RegularTask, ShallowTask):
 
     @property
     def _sampler(self) -> StringSampler:
-        """Return a sampler of complement, language, profiles and neighbor, in this order, first uniform ones."""
+        """Return a sampler of complement, language, profiles and neighbor: first all uniform, then all persistent."""
         return _sampler_of(self.language, self.profiles, self.neighbor)
 
     @property
@@ -175,7 +176,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         extra = int(torch.randint(2, (), generator=generator)) if batch_size % 2 else 0
         num_inside = batch_size // 2 + extra
         num_outside = batch_size - num_inside
-        # A random first quarter, so that the strings left over by four belong to any kind with equal probability.
+        # The first quarter is random, so that the rest of a division by four belongs to each kind equally often.
         kind = (torch.arange(num_outside) + torch.randint(4, (), generator=generator)) % 4
         origin = torch.full((batch_size,), IN)
         origin[num_inside:][kind == 0] = OUT
@@ -189,7 +190,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return inputs[torch.randperm(batch_size, generator=generator)]
 
     def _varied(self, origin: Int64[Tensor, " B"], length: int, generator: torch.Generator) -> Int64[Tensor, " B"]:
-        """Move every second row of the language to a possible profile, and make rows persistent, except `OUT`."""
+        """Move every second row inside to a possible profile, and make half of the rows not in `OUT` persistent."""
         first = IN + 1
         possible = np.flatnonzero(self._sampler.possible(length)[first : first + len(self.profiles)]) + first
         rows = torch.nonzero(origin == IN)[:, 0]
@@ -206,7 +207,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return torch.from_numpy(self._sampler.sample(uniforms.numpy(), origin.numpy())).contiguous()
 
     def _edit_outside(self, strings: Strings, edit: Edit, generator: torch.Generator) -> Strings:
-        """Edit strings of the language until they leave it; at last substitute, then draw uniformly."""
+        """Edit strings until they are outside the language; then try substitutions, at last draw strings outside."""
         edited, inside = strings.copy(), np.arange(len(strings))
         for attempt in [edit] * EDIT_ROUNDS + [substitute] * EDIT_ROUNDS:
             changed = attempt(strings[inside], len(self.symbols), generator)
@@ -220,7 +221,7 @@ class RecognitionTask(RegularTask, ShallowTask):
 
 
 def check_language(language: DFA, setting: str) -> None:
-    """Raise a ValueError that names `setting` unless the language is small and leaves something to learn.
+    """Raise a ValueError that names `setting` unless the language is small and nontrivial.
 
     Among strings of one symbol or more, some must be inside and some outside. `language` must be minimal.
     """
@@ -233,8 +234,9 @@ def check_language(language: DFA, setting: str) -> None:
     inside = language.accepting[np.concatenate(after_a_symbol)]
     if inside.all() or not inside.any():
         raise ValueError(
-            f"{setting}: expected a language with strings inside and outside, got one that holds "
-            f"{'every' if inside.all() else 'no'} string of one symbol or more; there is nothing to decide"
+            f"{setting}: expected a language with strings inside and outside, got a language that contains "
+            f"{'every' if inside.all() else 'no'} string of one symbol or more; choose another, in which there is "
+            "something to decide"
         )
 
 
@@ -245,7 +247,7 @@ def _sampler_of(language: DFA, profiles: tuple[DFA, ...], neighbor: DFA | None) 
 
 
 def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
-    """Replace the symbols at one or two positions (a fair choice; one if T is 1) by other symbols, uniformly."""
+    """Replace the symbols at one or two positions (by a fair coin; one if T is 1) by uniform other symbols."""
     num_rows, length = strings.shape
     edited, rows = strings.copy(), np.arange(num_rows)
     first = torch.randint(length, (num_rows,), generator=generator).numpy()

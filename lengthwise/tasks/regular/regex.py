@@ -13,18 +13,18 @@ from lengthwise.tasks.regular.recognition import Alphabet, RecognitionTask, chec
 
 @TASKS.register("regex")
 class RegexLanguage(RecognitionTask):
-    """Recognition of the strings that a whole regular expression matches.
+    """Recognition of the strings that a regular expression matches as a whole.
 
-    `pattern` has single characters as symbols, `.`, `[ab]`, `[a-d]`, `[^ab]`, groups, `|`, `*`, `+`, `?`, `{2}` and
-    `{2,5}`. A backslash makes a symbol of one of these characters. There are no anchors. See `dfa_from_regex`
-    in `lengthwise.automata.regex`. `alphabet` contains the symbols in the order of their ids (in a list or as a text).
-    If it is empty, the symbols are the ones in the pattern, sorted. Instead of a formula, the smallest automaton
-    answers, and draws strings inside, outside and near misses.
+    `pattern` may contain symbols of one character, `.`, `[ab]`, `[a-d]`, `[^ab]`, groups, `|`, `*`, `+`, `?`, `{2}` and
+    `{2,5}`. After a backslash, each of these special characters is an ordinary symbol. There are no anchors. See
+    `dfa_from_regex` in `lengthwise.automata.regex`. `alphabet` contains the symbols in the order of their ids (in a
+    list or as a text). If it is empty, the symbols are the ones in the pattern, sorted. The smallest automaton of the
+    language answers strings, and draws strings in the language, outside it, and near misses.
 
     Raises:
         ValueError: the pattern has an error (the message gives its position), or is too large; the alphabet does not
-            consist of distinct single characters, or lacks one of the pattern's; all strings of one symbol or more are
-            in the language, or no such string is; the language needs more than 1,000 states.
+            consist of distinct single characters, or lacks a symbol of the pattern; all strings of one symbol or more
+            are in the language, or no such string is; the language needs more than 1,000 states.
 
     Example:
         >>> task = RegexLanguage(pattern="(a|b)*abb")

@@ -28,7 +28,7 @@ def _made(given: object) -> object:
         task = validated(TASKS[str(name)], fields)
     except UnknownName as problem:
         raise ValueError(f"name: {problem}") from None
-    # A base may itself be a task with a base.
+    # A base may itself have a base, and so on.
     except RecursionError:
         raise ValueError("base: expected a task, got tasks of tasks that are nested too deeply") from None
     except ValueError as problem:
@@ -49,13 +49,13 @@ BaseTask = Annotated[
 class Scratchpad(RegularTask):
     """A task whose strings contain its answers: s_1 =q_1 s_2 =q_2 ... s_T, with answers q_t to s_1 ... s_t.
 
-    The target at s_t is q_t, the answer of the task `base` (a name, or a name and fields); answers are not supervised.
-    `length` counts symbols and answers: 2T - 1 for T symbols of the base task. The symbols are the base task's symbols,
-    followed by `=` and the name of each class (with _ for spaces). A string with a wrong answer, or in which symbols
-    and answers do not alternate, is malformed from there on.
+    The target at s_t is q_t, the answer of the task `base` (a name, or a name and fields). The positions of answers are
+    not supervised. `length` counts symbols and answers: 2T - 1 for T symbols of the base task. The symbols are the base
+    task's symbols, followed by `=` and the name of each class (with _ for spaces). A string with a wrong answer, or in
+    which symbols and answers do not alternate, is malformed from there on.
 
-    Samples contain the right answers. `lengthwise.models.own_answers.OwnAnswers` answers strings of the base task with
-    a model's own answers in between.
+    Samples contain the right answers. `lengthwise.models.own_answers.OwnAnswers` answers strings of the base task, and
+    inserts a model's own answers.
 
     Raises:
         ValueError: the base task is unknown, not regular, or leaves a prefix without an answer; a symbol has the name
@@ -84,8 +84,8 @@ class Scratchpad(RegularTask):
         after_a_symbol = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
         if (machine.outputs[after_a_symbol] == IGNORE).any():
             raise ValueError(
-                f"base: expected a task that answers every prefix, got {self.base.name}, which does not; each symbol "
-                "has an answer after it"
+                f"base: expected a task that answers every prefix, got {self.base.name}, which does not; choose "
+                "another, because an answer follows each symbol"
             )
         if len(set(self.symbols)) < len(self.symbols) or any(symbol.split() != [symbol] for symbol in self.symbols):
             raise ValueError(
@@ -110,7 +110,7 @@ class Scratchpad(RegularTask):
 
     @property
     def transducer(self) -> Transducer:
-        """Return a machine with a state before and after each symbol for each state of the base task, and a sink."""
+        """Return a machine with a sink and two states for each base state, before a symbol and before its answer."""
         base = self.base.transducer
         table, num_states = base.semiautomaton.table, base.num_states
         before = np.arange(num_states)
@@ -148,7 +148,7 @@ class Scratchpad(RegularTask):
         """Return the base task's answers at every second symbol, up to the first malformed position."""
         num_symbols = len(self.base.symbols)
         steps, answers = inputs[:, ::2], inputs[:, 1::2]
-        # Misplaced answers are replaced by any symbol: their targets are masked below.
+        # Misplaced answers are replaced by any symbol, because their targets are masked below.
         expected = self.base.solve(steps.clamp(max=num_symbols - 1))
         is_right = torch.empty_like(inputs, dtype=torch.bool)
         is_right[:, ::2] = steps < num_symbols

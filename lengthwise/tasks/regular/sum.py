@@ -13,9 +13,10 @@ from lengthwise.tasks.base import TASKS, Batch, RegularTask
 
 @TASKS.register("sum")
 class Sum(RegularTask):
-    """The sum of digits below `modulus`, modulo it; the digits are independent and uniform.
+    """The sum modulo `modulus` of digits below `modulus`; the digits are independent and uniform.
 
-    ``answer_t = (symbol_1 + ... + symbol_t) mod modulus``; the classes are the remainders. With modulus 2 it is parity.
+    ``answer_t = (symbol_1 + ... + symbol_t) mod modulus``; the classes are the remainders. With modulus 2, the task is
+    parity.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).

@@ -21,8 +21,8 @@ class Tomita(Chi2023Task):
     2. ``(10)*``
     3. no run of 1s of odd length is immediately followed by a run of 0s of odd length (runs are maximal)
     4. ``000`` occurs nowhere
-    5. the number of 0s and the number of 1s are even
-    6. the number of 0s less the number of 1s is a multiple of 3
+    5. the number of 0s and the number of 1s are both even
+    6. the number of 0s minus the number of 1s is a multiple of 3
     7. ``0*1*0*1*``
 
     Raises:
@@ -36,10 +36,11 @@ class Tomita(Chi2023Task):
     Source: Tomita, "Dynamic construction of finite automata from examples using hill-climbing" (Cognitive Science
         Society, 1982); used by Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural
         Language Length Extrapolation" (arXiv 2305.03796), section 5 (3 to 6).
-    Differs from the source: the default sampling is ours. ``"chi2023"`` follows the code of Chi et al. It has no
-        language 2, and its language 1 is ``0*``; here its symbols are exchanged. There, strings of language 1 are
-        uniform with probability 1/2 and otherwise inside, in no order. Languages 5 and 6 are uniform, and 3, 4 and 7
-        have separate generators. Up to length 4, all samples of language 7 are inside.
+    Differs from the source: the default sampling is ours. ``"chi2023"`` follows the code of Chi et al. That code has no
+        language 2, and its language 1 is ``0*``, whose symbols are exchanged here. In its samples of language 1, each
+        string is uniform with probability 1/2 and otherwise in the language. Strings in languages 5 and 6 are uniform,
+        and languages 3, 4 and 7 have separate generators. Up to length 4, all samples of language 7 are in the
+        language.
     """
 
     index: Annotated[int, Field(ge=1, le=7)] = 4
@@ -71,7 +72,7 @@ class Tomita(Chi2023Task):
         return super().baseline(length)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return membership by the definition of each language, in running sums of the symbols."""
+        """Return membership by the definition of each language, computed with running sums of the symbols."""
         member = _DEFINITIONS[self.index]
         return member(inputs).to(torch.int64)
 
@@ -144,7 +145,7 @@ _DEFINITIONS = {
 
 
 def _chi2023_tomita_3(count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-    """Append runs of a fair symbol, of a length uniform up to the room left; 0s are even in number after odd 1s."""
+    """Append runs of a random symbol with uniform lengths; a run of 0s after an odd run of 1s has an even length."""
     position = torch.arange(length)
     strings = torch.zeros(count, length, dtype=torch.int64)
     filled = torch.zeros(count, 1, dtype=torch.int64)
@@ -172,14 +173,14 @@ def _chi2023_tomita_4(count: int, length: int, generator: torch.Generator) -> In
 
 
 def _chi2023_tomita_7(count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-    """Append runs of 0s, 1s and 0s, each of a length uniform up to the room left, and 1s for the rest."""
+    """Append runs of 0s, 1s and 0s, each with a uniform length up to the end of the string, and 1s for the rest."""
     position = torch.arange(length)
     strings = torch.zeros(count, length, dtype=torch.int64)
     end = torch.zeros(count, 1, dtype=torch.int64)
     for _ in range(3):
         uniforms = torch.rand(count, 1, generator=generator, dtype=torch.float64)
         end = end + (uniforms * (length - end + 1)).to(torch.int64)
-        # Every boundary exchanges all symbols behind it.
+        # Every boundary exchanges all symbols after it.
         strings ^= position >= end
     return strings
 

@@ -1,4 +1,4 @@
-"""Word problems: the element of a group that is a product of generators, or of any elements."""
+"""Word problems: the product of generators of a group, or of any of its elements."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -25,13 +25,13 @@ class WordProblem(RegularTask):
     generators.
 
     `group` is a name of `lengthwise.automata.groups.permutation_group` (``"S5"``, ``"D6"``, ``"A4xZ5"``), which defines
-    the generators. `generators` replaces them, each as the list of images of the points 0 ... n-1. They must generate
-    the named group or, if `group` is empty or not given, any group. With the `alphabet` ``"elements"``, every element
-    of the group is a symbol.
+    the generators. `generators` replaces them, each as the list of images of the points 0 ... n-1. If `group` is also
+    given, they must generate the named group. With the `alphabet` ``"elements"``, every element of the group is a
+    symbol.
 
     A length is balanced if every element is a product of that number of generators. For a named group, this holds from
     some length on (3 for S3, 8 for A5, 13 for S5); ``train.lengths="legal"`` also trains on shorter strings. If all
-    generators are odd permutations, no length is balanced, since an even number of them gives an even permutation.
+    generators are odd permutations, no length is balanced, because all products of one length have the same parity.
 
     Raises:
         ValueError: the group's name is unknown; the generators are not permutations of the same points, are more than
@@ -66,10 +66,10 @@ class WordProblem(RegularTask):
     @model_validator(mode="after")
     def _is_a_group(self) -> "WordProblem":
         if self.action.order == 1:
-            raise ValueError("generators: expected more than the identity, got it alone; there is nothing to learn")
+            raise ValueError("generators: expected more than the identity, got the identity alone; add a permutation")
         if self.group and not np.array_equal(self.action.elements, permutation_group(self.group).elements):
             raise ValueError(
-                f"generators: expected some that generate {self.group}, got those of another group "
+                f"generators: expected generators of {self.group}, got generators of another group "
                 f"({self.action.order} elements); leave out `group`"
             )
         return self
@@ -110,7 +110,7 @@ class WordProblem(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return all products by the multiplication table: after k rounds, products of the last 2^k generators."""
+        """Return all products by the multiplication table; round k makes products of the last 2^k generators."""
         table = torch.from_numpy(self.action.table)
         products = torch.from_numpy(self.action.generator_elements)[inputs]
         stretch = 1
@@ -138,7 +138,7 @@ def _over_elements(group: PermutationGroup) -> PermutationGroup:
 
 @lru_cache(maxsize=2048)
 def _reached(group: PermutationGroup, length: int) -> Bool[np.ndarray, " M"]:
-    """Return which elements are products of this number of generators: products of one half and the other."""
+    """Return which elements are products of this number of generators, found as products of two halves."""
     elements = np.arange(group.order)
     if length == 1:
         return np.isin(elements, group.generator_elements)
@@ -148,7 +148,7 @@ def _reached(group: PermutationGroup, length: int) -> Bool[np.ndarray, " M"]:
 
 @lru_cache(maxsize=2048)
 def _distribution(group: PermutationGroup, length: int) -> Float64[np.ndarray, " M"]:
-    """Return the distribution of products of this number of uniform generators, as a convolution of two halves."""
+    """Return the distribution of products of this number of uniform generators, by a convolution of two halves."""
     if length == 1:
         return np.bincount(group.generator_elements, minlength=group.order) / len(group.generators)
     odds = np.outer(_distribution(group, length // 2), _distribution(group, length - length // 2))

@@ -118,8 +118,8 @@ def test_numbers_are_in_order() -> None:
 @pytest.mark.parametrize(
     ("rows", "supervision", "sentence"),
     [
-        ([], "last", "expected strings of one symbol or more, got 0 rows and none of these"),
-        ([("", "x")], "last", "got 1 rows and none of these"),
+        ([], "last", "expected a string of one symbol or more, got 0 rows without one"),
+        ([("", "x")], "last", "got 1 rows without one"),
         ([("a", "x"), ("b", "x")], "last", "expected labels of two classes or more, got 'x' alone"),
         ([("a", "x"), (None, "y")], "last", "row 2: expected a string, got a missing one; write"),
         (
@@ -157,7 +157,7 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1; look at commas and quotes"),
         ("file.csv", b"text,label\nab,cd,yes\n", "row 2: expected 2 columns, got 3; look at commas and quotes"),
         ("file.csv", b"ab,1\nab,cd,2\n", "row 2: expected 2 columns, got 3; look at commas and quotes"),
-        ("file.csv", b"text,label\n", "got 0 rows and none of these"),
+        ("file.csv", b"text,label\n", "got 0 rows without one"),
         ("file.csv", b"id,session,status\n1,ab,x\n2,b,y\n", "string: expected one of the columns 'id', 'session'"),
         ("file.csv", b"session,status\nab,x\nb,y\n", "name its columns 'session' (string) and 'status' (label)"),
         ("file.jsonl", b'{"text": "ab", "label": 1}\n{"text": \n', "row 2: expected JSON, got something else"),
@@ -238,12 +238,16 @@ def test_a_file_with_other_examples_makes_another_task(tmp_path: Path) -> None:
     os.utime(file, ns=(0, 0))
     other = make_task("examples", file=file)
     assert first.digest != other.digest
-    with pytest.raises(ValueError, match=rf"file: expected the examples of digest {first.digest}, got others in .*csv"):
+    with pytest.raises(
+        ValueError, match=rf"expected the examples of digest {first.digest}, got other examples in .*csv"
+    ):
         make_task("examples", **first.model_dump(mode="json"))
-    with pytest.raises(ValueError, match=rf"file: expected the examples of digest {first.digest}, got others in .*csv"):
+    with pytest.raises(
+        ValueError, match=rf"expected the examples of digest {first.digest}, got other examples in .*csv"
+    ):
         first.sample(2, 2, torch.Generator())
     assert make_task("examples").digest == "", "the examples that need no file"
-    with pytest.raises(ValueError, match=r"file: expected the examples of digest 0{16}, got others in None"):
+    with pytest.raises(ValueError, match=r"file: expected the examples of digest 0{16}, got other examples in None"):
         make_task("examples", digest="0" * 16)
 
 
@@ -319,7 +323,7 @@ def test_strings_whose_labels_are_tied_are_left_out_in_any_order() -> None:
         examples = read_examples(given)
         assert {examples.text(index, "") for index in range(len(examples))} == {"b", "ab"}
         assert examples.counts == Counts(num_rows=6, num_empty=0, num_duplicates=1, num_contradictory=3)
-    with pytest.raises(ValueError, match=r"got as many rows with one as with another for each of them; correct the"):
+    with pytest.raises(ValueError, match=r"got ties between labels for every string; correct the labels"):
         read_examples(pairs[:2])
 
 
