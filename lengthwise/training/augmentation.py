@@ -12,15 +12,15 @@ from lengthwise.tasks.base import Batch
 def with_identity_padding(
     batch: Batch, generator: torch.Generator, *, max_per_symbol: float = 0.5, block: int = 1
 ) -> Batch:
-    """Insert pads at random positions of every string: 0 to `max_per_symbol` T pads, and those that fill a block.
+    """Insert pads at random positions of every string: 0 to `max_per_symbol` T pads, and pads that fill a block.
 
     A pad is the identity, so the last pad of a block has the target of the symbol before it. Pads before the first
     symbol have no target. Training shows every string under many bracketings, so a tree model has to learn that
     merging is associative.
 
-    Pads come in blocks of `block`, whose distance from the end is a multiple of `block`. A tree of chunks of that size
-    then meets no chunk that unpadded strings would not show it. If T is not a multiple of `block`, pads in front fill
-    the first block of the string.
+    Pads come in blocks of `block`, whose distance from the end is a multiple of `block`. In a tree with chunks of that
+    size, each chunk is then either all pads or a chunk of the unpadded string. If T is not a multiple of `block`, pads
+    in front fill the first block of the string.
     """
     length = batch.inputs.shape[1]
     num_pad_blocks = int(torch.randint(int(max_per_symbol * length) // block + 1, (), generator=generator))
@@ -28,13 +28,14 @@ def with_identity_padding(
         return batch
     in_front = -length % block
     num_blocks = (in_front + length) // block
-    # Sorting one random number a block draws each row's order of symbol blocks and pad blocks; blocks keep their order.
+    # Sorting one random number per block gives each row a random order of symbol blocks and pad blocks. The symbols
+    # themselves keep their order.
     order = torch.rand(len(batch.inputs), num_blocks + num_pad_blocks, generator=generator).argsort(1)
     is_symbol = (order < num_blocks).repeat_interleave(block, dim=1)
     latest = is_symbol.cumsum(1) - 1 - in_front
     is_symbol &= latest >= 0
     inputs = batch.inputs.gather(1, latest.clamp(min=0)).masked_fill(~is_symbol, PAD)
-    # Inside a block of pads a tree has no node that ends there, so only the block's last pad gets a target.
+    # No node of a tree ends inside a block of pads, so only the last pad of a block gets a target.
     is_supervised = is_symbol | (torch.arange(is_symbol.shape[1]) % block == block - 1)
     targets = batch.targets.gather(1, latest.clamp(min=0)).masked_fill((latest < 0) | ~is_supervised, IGNORE)
     return Batch(inputs, targets)
@@ -43,11 +44,11 @@ def with_identity_padding(
 def with_leading_pads(batch: Batch, maximum: int, generator: torch.Generator) -> Batch:
     """Put one run of pads in front of all strings; the number of pads is log-uniform and below `maximum`, at least 1.
 
-    A tree that reads a string a little longer than C^l meets pads that were merged l times. Training must have shown
-    such deep pads: otherwise the net is right at length 16,384 and at chance at 10,000. A tree model that merges pads
-    spends one merge a level on them.
+    If a string is a little longer than C^l, its tree of chunks of C contains pads that were merged l times. Training
+    must show such deep pads: otherwise the net is right at length 16,384 and at chance at 10,000. A tree model that
+    merges pads computes only one merge per level for them.
     """
-    # Log-uniform, so that pads of every depth of merging are about equally frequent.
+    # The number is log-uniform, so that pads of every depth of merging are about equally frequent.
     num_pads = int(maximum ** float(torch.rand((), generator=generator)))
     pads = batch.inputs.new_full((len(batch.inputs), num_pads), PAD)
     nothing = batch.targets.new_full((len(batch.targets), num_pads), IGNORE)

@@ -22,7 +22,7 @@ MAX_SCORED = 4_000
 
 
 def task_at(task: Task, recipe: Recipe, step: int) -> Task:
-    """Return the task at a step of the recipe's curriculum over a task field (`TaskRiseRecipe`), if it has one.
+    """Return the task at a step, with the field that the recipe's curriculum of the task changes (`TaskRiseRecipe`).
 
     Example:
         >>> from lengthwise.tasks import make_task
@@ -38,7 +38,7 @@ def task_at(task: Task, recipe: Recipe, step: int) -> Task:
 
 
 def check_lengths(task: Task, recipe: Recipe) -> None:
-    """Raise a ValueError unless the recipe allows a length that its odds are about; the first one ends the search."""
+    """Raise a ValueError unless the recipe allows a balanced length of the task; with lengths "legal", a legal one."""
     kind, is_first = "balanced", task.is_balanced_length
     if recipe.lengths == "legal":
         kind, is_first = "legal", task.is_legal_length
@@ -50,7 +50,7 @@ def check_lengths(task: Task, recipe: Recipe) -> None:
 
 
 def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
-    """Return the lengths that the recipe's odds are about, and the unbalanced lengths that are drawn now and then.
+    """Return the lengths that `length_sampling` draws from, and the unbalanced lengths that are drawn now and then.
 
     Raises:
         ValueError: the recipe allows no length of the first kind.
@@ -59,7 +59,7 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
     legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
     balanced = [n for n in legal if task.is_balanced_length(n)]
     first = legal if recipe.lengths == "legal" else balanced
-    # Without strings at unbalanced lengths a net cannot learn that these are outside of the language.
+    # Without strings of unbalanced lengths, a net cannot learn that such strings are outside the language.
     others = sorted(set(legal) - set(balanced)) if recipe.lengths == "mostly-balanced" else []
     return first, others
 
@@ -74,7 +74,7 @@ def _way_out(task: Task, recipe: Recipe) -> str:
 
 
 def training_set(task: Task, recipe: Recipe, length: int, *, seed: int) -> Batch:
-    """Return the fixed strings of a length that a recipe with `num_examples` trains on; they depend on the seed alone.
+    """Return the fixed strings of a length that a recipe with `num_examples` trains on, drawn from `seed`.
 
     Raises:
         ValueError: the recipe has no fixed training set.
@@ -102,7 +102,7 @@ class Batches:
 
     Differs from the source (Xu and Sato (2024), Appendix C, where each of a million strings is read 100 times): with
         `num_examples` every string of a batch is drawn with replacement. The batch of a step then does not depend on
-        a count of the steps before it.
+        the steps before it.
     """
 
     def __init__(self, task: Task, recipe: Recipe, *, seed: int) -> None:
@@ -116,7 +116,7 @@ class Batches:
         task, count = task_at(self.task, self.recipe, step), self.recipe.num_examples
         if count is None:
             return draw_batch(task, self.recipe, self.recipe.batch_size, length, generator)
-        # Sets are made when a length is first drawn, because a curriculum may never come to the long ones.
+        # Sets are made when a length is first drawn, because a curriculum may never reach the long lengths.
         if (task, length) not in self._sets:
             self._sets[task, length] = training_set(task, self.recipe, length, seed=self.seed)
         return _select_rows(
@@ -149,7 +149,7 @@ def examples_answered(model: SequenceModel, task: SymbolTask, recipe: Recipe, *,
 
 
 def _select_rows(strings: Batch, rows: Int64[Tensor, " B"]) -> Batch:
-    """Select rows, and drop the columns at the end that hold only pads in all of them."""
+    """Select rows, and drop the last columns that contain only pads in all these rows."""
     inputs, targets = strings.inputs[rows], strings.targets[rows]
     if inputs.is_floating_point():
         return Batch(inputs, targets)

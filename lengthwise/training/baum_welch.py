@@ -1,4 +1,4 @@
-"""The Baum-Welch algorithm as an optimizer of log probabilities, from one batch to the next."""
+"""The Baum-Welch algorithm as an optimizer of log probabilities, which takes one step for each batch."""
 
 import math
 from collections.abc import Sequence
@@ -11,20 +11,21 @@ from lengthwise.models.capabilities import Distributions
 
 
 class BaumWelch(torch.optim.Optimizer):
-    """Steps of expectation maximization: each distribution moves to the normalized expected counts of what it draws.
+    """Steps of expectation maximization: each distribution moves to the normalized expected counts of its outcomes.
 
     q = (1 - f) (n + w p) / sum(n + w p) + f / K,   then   p <- p (q / p)^r / sum(p (q / p)^r)
 
-    for a distribution p over K things, and n the expected counts of a batch of strings. The `prior` w lets a batch that
-    hardly needs a distribution leave it as it is. The `floor` f keeps every probability above 0; a probability of 0
-    would stay 0, whatever later strings show. A plain step has r = 1 and moves to q. A larger `relaxation` r moves
-    further in the same direction, and finds in fewer steps what shows slowly, such as the deep levels of a stack.
+    for a distribution p over K outcomes, where n are the expected counts of a batch of strings. Because of the `prior`
+    w, a distribution hardly changes if a batch hardly uses it. The `floor` f keeps every probability above 0; a
+    probability of 0 would stay 0, whatever later strings show. A plain step has r = 1 and moves to q. A larger
+    `relaxation` r moves further in the same direction. It needs fewer steps to learn what a batch shows only weakly,
+    such as the deep levels of a stack.
 
     Parameters are z = log p, and the loss is the mean of -log p(answer), computed from p = exp(z). The gradient of the
     loss by z is then -n, up to one factor for all counts. The first step starts from the normalized exp(z).
 
-    Unlike a gradient step, this step needs no rate. If answers show the state, as for the elements of a group, one step
-    finds nearly the whole transition table.
+    Unlike a gradient step, this step needs no learning rate. If the answers reveal the state, as the elements of a
+    group do, one step finds nearly the whole transition table.
 
     Source: Baum, Petrie, Soules and Weiss (1970); Salakhutdinov and Roweis, "Adaptive overrelaxed bound optimization
         methods" (ICML 2003), for the relaxation.
@@ -35,7 +36,7 @@ class BaumWelch(torch.optim.Optimizer):
         self, distributions: Sequence[Distributions], *, relaxation: float, floor: float, prior: float
     ) -> None:
         groups = [{"params": [d.logits], "shape": d.shape, "dim": d.dim} for d in distributions]
-        # Training sets the rate of every optimizer; here it has no meaning.
+        # Training sets the learning rate of every optimizer; this optimizer ignores it.
         super().__init__(groups, {"lr": 1.0, "relaxation": relaxation, "floor": floor, "prior": prior})
         with torch.no_grad():
             for d in distributions:
@@ -53,10 +54,10 @@ class BaumWelch(torch.optim.Optimizer):
         shape, dim = group["shape"], group["dim"]
         floor = group["floor"]
         assert logits.grad is not None
-        # Counts are at least 0; rounding can take the gradient of a state without any count below it.
+        # Counts are at least 0, but rounding can make the count of a state without any count slightly negative.
         weights = ((-logits.grad).clamp(min=0) + group["prior"] * logits.exp()).view(shape)
         target = (1 - floor) * weights / weights.sum(dim, keepdim=True) + floor / shape[dim]
-        # A step beyond the target would otherwise take small probabilities to 0, from where they do not return.
+        # Without the bound, a step beyond the target would take small probabilities to 0, where they would stay.
         moved = (
             (logits.view(shape).lerp(target.log(), group["relaxation"]))
             .log_softmax(dim)

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that training changes, in one safetensors file that appears by rename."""
+"""Checkpoints: everything that training changes, in one safetensors file that is written by rename."""
 
 import json
 from collections.abc import Mapping
@@ -23,10 +23,11 @@ NOTE = "note "
 def save_checkpoint(
     state: TrainingState, path: Path, fingerprint: str, notes: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Save weights, average, moments, lengths reached, running means and step, for the specification `fingerprint`.
+    """Save weights, their average, optimizer moments, lengths reached, running means and the step in one file.
 
-    `notes` are saved with them (`read_notes`). If several processes train, the first one saves, and the others take
-    part in `gathered_tensors`. The file does not depend on their number, and any number of processes can resume it.
+    `fingerprint` identifies the specification, and `notes` are further texts to save (`read_notes`). If several
+    processes train, the first one saves, and the others take part in `gathered_tensors`. The file does not depend on
+    the number of processes, and any number of processes can resume training from the file.
     """
     tensors = gathered_tensors(state, path.parent)
     metadata = {
@@ -41,7 +42,7 @@ def save_checkpoint(
         "fingerprint": fingerprint,
         **{NOTE + name: text for name, text in notes.items()},
     }
-    # Safetensors has no checksum: a flipped bit would only change a weight.
+    # Safetensors has no checksum, so a flipped bit would change a weight unnoticed.
     metadata["digest"] = _digest(tensors, metadata)
     write_by_rename(path, _with_sorted_metadata(save(tensors, metadata)))
 
@@ -49,8 +50,8 @@ def save_checkpoint(
 def gathered_tensors(state: TrainingState, folder: Path) -> dict[str, Tensor]:
     """Return all tensors of a checkpoint, on the CPU.
 
-    If weights are sharded, all processes have to call this, and only the first one gets the tensors. Each process
-    first saves its parts as safetensors in a folder, which is removed once they are joined.
+    If weights are sharded, all processes have to call this, and only the first one gets the tensors. Each process first
+    saves its parts as safetensors in a folder, which is removed once the parts are joined.
     """
     tensors: dict[str, Tensor] = {f"weights.{name}": tensor for name, tensor in state.model.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
@@ -64,8 +65,8 @@ def gathered_tensors(state: TrainingState, folder: Path) -> dict[str, Tensor]:
 
 
 def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
-    """Set `state` to the saved one. A damaged or foreign file raises a ValueError and changes nothing."""
-    # Everything is read and checked before the state changes, so a rejected file leaves it as it was.
+    """Set `state` to the saved state. A damaged or foreign file raises a ValueError and changes nothing."""
+    # Everything is read and checked before the state changes, so a rejected file leaves the state unchanged.
     tensors, metadata = _read(path, fingerprint, state.model)
     weights = {name: distribute(tensors[f"weights.{name}"], now) for name, now in state.model.state_dict().items()}
     state.model.load_state_dict(weights)
@@ -110,7 +111,7 @@ def load_final_weights(model: SequenceModel, path: Path, fingerprint: str) -> in
 
 
 def _moments(state: TrainingState, parameter: nn.Parameter) -> dict[str, Tensor]:
-    """Return the tensors that the optimizer of this parameter keeps for it."""
+    """Return the tensors that the optimizer keeps for this parameter."""
     for optimizer in state.optimizers:
         if any(parameter is moved for group in optimizer.param_groups for moved in group["params"]):
             moments: dict[str, Tensor] = optimizer.state[parameter]
@@ -159,10 +160,10 @@ def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str,
 
 
 def _with_sorted_metadata(content: bytes) -> bytes:
-    """Return a safetensors file with sorted metadata, because safetensors writes them in an arbitrary order.
+    """Return a safetensors file with sorted metadata, because safetensors writes metadata in arbitrary order.
 
     The file consists of the size of its header in 8 bytes, the header, which is JSON padded with blanks, and the
-    tensors. Equal states then give equal files, which can be compared byte by byte.
+    tensors. With sorted metadata, equal states give equal files, which can be compared byte by byte.
     """
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])

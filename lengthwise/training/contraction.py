@@ -11,15 +11,16 @@ from lengthwise.training.recipe import ContractionRecipe
 
 
 def growth(model: RecurrentModel, inputs: Int64[Tensor, "B T"], radius: float) -> Float[Tensor, "B T D"]:
-    """Return by how much a step multiplies the uncertainty of each number, if the state before is known up to `radius`.
+    """Return the factor by which a step multiplies the uncertainty `radius` of each coordinate of the state.
 
-    If the growth is at most 1 everywhere, a step maps intervals of this radius around these states into such
-    intervals. The gradient also flows into the states: units can saturate where sums grow, and weights need not shrink.
+    If all factors are at most 1, a step maps intervals of this radius around the states into intervals of this radius
+    around the next states. The gradient also flows into the states, so that units can saturate and weights need not
+    shrink.
     """
     assert isinstance(model, BoundsSteps)
     after = torch.cat(list(model.states(inputs)), 1)
     before = torch.cat([model.initial_state(len(inputs))[:, None], after[:, :-1]], 1)
-    # Interval arithmetic encloses the step for all states in the radius, including states that no string reaches.
+    # Interval arithmetic encloses the step for all states within the radius, including states that no string reaches.
     return model.bounds_after(Intervals.around(before, radius), inputs).radius / radius
 
 

@@ -1,4 +1,4 @@
-"""The loss that training ends with: of the final weights, on strings of all lengths."""
+"""The loss of the final weights of a training, on strings of all lengths."""
 
 from statistics import fmean
 
@@ -19,7 +19,7 @@ MAX_LENGTHS = 50
 def final_loss(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> float:
     """Return the mean loss of the final weights, as if training ended now, over a new batch of each measured length.
 
-    Unlike the losses of training steps it contains no noise and no pads, and every length counts the same.
+    Unlike the losses of training steps, this loss contains no noise and no pads, and every length counts the same.
     """
     first, others = training_lengths(task, recipe)
     lengths = sorted(first + others)

@@ -37,7 +37,7 @@ from lengthwise.training.requirements import (
 from lengthwise.training.state_supervision import make_state_head
 
 GROWTH_LOSS = 0.3
-"""With `length_sampling="growing"`, the next length is added when the loss at the longest one falls below this."""
+"""With `length_sampling="growing"`, the next length is added when the loss at the longest length falls below this."""
 
 SHARE_OF_OTHERS = 0.5
 """With `lengths="mostly-balanced"`, the odds of an unbalanced length, relative to the mean odds of balanced ones."""
@@ -49,14 +49,14 @@ INITIAL_LOSS = 2.0
 """The first value of a running loss: high, so that one lucky batch does not decide."""
 
 IMPROVEMENT_FACTOR = 0.9
-"""The running loss counts as improved below this factor times the best one."""
+"""The running loss counts as improved if it is below this factor times the best running loss."""
 
 
 class StepRecord(NamedTuple):
     """The report of one step: steps done, loss, length before padding, norm of the gradient, learning rate of Adam.
 
-    The loss is the minimized one. It contains the loss of the answers and, if the recipe has them, further losses: of
-    inconsistent states, of the effect of pieces on states, and of states that do not contract.
+    The loss is the minimized loss. It contains the loss of the answers, and the losses that the recipe adds: for
+    inconsistent states, for the effect of pieces on states, and for states that do not contract.
     """
 
     step: int
@@ -84,10 +84,10 @@ class Growth(NamedTuple):
 class TrainingState:
     """Everything that training changes: weights, their average, the optimizers' moments, lengths reached, steps done.
 
-    `gradient_norm` is the running mean of the norms of gradients after clipping. `loss` is the running mean of what a
-    step is to learn: the answers, and the effect of pieces on states. `solved_at` is the step after which `loss` was
-    low enough. `best_at` is the step after which `loss` last fell a tenth below `best_loss`, which it then replaced
-    (`PaceRecipe`).
+    `gradient_norm` is the running mean of the norms of gradients after clipping. `loss` is the running mean of the loss
+    of the answers and of the effect of pieces on states. `solved_at` is the step after which `loss` was low enough.
+    Whenever `loss` falls a tenth below `best_loss`, it becomes the new `best_loss`, and `best_at` is the number of
+    steps done (`PaceRecipe`).
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None, ranks: Ranks = ALONE) -> None:
@@ -137,7 +137,7 @@ class TrainingState:
                     parameter.copy_(self.average[name])
 
     def final_weights(self) -> dict[str, Tensor]:
-        """Return the model's state if training ended here; with sharded weights, all processes have to call this."""
+        """Return the model's state as if training ended here; with sharded weights, all processes have to call this."""
         own, first = self.model.state_dict(), first_names(self.model)
         final = {name: self.average.get(first.get(name, name), tensor) for name, tensor in own.items()}
         return {name: whole(tensor).detach().clone() for name, tensor in final.items()}
@@ -181,7 +181,7 @@ def train(model: SequenceModel, task: Task, recipe: Recipe, *, seed: int = 0) ->
 
 
 def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> Iterator[StepRecord]:
-    """Run the remaining steps, one for each record; the caller may stop, save and resume between any two.
+    """Run the remaining steps and yield a record of each; the caller may stop, save and resume between any two steps.
 
     Data and noise of a step depend on the seed and the step's number alone, so a resumed run equals the
     uninterrupted one. Raises `Diverged` before an update that is not finite, so the weights stay finite.
@@ -203,7 +203,7 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         generator = generator_for(seed, "step", state.step)
         length = _draw_length(state, recipe, scheduled, lengths, others, generator)
         batch = batches.draw(scheduled, length, generator)
-        # Every rank has to draw the same batch (`generator`), but its own noise for its rows of it.
+        # Every rank has to draw the same batch from `generator`, but its own noise for its rows of the batch.
         rank_key = ("step", state.step, "rank", state.ranks.rank)
         noise = generator if state.ranks.size == 1 else generator_for(seed, *rank_key)
         with rank_errors(state.ranks), draws_without_generator(device_of(state.model), seed, *rank_key):
@@ -218,9 +218,10 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
 
 
 def _note_loss(state: TrainingState, recipe: Recipe, loss: float, *, has_grown: bool) -> None:
-    """Update the running loss, the best loss and, if the task is solved at all lengths, the step of that.
+    """Update the running loss and the best loss, and note the step at which the task is solved at all lengths.
 
-    With many classes the first loss can exceed `INITIAL_LOSS`; the best loss is then measured from the first one.
+    With many classes the first loss can exceed `INITIAL_LOSS`. The running loss and the best loss then begin with the
+    first loss.
     """
     if state.step == 1 and loss > state.loss:
         state.loss = state.best_loss = loss
@@ -267,11 +268,11 @@ def _draw_length(
 def _update(
     state: TrainingState, recipe: Recipe, scheduled: int, losses: StepLoss, length: int
 ) -> tuple[StepRecord, float]:
-    """Take the step, unless it is not finite; return its record and the loss of what was to be learned."""
+    """Take the step if it is finite; return its record and the loss of what was to be learned."""
     for optimizer in state.optimizers:
         optimizer.zero_grad()
     losses.minimized.backward()
-    # Only a backward pass shows how the model's code reads a weight.
+    # Only a backward pass shows whether the model's code makes sparse gradients.
     check_gradients(state.parameters)
     limit = _gradient_limit(state, recipe)
     norm, value, learned = _on_host(state, torch.nn.utils.clip_grad_norm_(state.parameters.values(), limit), losses)
@@ -296,10 +297,11 @@ def _update(
 
 def _gradient_limit(state: TrainingState, recipe: Recipe) -> float:
     """Return the norm at which the gradient of this step is clipped."""
-    # These gradients are counts, from which a step takes only their proportions; it cannot be too long.
+    # These gradients are counts. A step uses only their proportions, so it cannot be too long.
     if recipe.optimizer.name == "baum-welch":
         return math.inf
-    # A limit relative to earlier norms: one gradient a hundred times as large would decide momentum for many steps.
+    # The limit is relative to earlier norms, because a gradient a hundred times as large would dominate the momentum of
+    # many steps.
     if ratio := recipe.optimizer.clip_ratio:
         return min(recipe.optimizer.clip_norm, max(MIN_CLIP_NORM, ratio * state.gradient_norm))
     return recipe.optimizer.clip_norm
@@ -307,7 +309,7 @@ def _gradient_limit(state: TrainingState, recipe: Recipe) -> float:
 
 def _on_host(state: TrainingState, norm: Tensor, losses: StepLoss) -> tuple[float, float, float]:
     """Return the gradient's norm and the losses as numbers."""
-    # One transfer of all three: each would make the CPU wait for the device.
+    # All three are moved in one transfer, because each transfer makes the CPU wait for the device.
     total_norm: float
     total_norm, *own_losses = torch.stack([whole(norm), *(loss.detach() for loss in losses)]).tolist()
     minimized, learned = state.ranks.mean(*own_losses)
@@ -337,7 +339,8 @@ def _make_optimizers(
     if settings.name == "muon":
         assert isinstance(model, HasHiddenMatrices), "check_model rejects others"
         matrices += model.hidden_matrices
-    # Compared by identity: tensors compare element by element, and equal weights may be different parameters.
+    # Parameters are compared by identity, because `==` compares elements, and equal weights may be different
+    # parameters.
     others = [p for p in (*model.parameters(), *heads.values()) if not any(p is matrix for matrix in matrices)]
     kind: type[torch.optim.Adam] = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
     decay = settings.weight_decay
@@ -350,7 +353,7 @@ def _make_optimizers(
 
 
 def _with_full_rates(optimizers: list[torch.optim.Optimizer]) -> list[torch.optim.Optimizer]:
-    """Keep the rates that the schedule multiplies."""
+    """Store the learning rates that the schedule multiplies."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["full_rate"] = group["lr"]

@@ -34,7 +34,7 @@ from lengthwise.training.state_supervision import StateHead, combine, draw_piece
 
 
 class StepLoss(NamedTuple):
-    """The loss that a step minimizes, and the part of it that measures what was learned: answers, and states."""
+    """The loss that a step minimizes, and its part that is to be learned: answers, and effects of pieces on states."""
 
     minimized: Float[Tensor, ""]
     learned: Float[Tensor, ""]
@@ -56,7 +56,7 @@ def step_loss(
     A recipe can add three losses to the answers' loss. The first is about the effect of pieces on the states of the
     task's machine, the second about the growth of intervals in a step, the third about inconsistent states. The third
     is the mean square difference between states of suffixes and states of the same suffixes with pads. The suffixes
-    come from half of the strings, and each state has its own noise. A model can also add its penalty.
+    come from half of the strings, and each state has its own noise. A model can also add a penalty of its own.
 
     All numbers are drawn on the CPU for the whole batch, and then moved to the model's device. If several processes
     train, the mean of their losses is the loss of the whole batch. `noise` draws the noise on states (default:
@@ -101,7 +101,7 @@ def step_loss(
 
 
 def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Float[Tensor, ""]:
-    """Return the mean loss over each row's last supervised position (`"last"`) or over all of them (`"prefix"`).
+    """Return the mean loss over the last supervised position of each row (`"last"`) or over all (`"prefix"`).
 
     The loss is the cross-entropy if answers are classes, and the squared error if they are numbers. For models that
     answer with integers it is the cross-entropy over all integers.
@@ -112,7 +112,8 @@ def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Flo
 def likelihood_loss(model: SequenceModel, batch: Batch, supervision: str, ranks: Ranks = ALONE) -> Float[Tensor, ""]:
     """Return the mean of -log p(answer) over the supervised answers, each given the supervised answers before it.
 
-    With `"last"`, a string shows its last answer only. All paths to that answer count then, by their likelihoods.
+    With `"last"`, only the last answer of a string is supervised. All paths to this answer count, each with its
+    likelihood.
     """
     assert isinstance(model, HoldsDistributions), "check_model rejects others"
     device = device_of(model)
@@ -136,7 +137,7 @@ def _loss_and_states(
     """Return the supervised loss of a batch, and the last states of other strings, read in one pass if possible."""
     device = device_of(model)
     others = [moved(strings, device) for strings in others]
-    # Masks and counts are computed from targets on the CPU: on the device, each would make the CPU wait for it.
+    # Masks and counts are computed from targets on the CPU, because on the device each would make the CPU wait.
     positions, batch = ranks.rows(whole.last_supervised), Batch(ranks.rows(whole.inputs), ranks.rows(whole.targets))
     inputs, count = moved(batch.inputs, device), _num_supervised(whole, supervision)
     if isinstance(model, AnswersNumbers) or supervision == "prefix":
@@ -149,14 +150,14 @@ def _loss_and_states(
             share = len(targets) * ranks.size / max(1, count)  # 1 for one process
             if share:
                 loss = share * integer_loss(numbers, moved(targets, device), sharpness=model.sharpness)
-            else:  # no row of this process is supervised; gradients have to exist on every process all the same
+            else:  # no row of this process is supervised, but gradients have to exist on every process
                 loss = 0 * numbers.sum()
         else:
             answers = model(inputs).flatten(0, 1)
             loss = _mean_loss(answers, batch.targets.flatten(), count, ranks)
         return loss, model.last_states(others)
     targets = batch.targets[torch.arange(len(positions)), positions]
-    # If every row is supervised at its end, the model can compute last states only, which costs a tree far less.
+    # If every row is supervised at its end, the model computes last states only, which is far cheaper for a tree.
     if bool((positions == batch.inputs.shape[1] - 1).all()):
         states, *rest = model.last_states([inputs, *others])
         return _mean_loss(model.readout(states), targets, count, ranks), rest
@@ -182,7 +183,7 @@ def _mean_loss(
     Targets are on the CPU.
     """
     if not count:
-        # A zero that depends on the answers, so that backward runs and every process takes part in sharing gradients.
+        # This zero depends on the answers, so that backward runs and every process takes part in sharing gradients.
         return 0 * answers.sum()
     # A rank's mean would weigh its rows wrongly: ranks have different numbers of supervised positions.
     reduction, share = ("mean", 1.0) if ranks.size == 1 else ("sum", ranks.size / count)

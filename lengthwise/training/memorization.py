@@ -16,7 +16,7 @@ Activation = Literal["identity", "tanh"]
 
 
 class Stack(NamedTuple):
-    """R generators of one dimension: W_h, W_x (zeros if it is not learned), h_1, W_y and b_y of each.
+    """The parameters of R nets of one dimension: W_h, W_x (zeros if it is not learned), h_1, W_y and b_y.
 
     h_1 = first and h_i = W_h h_{i-1} + W_x x_i, where x_i is the symbol before the answer that is read from h_i. With
     tanh, h_i is the tanh of that sum for i >= 2.
@@ -30,7 +30,7 @@ class Stack(NamedTuple):
 
 
 def draw(count: int, dimension: int, num_symbols: int, generator: torch.Generator) -> Stack:
-    """Draw W_h orthogonal (Haar) and all else normal with variance 1 / d, so that states keep their size at first."""
+    """Draw W_h orthogonal (Haar), and W_x, h_1 and W_y normal with variance 1 / d, so that states keep their size."""
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(count, *shape, generator=generator) / math.sqrt(dimension)
@@ -57,7 +57,9 @@ def states_by_definition(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R
 
 
 def states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Float[Tensor, "R d T"]:
-    """Compute the same in log_2 T rounds: after round m, each state contains the inputs of the last 2 m steps.
+    """Compute the states of `states_by_definition` in log_2 T rounds.
+
+    After round m, each state contains the inputs of the last 2^m steps.
 
     Example:
         >>> half = torch.full((1, 1, 1), 0.5)
@@ -94,7 +96,7 @@ def logits(stack: Stack, letters: Int64[Tensor, "R T"], activation: Activation =
 
 
 class Descent(NamedTuple):
-    """Training settings: steps of Adam, the rate, which falls to 0 along a cosine, and the clip norm of each net."""
+    """Training settings: steps of Adam, the first learning rate, which falls to 0 as a cosine, and the clip norm."""
 
     steps: int = 2_000
     learning_rate: float = 0.02
@@ -147,7 +149,7 @@ def _clip(parameters: Sequence[Tensor], maximum: float) -> None:
     norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients]).norm(dim=0)
     scales = torch.where(norms.isfinite(), (maximum / norms).clamp(max=1.0), 0.0)
     for gradient in gradients:
-        # One net that overflows must not stop the others, which train in the same tensors.
+        # One net that overflows must not stop the other nets, which train in the same tensors.
         gradient.nan_to_num_(0.0, 0.0, 0.0).mul_(scales.view(-1, *[1] * (gradient.ndim - 1)))
 
 

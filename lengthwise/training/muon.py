@@ -1,4 +1,4 @@
-"""Muon: momentum whose update has all singular values about equal."""
+"""Muon: an optimizer with momentum, whose updates have about equal singular values."""
 
 from collections.abc import Iterable
 
@@ -14,10 +14,11 @@ class Muon(torch.optim.Optimizer):
     """An optimizer of matrices: W <- (1 - lr decay) W - lr sqrt(max(1, rows / columns)) orthogonalized(update).
 
     The update is Nesterov's: u = g + m (b - g) with b the running mean of gradients, b <- m b + (1 - m) g. In small
-    nets whose layer is applied many times, few directions dominate the gradient; this lets the others move as far.
+    nets that apply one layer many times, a few directions dominate the gradient. An orthogonalized update moves equally
+    far in all directions.
 
-    Below `MIN_NORM` an update shrinks with |u|. Orthogonalized alone it would be as large for a gradient of 1e-7 as
-    for a gradient of 1. A net whose loss is 0 would then follow the rounding errors of its gradient until it fails.
+    Below `MIN_NORM` an update shrinks with |u|. Otherwise the update would be as large for a gradient of 1e-7 as for a
+    gradient of 1. A net whose loss is 0 would then follow the rounding errors of its gradient until it fails.
 
     Source: K. Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024).
     Differs from `torch.optim.Muon` below that norm, and in its number type: `torch.optim.Muon` iterates in bfloat16,
@@ -53,8 +54,8 @@ class Muon(torch.optim.Optimizer):
 def orthogonalized(matrix: Float[Tensor, "R C"]) -> Float[Tensor, "R C"]:
     """Bring all singular values near 1 (roughly into 0.7 ... 1.2), and keep the singular vectors.
 
-    Five steps of X <- a X + b (X X^T) X + c (X X^T)^2 X from X = matrix / |matrix|, with the coefficients of the
-    source, which lift small values as fast as possible. A matrix of zeros stays zero.
+    This takes five steps of X <- a X + b (X X^T) X + c (X X^T)^2 X from X = matrix / |matrix|. The coefficients are
+    those in the source, and lift small values as fast as possible. A matrix of zeros stays zero.
 
     Example:
         >>> values = torch.linalg.svdvals(orthogonalized(torch.tensor([[3.0, 0.0], [0.0, 0.1]])))

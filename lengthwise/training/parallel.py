@@ -20,7 +20,7 @@ from lengthwise.training.state_supervision import StateHead
 from lengthwise.version import __version__
 
 TIMEOUT = timedelta(minutes=30)
-"""The longest time that a process waits for others; they also wait while the first process measures."""
+"""The longest time that a process waits for the other processes, for example while the first process measures."""
 
 
 class StepLosses(nn.Module):
@@ -39,7 +39,7 @@ class StepLosses(nn.Module):
 
 
 def losses_of(model: SequenceModel, head: StateHead | None, ranks: Ranks) -> Callable[..., StepLoss]:
-    """Return the function that computes the losses of a step; its `backward` gives every process the whole gradient.
+    """Return the function for the losses of a step; `backward` of a loss gives every process the whole gradient.
 
     With `fsdp` each process keeps only its own part of the model's parameters afterwards.
     """
@@ -51,8 +51,8 @@ def losses_of(model: SequenceModel, head: StateHead | None, ranks: Ranks) -> Cal
 
         fully_shard(losses)
         return losses
-    # Some steps do not use every weight, because short strings do not need every layer: DDP would wait for these
-    # gradients without `find_unused_parameters`.
+    # Some steps do not use every weight, because short strings do not need every layer. Without
+    # `find_unused_parameters`, DDP would wait for the gradients of unused weights.
     return DistributedDataParallel(losses, forward_sync_buffers=False, find_unused_parameters=True)
 
 
@@ -71,7 +71,7 @@ def parse_parallel(name: str | None) -> Parallel:
     if name is not None and name not in known:
         raise ValueError(f"parallel: expected one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
     if name is not None and not is_started_by_torchrun():
-        raise ValueError(f"parallel: expected none with one process, got {name!r}; start several, as torchrun does")
+        raise ValueError(f"parallel: expected no value with one process, got {name!r}; start several by torchrun")
     return cast(Parallel, name or "ddp")
 
 

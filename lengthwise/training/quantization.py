@@ -18,9 +18,10 @@ NUM_STRINGS = 256
 
 
 def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int) -> bool:
-    """Return whether to look for codes before this step (from 0): the model takes codes and has none yet.
+    """Return whether to look for codes before this step, because the model takes codes and has no codes yet.
 
-    `before` is the scheduled step before it. With a pace it can be the same step, or several steps back.
+    Steps are counted from 0. `before` is the previous position in the schedule, which a pace can move by no step or by
+    several at a time (`PaceRecipe`).
     """
     if not isinstance(model, QuantizesStates) or not model.codebook.is_empty:
         return False
@@ -32,9 +33,9 @@ def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int
 def quantize_states(model: SequenceModel, task: SymbolTask, *, length: int, seed: int) -> bool:
     """Close the model's states and make the prototypes of merged states its codes; return whether the states close.
 
-    The radius is the largest of a few for which the codebook is large enough and states stay in their classes. These
-    are the states of all nodes over strings of this length (`extract_tree`, `compare_traces`). Only strings are taken
-    from the task.
+    The radius is the largest of a few for which the codebook is large enough and all states stay in their classes. The
+    states are those of all nodes over strings of this length (`extract_tree`, `compare_traces`). The task gives strings
+    only, and no answers.
     """
     assert isinstance(model, QuantizesStates)
     assert isinstance(model, TreeModel)

@@ -1,9 +1,9 @@
-"""The processes that train one model together: which rows each takes, and how they agree.
+"""The processes that train one model together: the rows that each takes, and how they agree.
 
 Every process draws the whole batch of a step from the seed and the step's number. It takes every `size`-th row,
 beginning with its own rank. Losses are sums over these rows, divided by the number of supervised positions in the whole
-batch. With prefix supervision ranks have different numbers of them, so a mean of the ranks' means would differ.
-Processes that start equal stay equal: they see the same gradient and the same loss, and decide alike.
+batch. With prefix supervision, ranks have different numbers of supervised positions, so the mean of the ranks' means
+would differ. Processes that start equal stay equal: they see the same gradient and the same loss, and decide alike.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ class Ranks(NamedTuple):
         return tensor if self.size == 1 else tensor[self.rank :: self.size]
 
     def mean(self, *values: float) -> tuple[float, ...]:
-        """Return the mean over processes of numbers that each has of its own; all processes get the same bits."""
+        """Return the mean of each value over all processes; all processes get the same bits."""
         if self.size == 1:
             return values
         # Summed in float64 on the CPU, where all ranks get the same bits and therefore decide alike.
@@ -121,8 +121,8 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
         return
     if recipe.batch_size % ranks.size:
         raise ValueError(
-            f"train.batch_size: expected a multiple of the {ranks.size} processes, got {recipe.batch_size}; start "
-            "another number of them, or change it"
+            f"train.batch_size: expected a multiple of the {ranks.size} processes, got {recipe.batch_size}; change it, "
+            "or start another number of processes"
         )
     if recipe.late_consistency and recipe.batch_size < 2 * ranks.size:
         raise ValueError(
@@ -131,11 +131,11 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
         )
     if recipe.states is not None:
         raise ValueError(
-            f"train.states: expected none with {ranks.size} processes, as pieces of strings are put together across "
-            "the whole batch; train with one process, or leave states out"
+            f"train.states: expected no states with {ranks.size} processes, because pieces of strings are combined "
+            "across the whole batch; train with one process, or leave states out"
         )
     if ranks.kind == "fsdp" and recipe.optimizer.name in ("muon", "baum-welch"):
         raise ValueError(
-            "train.optimizer.name: expected 'adamw' or 'adam' with fsdp, as others need whole matrices, got "
-            f"{recipe.optimizer.name!r}; take ddp, or another optimizer"
+            "train.optimizer.name: expected 'adamw' or 'adam' with fsdp, because other optimizers need whole matrices, "
+            f"got {recipe.optimizer.name!r}; take ddp, or another optimizer"
         )

@@ -25,9 +25,9 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 PRIOR = 4e-4
 """The default weight of a distribution next to its counts: about one answer of 2,560.
 
-A distribution that no string of the batch needs still has small counts, from unlikely paths. This weight exceeds them,
-so that it keeps what earlier batches showed. Without that, alphabets of 60 symbols are not learned: a batch of 2,560
-answers then shows less than half of the transitions of 60 states.
+A distribution that no string of the batch needs still has small counts, from unlikely paths. This weight exceeds such
+counts, so the distribution keeps what earlier batches showed. With a smaller weight, alphabets of 60 symbols are not
+learned, because a batch of 2,560 answers shows less than half of the transitions of 60 states.
 """
 
 
@@ -37,17 +37,17 @@ class OptimizerRecipe(Description):
     `"muon"` moves a model's `hidden_matrices` by Muon at `matrix_learning_rate`, and everything else by AdamW at
     `learning_rate`. Muon is momentum whose update has about equal singular values. Both rates stay (`"constant"`) or
     fall to 0: as half a cosine over all steps (`"cosine"`), or as a line over the steps after the warm-up
-    (`"linear"`). Over the first `warmup_steps` a factor rises linearly to 1.
+    (`"linear"`). During the first `warmup_steps`, both rates also have a factor that rises linearly to 1.
 
     Gradients are clipped at a norm of `clip_norm`, and also at `clip_ratio` (0: off) times the running mean of earlier
-    norms. Without that, one gradient a hundred times as large as others would fill the momentum of the next hundred
-    steps. The mean begins with `clip_norm`, so a large `clip_norm` leaves the first hundreds of steps unclipped.
-    `clip_ratio` never clips norms below 0.01.
+    norms. Without this ratio, one gradient that is a hundred times as large as the others would dominate the momentum
+    of the next hundred steps. The mean begins with `clip_norm`, so a large `clip_norm` leaves the first hundreds of
+    steps unclipped. `clip_ratio` never clips norms below 0.01.
 
     `"baum-welch"` maximizes the likelihood of all answers of a hidden Markov model
-    (`lengthwise.training.baum_welch`). Its `relaxation` is 1 for plain steps, and probabilities are at least `floor`
-    divided by their number. Each distribution weighs `prior` next to its counts, which are shares of the answers of a
-    batch. It uses none of the other settings.
+    (`lengthwise.training.baum_welch`). With `relaxation` 1, its steps are plain. Each probability is at least `floor`
+    divided by the number of probabilities. Each distribution has the weight `prior` next to its counts, which are
+    fractions of the answers of a batch. The other settings have no effect.
     """
 
     name: Literal["muon", "adamw", "adam", "baum-welch"] = "muon"
@@ -72,8 +72,8 @@ class AugmentationRecipe(Description):
     `leading_padding`: probability that a batch also gets a run of pads in front. Their number is log-uniform, at least
     1 and below `leading_pads`.
     `state_noise`, `late_state_noise`: standard deviation of the Gaussian noise on hidden states in the first and in
-    the second half of training. A model may exclude its lowest states (RegularGPT excludes the tabled ones: levels 1
-    and 2 for two symbols and C=2).
+    the second half of training. A model may keep its lowest states free of noise. RegularGPT does so for the states
+    that it stores in tables: levels 1 and 2 for two symbols and C=2.
     """
 
     padding: float = Field(0.5, ge=0, le=1)
@@ -85,7 +85,7 @@ class AugmentationRecipe(Description):
 
 
 class RiseRecipe(Description):
-    """A curriculum of lengths: all strings have `min_length` at first, and `by` more symbols after every `every` steps.
+    """A curriculum of lengths: all strings have `min_length` symbols at first, and `by` more after each `every` steps.
 
     Lengths rise up to `max_length`. With `lengths="mostly-balanced"` shorter lengths at which some class cannot occur
     are drawn now and then.
@@ -96,9 +96,9 @@ class RiseRecipe(Description):
 
 
 class TaskRiseRecipe(Description):
-    """A curriculum of the task: its field `field` is `start` at first, and rises by `by` after every `every` steps.
+    """A curriculum of the task: its field `field` is `start` at first, and rises by `by` after each `every` steps.
 
-    It ends at `stop`. Measurements always use the task of the run, with the field's own value.
+    The field rises up to `stop`. Measurements always use the task of the run, with the field's own value.
     """
 
     field: str
@@ -125,11 +125,11 @@ class TaskRiseRecipe(Description):
 
 
 class ContractionRecipe(Description):
-    """A penalty on the growth of intervals, which makes a recurrent model draw its states to fixed points.
+    """A penalty on the growth of intervals, which makes the steps of a recurrent model contract.
 
     Once the fraction `after` of training is done, `weight` times the mean of max(0, g - `max_growth`) is added to the
-    loss. If the coordinates of a state are known up to `radius`, those of the next state are known up to g times
-    `radius`, with a g for each coordinate.
+    loss. Here g is the growth of one coordinate: if a state is known up to `radius`, this coordinate of the next state
+    is known up to g times `radius`.
     """
 
     weight: float = Field(0.5, gt=0)
@@ -139,13 +139,13 @@ class ContractionRecipe(Description):
 
 
 class StatesRecipe(Description):
-    """Supervision by states: every node of a tree learns where its piece takes each state of the task's machine.
+    """Supervision by states: every tree node learns the map that its piece defines on the states of the task's machine.
 
     `weight` is the weight of this loss, next to the answers' loss. In addition to the batch, a step reads `batch_size`
-    pieces of strings, whose length is log-uniform up to `max_length`. In a share `uniform` of the steps they are
-    uniform symbols, otherwise parts of strings of the task. Then states of random pieces are merged, which reads no
-    longer strings: in each of `rounds` rounds, `combined` new states from the round before
-    (`training.state_supervision`).
+    pieces of strings, whose length is log-uniform up to `max_length`. In a fraction `uniform` of the steps, pieces are
+    uniform symbols; otherwise they are parts of strings of the task. Then the model merges states of random pieces,
+    without reading longer strings. Each of `rounds` rounds makes `combined` new states from the states of the round
+    before (`training.state_supervision`).
     """
 
     weight: float = Field(1.0, gt=0)
@@ -157,19 +157,17 @@ class StatesRecipe(Description):
 
 
 class PaceRecipe(Description):
-    """Training that follows its own loss: it learns until the loss is low, and then it contracts.
+    """Training that depends on its own loss: it learns until the loss is low, and then runs the rest of the schedule.
 
-    The steps that a recipe schedules up to the fraction `contract_after` are for learning. They are stretched to all
-    steps but `contract_steps`. The running loss adds the loss of the answers and the loss of the effect of pieces
-    (`StatesRecipe`), each with its weight. When it is below `solved_loss`, at all lengths if these grow, training runs
-    through the rest of the schedule in `contract_steps`. In that rest temperatures fall and noise grows.
-    If the loss stays higher, training ends without the rest: after the stretched steps, or when the loss has not
-    fallen by a tenth in `patience` steps.
-    The latest step has the weight `latest` in the running loss.
-    A recipe with a constant rate and without noise schedules nothing: it trains until the loss is low, and for
-    `contract_steps` more.
-    Training has succeeded if the loss of the final weights (`training.final_loss`) is then below `final_loss` (None:
-    below `solved_loss`).
+    The schedule up to the fraction `contract_after` is for learning. It is stretched over all steps but
+    `contract_steps`. The running loss adds the loss of the answers and the loss of the effect of pieces
+    (`StatesRecipe`), each with its weight. When the running loss is below `solved_loss` (at all lengths, if lengths
+    grow), training runs through the rest of the schedule in `contract_steps` steps. In this rest, temperatures fall and
+    noise grows. If the loss stays higher, training ends without this rest. It ends after the stretched steps, or when
+    the loss has not fallen by a tenth in `patience` steps. In the running loss, the latest step has the weight
+    `latest`. With a constant rate and without noise, the schedule changes nothing: training continues until the loss is
+    low, and for `contract_steps` more. Training has succeeded if the loss of the final weights (`training.final_loss`)
+    is then below `final_loss` (None: below `solved_loss`).
     """
 
     solved_loss: float = Field(0.01, gt=0)
@@ -184,30 +182,30 @@ class Recipe(Description):
     """A description of training: steps, batches, lengths, supervision, optimizer, augmentation, averaging.
 
     All strings of a batch have one length, which is drawn from [min_length, max_length]. Regression tasks minimize the
-    mean squared error, all others the cross-entropy.
+    mean squared error, and all other tasks the cross-entropy.
 
     - `lengths="balanced"`: only lengths at which every class of the task occurs.
     - `lengths="legal"`: all lengths of the task.
-    - `lengths="mostly-balanced"`: balanced lengths, and now and then lengths at which some class cannot occur. Without
-      strings of odd length a net cannot learn that they are outside of D_n. Lengths below all balanced ones are drawn
-      in the second half only. A net that learns from the start that all single symbols belong to one class confuses
-      them later.
+    - `lengths="mostly-balanced"`: balanced lengths, and now and then lengths at which some class cannot occur. For
+      example, a net cannot learn that strings of odd length are outside D_n without seeing any. Lengths below the
+      shortest balanced length are drawn in the second half of training only. A net that learns from the start that all
+      single symbols belong to one class confuses the symbols later.
     - `length_sampling="uniform"`, `"log-uniform"`: equal probabilities, or probabilities in proportion to 1/length.
-    - `length_sampling="short-first"`: from 1/length at the first step to length at the last. Short strings teach the
-      structure, long ones keep it.
+    - `length_sampling="short-first"`: probabilities in proportion to 1/length at the first step, changing to length at
+      the last step. Short strings teach the structure, and long strings keep it.
     - `length_sampling="growing"`: starts with the shortest length and adds the next one whenever the running loss at
-      the longest so far is below 0.3. That longest length is drawn three times as often as any other. For tasks whose
-      long strings are noise until short ones are understood.
+      the longest length so far is below 0.3. That longest length is drawn three times as often as any other. This is
+      for tasks whose long strings can be learned only after short strings.
     - `rise`: lengths follow a fixed curriculum instead of `length_sampling` (`RiseRecipe`).
     - `task_rise`: an integer field of the task follows a fixed curriculum (`TaskRiseRecipe`).
     - `num_examples`: training draws its batches from a fixed set of this many strings at each length, each equally
       likely. The set depends on the seed. Without `num_examples` each step draws new strings.
     - `supervision="last"`, `"prefix"`: the loss covers the last supervised position of a string, or all of them.
     - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
-      training. Here h are states of suffixes x of half of the strings, and x' is x with identity padding. It needs no
-      labels. From the first step on it could make all states equal, and nothing would be learned.
+      training. Here h(x) are the states of suffixes x of half of the strings, and x' is x with identity padding. This
+      loss needs no labels. If it began at the first step, it could make all states equal, and nothing would be learned.
     - `states`: trees learn the effect of every piece of a string on the states of the task's machine (`StatesRecipe`).
-    - `contraction`: makes models contract if they bound their steps (`ContractionRecipe`).
+    - `contraction`: a penalty makes models contract, if they can bound their steps (`ContractionRecipe`).
     - `pace`: training ends early, or gives up, depending on its loss (`PaceRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
     - `precision`: the number type of matrix products, in training and when the run is measured. Weights, sums and the
@@ -247,16 +245,19 @@ class Recipe(Description):
                 "lower it or raise steps"
             )
         if self.rise and self.length_sampling == "growing":
-            raise ValueError("rise: expected none with length_sampling='growing', which is another curriculum, got one")
+            raise ValueError(
+                "rise: expected no rise with length_sampling='growing', which is another curriculum, got one; leave "
+                "one of the two out"
+            )
         if self.num_examples is not None and self.states:
             raise ValueError(
-                f"num_examples: expected none with states, whose pieces come from other strings, got "
+                f"num_examples: expected no value with states, because their pieces come from other strings, got "
                 f"{self.num_examples}; leave one of the two out"
             )
         return self
 
     def scheduled(self, step: int, solved_at: int | None = None) -> int:
-        """Return the position in the schedule after this many steps, if the task was solved after `solved_at` of them.
+        """Return the position in the schedule after `step` steps, if the task was solved after `solved_at` steps.
 
         Example:
             >>> recipe = Recipe(steps=1_000, pace=PaceRecipe(contract_steps=200, contract_after=0.5))
@@ -271,7 +272,7 @@ class Recipe(Description):
         return begin + (self.steps - begin) * (step - solved_at) // self.pace.contract_steps
 
     def is_over(self, step: int, solved_at: int | None = None, best_at: int = 0) -> bool:
-        """Return whether training ends after this many steps, if the loss last fell after `best_at` of them."""
+        """Return whether training ends after `step` steps, if the loss last fell by a tenth after `best_at` steps."""
         if self.pace is None:
             return step >= self.steps
         if solved_at is None:
@@ -288,7 +289,7 @@ class Recipe(Description):
         return rising * 0.5 * (1 + math.cos(math.pi * step / self.steps))
 
     def length_odds_at(self, step: int, lengths: Sequence[int], num_reached: int = 1) -> list[float]:
-        """Return the odds of each of these lengths at a step, the first `num_reached` of which have been reached."""
+        """Return the odds of each of these lengths at a step, if the first `num_reached` of them have been reached."""
         if self.rise is not None:
             current = max((length for length in lengths if length <= self.risen_at(step)), default=lengths[0])
             return [float(length == current) for length in lengths]

@@ -1,4 +1,4 @@
-"""What a recipe requires of a task and of a model; all of it is checked before training starts."""
+"""Checks that a task and a model meet the requirements of a recipe, made before training starts."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ from lengthwise.training.recipe import Recipe, TaskRiseRecipe
 from lengthwise.validation import quoted, validated
 
 MAX_ACTIVATIONS = 1 << 33
-"""The largest estimate of numbers that a step computes (`check_memory`): 32 GB in float32, as on a large GPU."""
+"""The largest estimate of how many numbers a step computes (`check_memory`): 32 GB in float32, as on a large GPU."""
 
 
 def check_task(task: Task, recipe: Recipe) -> None:
@@ -32,8 +32,8 @@ def check_task(task: Task, recipe: Recipe) -> None:
         augmentation.padding or augmentation.leading_padding or recipe.late_consistency
     ):
         raise ValueError(
-            f"train.augmentation: {task.name} has vectors, none of which is a pad; set padding, leading_padding and "
-            "train.late_consistency to 0, as all presets but fast do"
+            f"train.augmentation: {task.name} has vectors as inputs, and no pads; set padding, leading_padding and "
+            "train.late_consistency to 0, as all presets except fast do"
         )
 
     if recipe.states and not isinstance(task, RegularTask):
@@ -49,7 +49,9 @@ def check_trainable(model: SequenceModel) -> None:
     """Raise a ValueError if no gradient reaches a weight, or if steps would not change a weight."""
     # Otherwise the first backward pass fails, with torch's message about a tensor without a gradient.
     if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
-        raise ValueError("train: expected a call that may take gradients, got one within no_grad or inference_mode")
+        raise ValueError(
+            "train: expected a call that may take gradients, got one within no_grad or inference_mode; call it outside"
+        )
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not trained or any(parameter.is_inference() for parameter in model.parameters()):
         raise ValueError(
@@ -58,7 +60,8 @@ def check_trainable(model: SequenceModel) -> None:
         )
     for name, parameter in trained.items():
         if parameter.is_floating_point() and parameter.itemsize < 4:
-            # A step below half a unit in the last place is rounded away: in bfloat16, 1/512 to 1/256 of the weight.
+            # A step below half a unit in the last place is rounded away. In bfloat16, this is 1/512 to 1/256 of the
+            # weight.
             raise ValueError(
                 f"model: expected weights in float32 or float64, got {name} in {parameter.dtype}, where most steps "
                 "are too small to change a weight; train model.float(), and convert it afterwards"
@@ -101,7 +104,7 @@ def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
         if _shapes(changed) != _shapes(task):
             raise ValueError(
                 f"train.task_rise.field: expected a field that leaves inputs and answers as they are, got "
-                f"{quoted(rise.field)}, which changes them; choose another, as active_dims of decision-tree"
+                f"{quoted(rise.field)}, which changes them; choose another field, such as active_dims of decision-tree"
             )
 
 
@@ -119,36 +122,43 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
         known = model.name if model.name in MODELS else "gru"  # a wrapped net has no preset recipe of its own
         raise ValueError(
             f"train.augmentation: {model.name} accepts no pads; set padding, leading_padding and late_consistency to "
-            f"0, as make_spec(task, {known!r}).recipe has them"
+            f"0, as in make_spec(task, {known!r}).recipe"
         )
     if recipe.late_consistency and not issubclass(model, AcceptsPads):
-        raise ValueError(f"train.late_consistency: {model.name} accepts no pads, which it needs; set it to 0")
+        raise ValueError(
+            f"train.late_consistency: expected 0, because {model.name} accepts no pads, got "
+            f"{recipe.late_consistency:g}; set it to 0"
+        )
     if (augmentation.state_noise or augmentation.late_state_noise) and not issubclass(model, AcceptsNoise):
         raise ValueError(
             f"train.augmentation: {model.name} accepts no noise; set state_noise and late_state_noise to 0"
         )
     if recipe.contraction is not None and not issubclass(model, BoundsSteps):
-        raise ValueError(f"train.contraction: {model.name} does not bound its steps, which it needs; leave it out")
+        raise ValueError(
+            f"train.contraction: expected a model that bounds its steps, got {model.name}; leave contraction out"
+        )
     if recipe.states and not issubclass(model, ShowsNodes):
-        raise ValueError(f"train.states: {model.name} has no tree, whose nodes could be told; leave states out")
+        raise ValueError(
+            f"train.states: expected a model with a tree of nodes to supervise, got {model.name}; leave states out"
+        )
     if recipe.optimizer.name == "baum-welch" and not issubclass(model, HoldsDistributions):
         raise ValueError(
-            f"train.optimizer.name: expected 'adamw' or 'adam', as the tables of {model.name} are no distributions to "
-            "count for, got 'baum-welch'; choose 'adamw', or a block-linear-rnn with preset likelihood"
+            f"train.optimizer.name: expected 'adamw' or 'adam', because {model.name} has no tables of probabilities, "
+            "got 'baum-welch'; choose 'adamw', or a block-linear-rnn with preset likelihood"
         )
     if recipe.optimizer.name == "muon" and not issubclass(model, HasHiddenMatrices):
         raise ValueError(
-            f"train.optimizer.name: expected 'adamw' or 'adam', as {model.name} names no hidden matrices for Muon to "
-            "move, got 'muon'; choose 'adamw'"
+            f"train.optimizer.name: expected 'adamw' or 'adam', because {model.name} names no hidden matrices for "
+            "Muon, got 'muon'; choose 'adamw'"
         )
 
 
 def check_pieces(model: SequenceModel, recipe: Recipe) -> None:
-    """Raise a ValueError if pieces of strings would be merged differently than the model merges them."""
+    """Raise a ValueError if training would merge pieces of strings differently than the model does."""
     if recipe.states and recipe.states.rounds and isinstance(model, TreeModel) and len(model.tree.layers) > 1:
         raise ValueError(
-            f"train.states.rounds: expected 0 where a level has {len(model.tree.layers)} layers, of which pieces are "
-            f"merged by one, got {recipe.states.rounds}; set it to 0, or the model's thickness to 1"
+            f"train.states.rounds: expected 0 for a level of {len(model.tree.layers)} layers, because pieces are "
+            f"merged by one layer, got {recipe.states.rounds}; set it to 0, or the model's thickness to 1"
         )
 
 
@@ -161,8 +171,8 @@ def check_longest(model: SequenceModel, task: SymbolTask, recipe: Recipe) -> Non
     num_symbols = task.sample(1, longest, generator_for(0, "longest")).inputs.shape[1]
     if num_symbols > model.max_length:
         raise ValueError(
-            f"train.max_length: expected strings of at most {model.max_length:,} symbols, as {model.name} reads no "
-            f"longer ones, got {num_symbols:,} at length {longest:,}; lower it, or give the model more positions"
+            f"train.max_length: expected strings of at most {model.max_length:,} symbols, the most that {model.name} "
+            f"reads, got {num_symbols:,} at length {longest:,}; lower it, or give the model more positions"
         )
 
 
@@ -170,7 +180,8 @@ def check_memory(model: SequenceModel, recipe: Recipe) -> None:
     """Raise a ValueError if a batch at the largest length is estimated to need more than `MAX_ACTIVATIONS` numbers.
 
     At every position, pads included, each weight matrix computes as many numbers as it has rows. Parameters may be on
-    the device "meta" (`lengthwise.models.base.outline`). Trees merge leading pads, so that each counts once there.
+    the device "meta" (`lengthwise.models.base.outline`). Trees merge leading pads, so each of these pads counts as one
+    number there.
     """
     augmentation = recipe.augmentation
     per_position = sum(matrix.shape[0] for matrix in model.parameters() if matrix.ndim > 1)

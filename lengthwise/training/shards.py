@@ -1,4 +1,4 @@
-"""Sharded tensors: joined for a checkpoint, and distributed again from one."""
+"""Sharded tensors: how they are joined for a checkpoint, and distributed again from a checkpoint."""
 
 import shutil
 from collections.abc import Mapping
@@ -17,7 +17,8 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
     """Return the whole tensors in the first process, and nothing in the others; all processes have to call this.
 
     Each process writes its parts as safetensors, so nothing is pickled. Tensors that all processes have whole are taken
-    from the first process: torch 2.13 joins a tensor without dimensions, as an optimizer's count of steps, to 0.
+    from the first process. The reason is that torch 2.13 joins a tensor without dimensions, such as an optimizer's
+    count of steps, to 0.
     """
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
     from torch.distributed.checkpoint.state_dict_saver import save

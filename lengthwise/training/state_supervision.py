@@ -1,12 +1,12 @@
-"""Supervision by states: every node of a tree learns where its piece of a string takes each state of the machine.
+"""Supervision by states: every node of a tree learns the map that its piece of a string defines on machine states.
 
-A piece w of a string acts on the states q of the task's machine by the map q -> delta(q, w). A linear map reads this
-map off the node's state h. It is trained along and then discarded.
+A piece w of a string acts on the states q of the task's machine by the map q -> delta(q, w). A linear layer predicts
+this map from the node's state h. This layer is trained with the model and then discarded.
 
     loss = mean over nodes and states q of CE(W_q norm(h) + b_q, delta(q, w)).
 
 One answer to a whole string tells little about its pieces. A third of the pairs of neighboring pieces in long strings
-may not occur in any string of 40 symbols. The maps tell all there is to know about every piece.
+may not occur in any string of 40 symbols. The maps contain all that matters about every piece.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,7 +53,7 @@ class StateHead(nn.Module):
 def nodes_of(
     model: TreeModel, inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"]
 ) -> tuple[Float[Tensor, "N D"], Int64[Tensor, "N Q"]]:
-    """Return the states of all nodes that are not shared in trees over these strings, and the map of each node."""
+    """Return the states of all nodes in trees over these strings, except shared nodes, and the map of each node."""
     levels = maps_of_nodes(inputs, table, model.tree.chunk_size_at)
     states, maps = [], []
 
@@ -76,15 +76,15 @@ def combine(
     recipe: StatesRecipe,
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "M D"], Int64[Tensor, "M Q"]]:
-    """Return these nodes and others that the model merges from them, because any piece may follow any other.
+    """Return these nodes, and nodes that the model merges from random ones, because any piece may follow any other.
 
-    Each round draws from the nodes of the round before, so that all their maps are drawn equally often.
+    Each round draws from the nodes of the round before, and draws all maps equally often.
     """
     merge, chunk_size = merge_of(model.tree.layers[0]), model.tree.chunk_size
     all_states, all_maps = [states], [maps]
     for _ in range(recipe.rounds):
         _, map_index, counts = maps.unique(dim=0, return_inverse=True, return_counts=True)
-        # Drawn uniformly over nodes, frequent maps would dominate the combinations.
+        # If nodes were drawn uniformly, frequent maps would dominate the combinations.
         odds = 1.0 / counts[map_index]
         drawn = odds.cpu().multinomial(chunk_size * recipe.combined, replacement=True, generator=generator)
         drawn = moved(drawn, states.device)
@@ -111,7 +111,7 @@ def maps_of_nodes(
 ) -> list[Int64[Tensor, "B N Q"]]:
     """Return the map of every node, level by level from the symbols up to a level with one node; pads are the identity.
 
-    Node n of a level covers as many symbols as its chunks hold, and its piece ends N - n - 1 nodes before the end.
+    Node n of a level covers as many symbols as its chunks contain, and N - n - 1 nodes follow it.
     """
     identity = torch.arange(len(table), device=table.device)
     symbols = table.T[inputs.clamp(min=0)]

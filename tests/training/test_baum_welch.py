@@ -117,7 +117,9 @@ def test_alignment_makes_states_copies_of_answers() -> None:
 
 def test_only_hidden_markov_models_can_be_counted() -> None:
     task, recipe = make_task("parity"), machine_recipe("parity")
-    with pytest.raises(ValueError, match=r"train.optimizer.name: expected 'adamw' or 'adam', as the tables of lstm"):
+    with pytest.raises(
+        ValueError, match=r"train.optimizer.name: expected 'adamw' or 'adam', because lstm has no tables"
+    ):
         TrainingState(make_model("lstm", task), recipe, task)
     with pytest.raises(ValueError, match=r"train.optimizer.name: .* set model.read to 'mixture'"):
         TrainingState(make_model("block-linear-rnn", task), recipe, task)

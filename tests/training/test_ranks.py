@@ -61,10 +61,10 @@ def test_processes_of_other_versions_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "ranks", "sentence"),
     [
-        ({"batch_size": 10}, Ranks(0, 4), r"train.batch_size: expected a multiple of the 4 processes, got 10; start"),
-        ({"states": StatesRecipe()}, Ranks(0, 2), r"train.states: expected none with 2 processes"),
+        ({"batch_size": 10}, Ranks(0, 4), r"train.batch_size: expected a multiple of the 4 processes, got 10; change"),
+        ({"states": StatesRecipe()}, Ranks(0, 2), r"train.states: expected no states with 2 processes"),
         ({"batch_size": 4}, Ranks(1, 4), r"train.late_consistency: expected 0 with one row of a batch for each of 4"),
-        ({}, Ranks(0, 2, "fsdp"), r"train.optimizer.name: expected 'adamw' or 'adam' with fsdp, as others"),
+        ({}, Ranks(0, 2, "fsdp"), r"train.optimizer.name: expected 'adamw' or 'adam' with fsdp, because other"),
     ],
 )
 def test_what_several_processes_cannot_do_is_refused(changes: dict[str, object], ranks: Ranks, sentence: str) -> None:
@@ -79,7 +79,7 @@ def test_what_several_processes_cannot_do_is_refused(changes: dict[str, object],
 
 def test_how_processes_share_a_run_is_for_several_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_parallel(None) == "ddp"
-    with pytest.raises(ValueError, match="parallel: expected none with one process, got 'fsdp'; start several, as"):
+    with pytest.raises(ValueError, match="parallel: expected no value with one process, got 'fsdp'; start several by"):
         parse_parallel("fsdp")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert parse_parallel("fsdp") == "fsdp"

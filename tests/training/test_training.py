@@ -188,7 +188,7 @@ NO_HIDDEN_MATRICES = [name for name in MODELS if not issubclass(MODELS[name], Ha
 @pytest.mark.parametrize("name", NO_HIDDEN_MATRICES)
 def test_muon_is_rejected_where_it_would_move_nothing(name: str) -> None:
     """A recipe names the optimizer that runs: AdamW never takes the place of Muon."""
-    sentence = f"train.optimizer.name: expected 'adamw' or 'adam', as {name} names no hidden matrices .*got 'muon'"
+    sentence = f"train.optimizer.name: expected 'adamw' or 'adam', because {name} names no hidden matrices .*got 'muon'"
     with pytest.raises(ValueError, match=sentence):
         make_spec("parity", name, {}, preset="plain")
     with pytest.raises(ValueError, match=sentence):
@@ -397,7 +397,7 @@ def test_no_string_is_longer_than_the_curriculum_has_come_to() -> None:
     recipe = make_spec("bounded-dyck", "gru", {"train": settings}).recipe
     records = train(make_model("gru", task, d_model=4), task, recipe)
     assert [record.length <= 2 + 2 * ((record.step - 1) // 5) for record in records] == [True] * 15
-    with pytest.raises(ValueError, match="rise: expected none with length_sampling='growing'"):
+    with pytest.raises(ValueError, match="rise: expected no rise with length_sampling='growing'"):
         Recipe(rise={"by": 2}, length_sampling="growing")
 
 
