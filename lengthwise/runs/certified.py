@@ -23,9 +23,9 @@ from lengthwise.tasks.regular.recognition import RecognitionTask
 
 
 def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, Path]:
-    """Certify a run's, a compiled or a described model; return the certificate and its file, by default in the folder.
+    """Certify the model of a run, a compiled machine or a TOML file; return the certificate and its file.
 
-    The certificate of a description in TOML (`load_described`) is saved next to it.
+    By default, the certificate is saved in the folder, or next to the TOML file (`load_described`).
 
     Raises:
         ValueError: the folder has no such model, is damaged, or its machine was compiled without a task.
@@ -39,13 +39,14 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
 
 
 def certify_against(folder: Path, source: str, out: Path | None = None) -> Certificate:
-    """Certify a run's, a compiled or a described model on a machine (`given_machines`) instead of its task.
+    """Certify the model of a run, a compiled machine or a TOML file on a machine (`given_machines`), not on its task.
 
     Symbols and answers are matched by name (`LabeledMachine.aligned`). Strings are drawn as in task `dfa` if the
     model decides whether a string is in a language, and otherwise as in task `machine`.
 
     Raises:
-        ValueError: the folder has no model, or the source has no machine with the symbols and the answers of its task.
+        ValueError: the folder has no model, or the source has no machine with the symbols and the answers of the
+            model's task.
     """
     stored = load_stored(folder)
     model = stored.model
@@ -61,10 +62,10 @@ def certify_against(folder: Path, source: str, out: Path | None = None) -> Certi
 
 
 def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
-    """Check that a certificate is about the model and the task in a folder; return what was confirmed (`confirm`).
+    """Check that a certificate is about the model and the task in a folder; return the confirmed claims (`confirm`).
 
     Raises:
-        ValueError: it is about another model or task, or contains a false claim.
+        ValueError: the certificate is about another model or task, or contains a false claim.
     """
     stored = load_stored(folder)
     model, task = stored.model, stored.task

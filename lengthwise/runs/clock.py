@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from lengthwise.runs.result import RunStatus
 
 AFTER = ", then "
-"""The text between devices on which a run was trained, one after another."""
+"""The text between the names of devices on which a run was trained one after another."""
 
 
 class Clock:
@@ -21,8 +21,8 @@ class Clock:
         self.rewind()
 
     def rewind(self) -> None:
-        """Continue from the earlier status again: this process has only repeated work that was already counted."""
-        # Neither clock is the date, which a machine may set back during a run.
+        """Continue from the earlier status again, because this process only repeated work that was already counted."""
+        # Both clocks never go back, while a machine may set its date back during a run.
         self._wall = time.perf_counter() - self._before.wall_seconds
         self._cpu = time.process_time() - self._before.cpu_seconds
 

@@ -44,10 +44,10 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
         "versions": versions(),
     }
     if not _is_certified(path, construction):
-        certificate = certificate_file(path)  # it is about another net, and so is its proof
+        certificate = certificate_file(path)  # the certificate and its proof are about another net
         for file in (certificate, proof_path(certificate)):
             file.unlink(missing_ok=True)
-    # The description comes first: it marks the folder as one that may be overwritten, should the next write fail.
+    # The description comes first: it marks the folder as one that may be overwritten if the next write fails.
     write_json(path / DESCRIPTION, description)
     # Weights of another description would be read as damaged, because their digest differs.
     write_by_rename(path / WEIGHTS, weights)
@@ -66,10 +66,10 @@ def _is_certified(folder: Path, construction: Construction) -> bool:
 
 
 def load_compiled(folder: str | Path) -> Construction:
-    """Read what `save_compiled` wrote.
+    """Read the model, machine and task that `save_compiled` wrote.
 
     Raises:
-        ValueError: the folder is missing, incomplete or damaged; its model or its task is not known here.
+        ValueError: the folder is missing, incomplete or damaged, or its model or its task is not known here.
     """
     path = path_of("folder", folder)
     try:

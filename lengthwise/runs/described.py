@@ -28,13 +28,13 @@ GATES = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}
 """torch's cores by the number of square blocks in their matrices."""
 
 _CONVERT = (
-    "where it was trained, call safetensors.torch.save_model(net, 'net.safetensors'); files written by torch.save can "
-    "run any code and are never opened"
+    "in the program that trained the net, call safetensors.torch.save_model(net, 'net.safetensors'); files written by "
+    "torch.save can run any code and are never opened"
 )
 
 
 class Description(BaseModel):
-    """The content of the file: the path of the weights, relative to it, and the prefixes of their names."""
+    """The content of the TOML file: the path of the weights, relative to this file, and the prefixes of their names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,11 +57,13 @@ class Description(BaseModel):
 def load_described(path: Path) -> tuple[WrappedRNN, Task]:
     """Load the net that a TOML file describes, and its task.
 
-    The net is an `nn.Embedding`, an `nn.RNN`, `nn.GRU` or `nn.LSTM`, and an `nn.Linear`. Sizes, layers and kind of core
-    are read off its weights. The first state is zero. Paths in the file are relative to its folder.
+    The net is an `nn.Embedding`, an `nn.RNN`, `nn.GRU` or `nn.LSTM`, and an `nn.Linear`. The sizes, the number of
+    layers and the kind of core follow from the weights. The first state is zero. Paths in the file are relative to its
+    folder.
 
     Raises:
-        ValueError: a file is missing, damaged or of another kind, or the weights do not fit together or to the task.
+        ValueError: a file is missing, damaged or of another kind; or the weights do not fit together, or do not fit the
+            task.
 
     Example of such a file::
 
@@ -84,7 +86,7 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
         # NaN spreads to all logits, and a later message could not name its cause.
         if not tensor.isfinite().all():
             raise ValueError(f"{path}: expected finite weights, got NaN or infinity in {key}; train the net again")
-    # Loading would convert them silently, and the net would differ from the user's.
+    # Loading would silently convert mixed types, and the net would differ from the user's net.
     if len(kinds := {str(tensor.dtype) for tensor in weights.values()}) > 1:
         raise ValueError(
             f"{path}: expected weights of one kind of numbers, got {', '.join(sorted(kinds))}; convert them"
@@ -94,8 +96,8 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
         if prefix not in prefixes:
             known = ", ".join(f"{part} = {prefix!r}" for prefix, part in prefixes.items())
             raise ValueError(
-                f"{path}: expected weights of its three parts ({known}), got {key!r}; name the parts, or, if the net "
-                "is made of others, build it in Python and give these to `wrap`"
+                f"{path}: expected weights of its three parts ({known}), got {key!r}; name the parts in this file, or, "
+                "if the net has other parts, build it in Python and give its parts to `wrap`"
             )
         parts[prefixes[prefix]][rest] = tensor
     for part, tensors in parts.items():
@@ -121,7 +123,7 @@ def _task_in(description: Description, path: Path) -> tuple[str, dict[str, Any]]
     settings = {"name": description.task} if isinstance(description.task, str) else dict(description.task)
     if not isinstance(name := settings.pop("name", None), str) or not name:
         raise ValueError(
-            f'{path}: task: expected what the net was trained for, such as task = "parity" or task = {{name = "regex", '
+            f'{path}: task: expected the task of the net, such as task = "parity" or task = {{name = "regex", '
             f'pattern = "(ab)*"}}, got {description.task or "none"}; add the line'
         )
     if isinstance(file := settings.get("file"), str) and (path.parent / file).is_file():
@@ -130,10 +132,10 @@ def _task_in(description: Description, path: Path) -> tuple[str, dict[str, Any]]
 
 
 def parts_of(net: WrappedRNN) -> dict[str, Tensor]:
-    """Return the weights of a net of an `nn.Embedding`, a core and an `nn.Linear`, by the names in `net_of_parts`.
+    """Return the weights of a net of an `nn.Embedding`, a core and an `nn.Linear`, under the names for `net_of_parts`.
 
     Raises:
-        ValueError: it has parts of other kinds.
+        ValueError: the net has parts of other kinds.
     """
     head = net.readout[1]
     if not isinstance(net.embedding, nn.Embedding) or not isinstance(head, nn.Linear) or net.is_cell:
@@ -143,7 +145,7 @@ def parts_of(net: WrappedRNN) -> dict[str, Tensor]:
 
 
 def net_of_parts(weights: dict[str, Tensor], nonlinearity: str) -> WrappedRNN:
-    """Build the net whose weights `parts_of` returned.
+    """Build a net from the weights that `parts_of` returned.
 
     Raises:
         IndexError, KeyError, RuntimeError, ValueError: weights are missing, or do not fit together.
@@ -162,7 +164,8 @@ def _net(parts: dict[str, dict[str, Tensor]], nonlinearity: str) -> WrappedRNN:
 def check_not_pickled(path: Path) -> None:
     """Raise a ValueError for a file that torch.save or pickle wrote, because loading it could run any code."""
     start = read_file(path, 9)
-    # Safetensors begin with a length of 8 bytes, which can look like a zip file or a pickle, and a JSON object.
+    # A safetensors file begins with a length of 8 bytes, which can look like the start of a zip file or a pickle. A
+    # JSON object follows.
     if start[8:] != b"{" and (start[:2] == b"PK" or start[:1] == b"\x80"):
         raise ValueError(f"{path}: expected safetensors, got a file written by torch.save or pickle; {_CONVERT}")
 
@@ -170,7 +173,7 @@ def check_not_pickled(path: Path) -> None:
 def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
     """Return the tensors of a file.
 
-    Tied tensors, which `safetensors.torch.save_model` stores once, appear under all their names.
+    Tied tensors appear under all their names, although `safetensors.torch.save_model` stores each of them once.
 
     Raises:
         ValueError: the file does not exist, is damaged, or is of another kind; a tied name with one of the `prefixes`
@@ -191,7 +194,8 @@ def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
         raise ValueError(f"{path}: expected safetensors, got something else ({problem})") from None
     except KeyError as problem:
         raise ValueError(f"{path}: expected numbers that torch knows, got type {problem}; save float32") from None
-    # `load` has parsed the header, so it is valid JSON. `save_model` records there which tensor each other name means.
+    # `load` has parsed the header, so it is valid JSON. In it, `save_model` records the stored name of each tied
+    # tensor.
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     notes: dict[str, str] = header.get("__metadata__") or {}
     tied = {name: kept for name, kept in notes.items() if name.rpartition(".")[0] in prefixes}
@@ -253,7 +257,7 @@ def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
 
 def _with_weights(part: str, make: Callable[[], Part], weights: dict[str, Tensor]) -> Part:
     """Return the module with the weights; memory is allocated only after all shapes agree."""
-    # One tensor can set a shape of any size: on the device "meta" a damaged file cannot fill the memory.
+    # A damaged file can contain a shape of any size, which takes no memory on the device "meta".
     with torch.device("meta"):
         module = make()
     expected = module.state_dict()

@@ -1,4 +1,4 @@
-"""What an earlier process left of a run: a result, an unreadable one, and a status."""
+"""Results and statuses that earlier processes left in the folder of a run."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.files import UnreadableFile
@@ -12,7 +12,7 @@ def finished_result(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> R
     """Return the run's result if it was measured by this plan or a larger one, else None; nothing is written."""
     try:
         result = folder.read_result()
-    except UnreadableFile:  # the disk may fail only now, so the result is not given up
+    except UnreadableFile:  # the disk may fail only now, so the result is not ignored
         raise
     except ValueError:
         return None
@@ -20,17 +20,17 @@ def finished_result(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> R
 
 
 def set_unreadable_result_aside(folder: RunFolder) -> None:
-    """Rename a result that another version or run wrote, so that a new one can take its name."""
+    """Rename a result that another version or run wrote, so that a new result can take its name."""
     try:
         folder.read_result()
-    except UnreadableFile:  # the file may be whole
+    except UnreadableFile:  # the disk may fail only now, and the file may be intact
         raise
     except ValueError:
         folder.set_result_aside()
 
 
 def earlier_status(folder: RunFolder) -> RunStatus:
-    """Return how far the run has come, or a new status if it cannot be read, since a status only adds up times."""
+    """Return the saved status of the run, or a new status if there is no checkpoint or the status cannot be read."""
     if not folder.checkpoint.exists():
         return RunStatus()
     try:

@@ -46,20 +46,20 @@ def execute(
     device: torch.device | str | None = None,
     ranks: Ranks = ALONE,
 ) -> RunResult:
-    """Train and measure `spec` below `root`, and continue what is there.
+    """Train and measure `spec` in its folder below `root`, or continue from what the folder contains.
 
     A finished run whose plan covers this one is returned as is. Otherwise it is measured again, and the new result
     replaces the old one. A run that another process works on raises a `RunHeld`, a ValueError.
 
-    A run with a goal (`RunSpec.goal`) makes attempts until one reaches it: see `_train_to_goal`. A run that ended
-    because its budget was spent continues if it gets a larger one.
+    A run with a goal (`RunSpec.goal`) makes attempts until one of them reaches the goal (`_train_to_goal`). A run that
+    ended because its budget was spent continues if it gets a larger budget.
 
     `stop_requested` is called between steps. If it returns True, a checkpoint is saved and `Interrupted` is raised (see
     `lengthwise.runs.signals`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint.
-    Weights and metrics of an interrupted and continued run equal the uninterrupted one's.
+    A run that was interrupted and continued has the same weights and metrics as an uninterrupted run.
 
     The net is trained and measured on `device`, by default `LENGTHWISE_DEVICE`, else the CPU. Certificates are made
-    on the CPU. If several processes train (`ranks`), this is the first one, and the others `train_along`.
+    on the CPU. If several processes train (`ranks`), this process is the first one, and the others call `train_along`.
     """
     plan, root = plan or EvaluationPlan(), path_of("root", root)
     _check_arguments(spec, plan, listener, stop_requested, device)
@@ -74,17 +74,17 @@ def execute(
             listener(Progress(spec.id, "training", 0, spec.recipe.steps, change, is_decision=True))
         result, note = finished_result(folder, spec, plan), "already finished"
         if result is not None:
-            # This repairs a damaged `run.json` and notes another budget. Otherwise nothing is written, as on a
-            # read-only disk.
+            # This repairs a damaged `run.json` and notes another budget. Otherwise nothing is written, because the disk
+            # may be read-only.
             folder.create(spec, str(placement))
         else:
             with folder.locked() as begin:
-                # Read again under the lock: another process may have finished the run before it released it.
+                # The result is read again under the lock, because another process may have finished the run before.
                 result = finished_result(folder, spec, plan)
                 if result is None:
-                    # Only now: a process that is refused the run changes nothing in its folder.
+                    # The folder is changed only now, so a process that does not get the run changes nothing in it.
                     begin()
-                    # Drafts belong to killed processes: the lock shows that no other process writes here now.
+                    # Drafts belong to killed processes, because the lock shows that no other process writes here now.
                     remove_drafts(folder.checkpoint)
                     folder.create(spec, str(placement), plan)
                     set_unreadable_result_aside(folder)
@@ -104,7 +104,7 @@ def _check_arguments(spec: object, plan: object, listener: object, stop_requeste
     check_function("stop_requested", stop_requested)
     check_kind("device", device, (torch.device, str, type(None)), "a device such as cuda, or its name")
     if not isinstance(spec, RunSpec) or not isinstance(plan, EvaluationPlan):
-        raise ValueError("execute: expected a RunSpec and an EvaluationPlan; make_spec(task, model) makes the former")
+        raise ValueError("execute: expected a RunSpec and an EvaluationPlan; make_spec(task, model) makes a RunSpec")
 
 
 class _Work(NamedTuple):
@@ -155,8 +155,8 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
     """Make attempts until one reaches the goal, or until the budget is spent.
 
     An attempt is certified if its loss is low, and still low after its states have contracted. With goal `solved`, no
-    certificate is made. An attempt and its success depend on its steps alone, so that a continued run makes the same
-    attempts. The CPU seconds decide only whether another attempt begins.
+    certificate is made. An attempt and its success do not depend on time, so a continued run makes the same attempts.
+    The CPU seconds decide only whether another attempt begins.
     """
     attempts, is_repeated = _earlier_attempts(work), work.has_outcome
     while True:
@@ -187,7 +187,7 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
             level=certificate and certificate.level,
             longest=reached_length(state, work.spec.task, attempt.recipe),
         )
-        # This process only repeated the certificate of an attempt whose time was counted before the interruption.
+        # After an interruption, this process has only repeated a certificate whose time was already counted.
         if is_repeated:
             work.clock.rewind()
             is_repeated = False
@@ -246,30 +246,31 @@ def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
                     _report(state, step, work, is_last=state.is_over(spec.recipe))
                     stop = "stopped" if work.stop_requested() else ""
                 except OSError as error:  # the reader of the progress is gone, as after a closed pipe
-                    stop = f"stopped, as progress cannot be reported ({error.strerror}),"
-                # One process that stops alone would leave the others waiting, so all of them agree.
+                    stop = f"stopped, because progress cannot be reported ({error.strerror}),"
+                # If one process stopped alone, the others would wait, so all processes stop together.
                 if work.placement.ranks.any(bool(stop)):
                     record.save("interrupted")
                     raise Interrupted(
                         f"{stop or 'stopped'} at step {step.step} of {spec.recipe.steps}; {work.resume_hint}"
                     )
-            # Nothing was trained: the seconds since the start only repeated what the status counts already.
+            # If nothing was trained, the seconds since the start only repeated work that the status already counts.
             if is_repeated and state.step == saved:
                 work.clock.rewind()
             return record.save("trained")
     except Diverged as error:
-        # The checkpoint stays: it is the last good one, and the status tells pages why the result is missing.
+        # The checkpoint stays, because it is the last good one. The status tells pages why the result is missing.
         folder.write_status(work.clock.status("diverged", attempts.steps + state.step, str(error)))
         raise
     except RankEnded as error:
         raise RankEnded(f"{error}; {_describe_saved(work, saved)}") from None
     except OSError as error:
-        # A full disk or a deleted folder: the message names the file, and the step from which the run can continue.
+        # The disk may be full, or the folder deleted. The message names the file, and the step from which the run can
+        # continue.
         raise OSError(f"{reason(error)}; {_describe_saved(work, saved)}") from None
 
 
 def _describe_saved(work: _Work, step: int) -> str:
-    """Return from which step a failed run can continue; its folder may have been deleted in the meantime."""
+    """Return a sentence about how a failed run can continue; its folder may have been deleted in the meantime."""
     path = work.folder.path
     if work.folder.checkpoint.exists():
         return f"step {step} is saved in {path}; {work.resume_hint}"
@@ -279,7 +280,7 @@ def _describe_saved(work: _Work, step: int) -> str:
 
 
 def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: bool) -> None:
-    """Report progress at every tenth step and the last one, and when the loss shows that the task is solved."""
+    """Report progress at every tenth step, at the last step, and when the loss shows that the task is solved."""
     total, pace = work.spec.recipe.steps, work.spec.recipe.pace
     if step.step % 10 == 0 or is_last:
         work.listener(Progress(work.spec.id, "training", step.step, total, f"loss {step.loss:.4f}"))
@@ -295,10 +296,10 @@ def _restore(state: TrainingState, work: _Work, attempts: Attempts) -> None:
         # A checkpoint of an earlier attempt has other weights, so this attempt begins again from its seed.
         if work.spec.goal is None or _earlier_attempts(work) == attempts:
             load_checkpoint(state, folder.checkpoint, work.spec.id)
-        # A journal of another run, or one that was cut back, would put wrong numbers on pages without any error.
+        # A journal of another run, or a truncated journal, would put wrong numbers on pages without any error.
         folder.check_journals(earlier_status(folder), attempts.steps + state.step)
     work.placement.check_is_shared(state, folder.path)
-    # Steps after the checkpoint will be run again; their old records would appear twice.
+    # Steps after the checkpoint will be run again, so their old records would appear twice.
     folder.metrics.keep(attempts.steps + state.step)
     folder.probes.keep(attempts.steps + state.step)
 
@@ -342,7 +343,7 @@ def _probe(state: TrainingState, task: SymbolTask, work: _Work) -> Probe:
 
 
 class _Announcer:
-    """A reporter of what is measured and how much of it is done; a run can stop before each part begins."""
+    """Reports which part of the plan is measured, and how much of it is done; a run can stop before each part."""
 
     def __init__(self, work: _Work, step: int) -> None:
         self._work = work
@@ -350,7 +351,7 @@ class _Announcer:
         self._what = ""
 
     def begin(self, what: str) -> None:
-        """Report what is measured from now on.
+        """Report the name of the part that is measured next.
 
         Raises:
             Interrupted: a stop was requested.
@@ -359,7 +360,7 @@ class _Announcer:
         self.set_progress(0.0)
         if self._work.stop_requested():
             run = self._work.spec.id
-            raise Interrupted(f"stopped while measuring; {run} is trained and saved, and the same command measures it")
+            raise Interrupted(f"stopped while measuring; {run} is trained and saved; the same command measures it")
 
     def set_progress(self, fraction: float) -> None:
         """Report how much of the current part is done."""

@@ -31,7 +31,7 @@ from lengthwise.validation import path_of, validated
 
 
 class _RunFile(BaseModel):
-    """The content of ``run.json``; early versions saved neither versions nor plan."""
+    """The content of ``run.json``; early versions of the package saved neither versions nor a plan."""
 
     id: Any = None
     spec: Any = None
@@ -60,43 +60,43 @@ class RunFolder(NamedTuple):
         return Journal(self.path / "probes.jsonl", Probe)
 
     def create(self, spec: RunSpec, device: str | None = None, plan: EvaluationPlan | None = None) -> None:
-        """Make the folder and save the specification, even if the file is damaged or belongs to another run.
+        """Make the folder and save the specification, even if ``run.json`` is damaged or belongs to another run.
 
-        Another budget, or another plan of what to measure, replaces the old one.
+        A new budget or a new plan of measurements replaces the old one.
 
         Raises:
-            ValueError: a file of the user's has changed, so that training would continue with other code.
+            ValueError: one of the user's own files has changed, so training would continue with other code.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self._check_code(spec)
         try:
             earlier, content = self.read_spec(), self._read_run()
-        except UnreadableFile:  # the file may be whole on a disk that fails now: replacing it could lose it
+        except UnreadableFile:  # the file may be intact on a disk that fails now, so it is not replaced
             raise
         except ValueError:
             earlier, content = None, {}
-        # A copied file of another run is not evidence about this one: nothing of its content is kept.
+        # A copied file of another run is not evidence about this run, so nothing of its content is kept.
         is_own = earlier is not None and earlier.id == spec.id
         content, has_net = content if is_own else {}, self._has_net()
         planned = content.get("plan") if plan is None else plan.model_dump(mode="json")
         is_as_before = earlier is not None and is_own and earlier.goal == spec.goal and content.get("plan") == planned
         if has_net and is_as_before:
             return
-        # Weights keep the versions with which they began; without weights, this process is the beginning.
+        # If there are weights, the versions with which their training began are kept; otherwise training begins now.
         begun, more = (has_net and content.get("versions")) or versions(device), {"plan": planned} if planned else {}
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
 
     def _check_code(self, spec: RunSpec) -> None:
-        """Reject a half-trained net whose model or task has changed: the finished net would follow neither version."""
-        # A finished run is only read, so changed code does no harm to it.
+        """Reject a half-trained net whose model or task has changed: the finished net would match neither version."""
+        # A finished run is only read, so changed code does not harm it.
         for name in [] if (self.path / "result.json").exists() else self.changed_files(spec):
             raise ValueError(
-                f"{self.path}: {name} has changed since this run began, which would go on with another model or task; "
-                "undo the change, or train again in another folder for runs"
+                f"{self.path}: {name} has changed since this run began, so it would continue with another model or "
+                "task; undo the change, or train again in another folder for runs"
             )
 
     def changed_files(self, spec: RunSpec) -> list[str]:
-        """Return the user's own files of its task or model that have changed since the run began."""
+        """Return those of the user's own files with the task or the model that have changed since the run began."""
         known = file_digests(self._begun())
         return files_of_others(known, type(spec.task), MODELS[spec.model_name]) if known else []
 
@@ -104,7 +104,7 @@ class RunFolder(NamedTuple):
         return self.checkpoint.exists() or (self.path / "result.json").exists()
 
     def _begun(self) -> dict[str, str]:
-        """Return the versions with which a net was trained; empty without a net, as after a rejected request."""
+        """Return the versions with which the net was trained; empty if there is no net, as after a rejected request."""
         try:
             return dict(self._read_run().get("versions", {})) if self._has_net() else {}
         except UnreadableFile:
@@ -120,7 +120,7 @@ class RunFolder(NamedTuple):
         ]
 
     def locked(self) -> AbstractContextManager[Callable[[], None]]:
-        """Hold the run (`held_run`)."""
+        """Hold the lock of the run (`held_run`)."""
         return held_run(self.path)
 
     def read_beginnings(self) -> list[str]:
@@ -144,12 +144,12 @@ class RunFolder(NamedTuple):
         return spec
 
     def read_plan(self) -> EvaluationPlan:
-        """Return the last plan; the default plan if the folder lacks one, as in runs of early versions."""
+        """Return the last plan, or the default plan if the folder lacks one, as in runs of early versions."""
         path = self.path / "run.json"
         return validated(EvaluationPlan, self._read_run().get("plan", {}), path=str(path))
 
     def read_start_commit(self) -> str:
-        """Return the commit at which the run was created; parts of its training may have used a later one."""
+        """Return the commit at which the run was created; parts of its training may have used a later commit."""
         return str(self._read_run().get("versions", {}).get("commit", "unknown"))
 
     def read_status(self) -> RunStatus:
@@ -165,7 +165,7 @@ class RunFolder(NamedTuple):
         """Return the result, or None if the run is not finished.
 
         Raises:
-            ValueError: it is damaged, of another version, or the result of another run.
+            ValueError: the result is damaged, of another version, or of another run.
         """
         path = self.path / "result.json"
         if not path.exists():
@@ -192,21 +192,21 @@ class RunFolder(NamedTuple):
         if takes_probes(self.read_spec()):
             self.probes.check(step, PROBE_EVERY)
         for journal in (self.metrics, self.probes):
-            # Entries of another run have the right steps; only the digest tells them apart.
+            # Entries of another run have the right steps, so the digests are compared.
             expected = status.journals.get(journal.path.name)
             if expected is not None and journal.digest(status.step) != expected:
-                raise ValueError(f"{journal.path}: its contents have changed, or are another run's; {TRAIN_AGAIN}")
+                raise ValueError(f"{journal.path}: its contents have changed or belong to another run; {TRAIN_AGAIN}")
 
     def read_metrics(self) -> list[StepRecord]:
-        """Return the records of all steps, which are checked if the run is finished; empty for a run from records."""
+        """Return the records of all steps, checked if the run is finished; a run restored from records has no steps."""
         result = self.read_result()
         if result is not None and (self.checkpoint.exists() or self.metrics.path.exists()):
             self.check_journals(result.training, result.training.step)
         return self.metrics.read()
 
     def set_result_aside(self) -> None:
-        """Keep a result that cannot be read under another name, because it may matter to another version."""
-        # A rename: after a crash the result has one of the two names, and no half of it is left.
+        """Rename an unreadable result instead of deleting it, because another version may be able to read it."""
+        # A rename is atomic: after a crash, the whole result has one of the two names.
         (self.path / "result.json").replace(self.path / "result.unreadable.json")
 
     def write_result(self, result: RunResult) -> None:
@@ -272,7 +272,7 @@ class Run(NamedTuple):
         return self.folder.read_result()
 
     def _repr_html_(self) -> str:
-        """Return the card of the result, for notebooks; without a result, how far the run is."""
+        """Return the card of the result, for notebooks; without a result, a card with the number of steps done."""
         if (result := self.result) is not None:
             return result_card(result)
         return card(self.spec.id, [("not finished", self.steps_text), ("folder", str(self.folder.path))])
@@ -281,7 +281,7 @@ class Run(NamedTuple):
 def load_run(path: str | Path) -> Run:
     """Read a run from its folder; a folder that is missing, damaged or has no checkpoint raises a ValueError.
 
-    If a file of the user's with its task or model has changed since training, a warning is given.
+    If one of the user's own files with the task or the model has changed since training, a warning is given.
     """
     folder = RunFolder(path_of("path", path))
     spec = folder.read_spec()
@@ -292,8 +292,8 @@ def load_run(path: str | Path) -> Run:
     if not folder.checkpoint.exists() and folder.read_result() is not None:
         raise ValueError(f"{folder.path}: expected a run with its weights, got only its result; {TRAIN_AGAIN}")
     notes = {} if spec.goal is None else read_notes(folder.checkpoint, spec.id)
-    # The checkpoint itself tells its attempt. `state.json` is written separately, so after a crash it may count another
-    # one, whose model can have another size.
+    # The checkpoint itself records its attempt. `state.json` is written separately, so after a crash it may belong to
+    # another attempt, whose model can have another size.
     model = spec.attempt(len(Attempts.from_notes(notes).finished)).make_model()
     steps_done = load_final_weights(model, folder.checkpoint, spec.id)
     model.eval()

@@ -1,4 +1,4 @@
-"""Runs that train until they reach a goal: the goal, the attempts at it, and when to begin another."""
+"""Runs that train until they reach a goal: the goal, the attempts to reach it, and their outcomes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ class Attempt(BaseModel):
 
     `solved_at`: the step after which the loss was low enough for states to contract; None if it stayed higher.
     `loss`: the loss of the final weights if states contracted, else the running loss; None if training diverged.
-    `is_solved`: whether that loss is low enough. `level`: the level of its certificate; None without one.
-    `longest`: the longest strings reached, if lengths grow and training did not reach all of them.
+    `is_solved`: whether that loss is low enough. `level`: the level of its certificate; None without a certificate.
+    `longest`: the longest length reached, if lengths grow and training did not reach all of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,10 +62,10 @@ class Attempt(BaseModel):
 class Goal(BaseModel):
     """The level that a run should reach, by repeated attempts; no attempt begins after `budget` CPU seconds.
 
-    An attempt that ends with a low loss (`PaceRecipe`) has `solved` its task. If `level` is any other level, the net is
-    then certified. The CPU seconds include training and certificates of all processes that worked on the run. Each
-    entry of `models` changes the model's settings for one attempt; after the last entry, the first is used again. Each
-    attempt has its own seed, and depends on its steps alone.
+    An attempt that ends with a low loss (`PaceRecipe`) has `solved` its task. For any other `level`, the net is then
+    certified. The CPU seconds include training and certificates of all processes that worked on the run. Each entry of
+    `models` changes the model's settings for one attempt; after the last entry, the first is used again. Each attempt
+    has its own seed, and does not depend on time.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -90,7 +90,7 @@ class Goal(BaseModel):
 
 
 def parse_goal_level(name: str) -> GoalLevel:
-    """Return the level of that name; another name raises a ValueError."""
+    """Return the level of this name; an unknown name raises a ValueError."""
     goals = get_args(GoalLevel)
     if name not in goals:
         raise ValueError(f"goal: expected one of {', '.join(goals)}, got {name!r}{nearest(name, goals)}")
@@ -98,13 +98,13 @@ def parse_goal_level(name: str) -> GoalLevel:
 
 
 def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
-    """Raise a ValueError if no certificate of such a model can reach the level, or if the task can have none."""
+    """Raise a ValueError if no certificate of such a model can reach the level, or if the task cannot have one."""
     if level == "solved":
         return
     if not isinstance(task, MachineTask):
         raise ValueError(
-            f"goal: {task.name} has no transducer to compare a machine with, so it cannot be certified; choose "
-            "solved, which the training loss decides, or a regular task"
+            f"goal: expected a task with a reference machine, got {task.name}, which cannot be certified; choose the "
+            "goal solved, which the training loss decides, or a regular task"
         )
     highest = highest_level(model)
     if not reaches(highest, level):
@@ -128,7 +128,7 @@ def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) 
 
 
 def reached_length(state: TrainingState, task: Task, recipe: Recipe) -> int | None:
-    """Return the largest length that a growing curriculum reached, or None if it reached all lengths or none grow."""
+    """Return the largest length that a growing curriculum reached; None if it reached all lengths or none grow."""
     lengths, _ = training_lengths(task, recipe)
     is_held = recipe.length_sampling == "growing" and state.growth.num_reached < len(lengths)
     return lengths[state.growth.num_reached - 1] if is_held else None
@@ -146,7 +146,7 @@ class Attempts(NamedTuple):
 
     def to_notes(self) -> dict[str, str]:
         """Return the notes for a checkpoint of the next attempt; empty before the first attempt is over."""
-        # Attempts are saved in the checkpoint itself: in another file they could disagree with its weights after a
+        # Attempts are saved in the checkpoint itself. In another file, they could disagree with its weights after a
         # crash.
         return {"attempts": json.dumps([attempt.model_dump() for attempt in self.finished])} if self.finished else {}
 
@@ -156,7 +156,7 @@ class Attempts(NamedTuple):
         return cls(tuple(Attempt.model_validate(entry) for entry in json.loads(notes.get("attempts", "[]"))))
 
     def announce(self, changes: Mapping[str, Any], seed: int) -> str:
-        """Return a sentence about the next attempt, and about why there is another one."""
+        """Return a sentence with the settings of the next attempt and the outcome of the last one."""
         settings = ", ".join([*(f"{name}={value}" for name, value in changes.items()), f"seed {seed}"])
         why = f"; attempt {len(self.finished)}: {self.finished[-1].outcome}" if self.finished else ""
         return f"attempt {len(self.finished) + 1}: {settings}{why}"

@@ -45,8 +45,8 @@ class HubConfig(BaseModel):
 
 
 def is_hub_folder(path: Path) -> bool:
-    """Return whether `save_hub` wrote a folder, judged by its files; it may have been cut off before the weights."""
-    # Without its weights, a folder counts only if the configuration is ours: other libraries use the same name.
+    """Return whether the files in a folder are those of `save_hub`, which may have been cut off before the weights."""
+    # Without weights, a folder counts only if the configuration is ours, because other libraries use the same name.
     return (path / CONFIG).exists() and ((path / WEIGHTS).exists() or is_of_library(path))
 
 
@@ -82,7 +82,7 @@ def save_hub(
         versions=versions(),
     )
     folder.mkdir(parents=True, exist_ok=True)
-    # The configuration comes first: it marks the folder as one that may be overwritten, should the next write fail.
+    # The configuration comes first: it marks the folder as one that may be overwritten if the next write fails.
     write_json(folder / CONFIG, config.model_dump(mode="json"))
     write_by_rename(folder / WEIGHTS, save({name: tensor.clone().contiguous() for name, tensor in weights.items()}))
     remove_drafts(folder / CONFIG)  # drafts of a process that was killed would be uploaded with the folder
@@ -91,10 +91,10 @@ def save_hub(
 
 
 def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
-    """Read what `save_hub` wrote.
+    """Read the model, task and configuration that `save_hub` wrote.
 
     Raises:
-        ValueError: the folder is damaged or of another library; its task or its model is not known here.
+        ValueError: the folder is damaged or of another library, or its task or its model is not known here.
     """
     content = read_json(folder / CONFIG, _WAY_OUT)
     config = validated(HubConfig, content, path=str(folder / CONFIG))

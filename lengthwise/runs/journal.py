@@ -1,4 +1,4 @@
-"""Files with one JSON object a line, appended while a run trains and cut back to its checkpoint when it resumes."""
+"""Files with one JSON object per line, which grow while a run trains and are cut back when the run resumes."""
 
 import json
 import os
@@ -23,9 +23,9 @@ class Entry(Protocol):
 
 
 class Probe(NamedTuple):
-    """The accuracy of the final weights on a fixed set of strings, as if training ended here, and the cost so far.
+    """The accuracy on a fixed set of strings if training ended here, and the cost of training so far.
 
-    Every second probe also tests them on `fresh` strings: the best of these over a run is what some papers report.
+    Every second probe also measures the accuracy on `fresh` strings. Some papers report the best of these over a run.
     """
 
     step: int
@@ -47,7 +47,7 @@ class Journal(Generic[E]):
     kind: Callable[..., E]
 
     def read(self) -> list[E]:
-        """Return all entries; a last line that a crash cut short is left out, other damage raises a ValueError."""
+        """Return all entries without a last line that a crash cut short; other damage raises a ValueError."""
         try:
             lines = read_file(self.path).splitlines()
         except FileNotFoundError:
@@ -68,7 +68,8 @@ class Journal(Generic[E]):
     def read_after(self, offset: int) -> tuple[list[E], int]:
         """Return the entries of whole lines from byte `offset` on, and the offset of the next line.
 
-        A journal can be read in this way while it is written. A missing one has no entries; damage raises a ValueError.
+        A journal can be read in this way while it is written. A missing journal has no entries; damage raises a
+        ValueError.
         """
         try:
             with open_file(self.path) as file:
@@ -79,7 +80,7 @@ class Journal(Generic[E]):
             return [], offset
         # The training process has resumed from a checkpoint and dropped entries that were read already.
         if offset > length:
-            raise ValueError(f"{self.path}: expected {offset} bytes or more, got {length}: it was cut back meanwhile")
+            raise ValueError(f"{self.path}: expected {offset} bytes or more, got {length}; it was cut back meanwhile")
         try:
             entries = [self.parse(line) for line in whole.splitlines()]
         except (ValueError, TypeError, RecursionError):
@@ -117,7 +118,7 @@ class Journal(Generic[E]):
         try:
             yield JournalWriter(self.path, file, _hash(self.path.read_bytes()))
         finally:
-            with naming(self.path):  # closing retries what could not be written before, and can fail again
+            with naming(self.path):  # closing tries again to write the last lines, and can fail again
                 file.close()
 
     def _lines(self, steps: int) -> bytes:
@@ -152,7 +153,7 @@ class JournalWriter(Generic[E]):
 
     def write(self, entry: E) -> None:
         """Add an entry; it is on disk after the next `sync`."""
-        # The hash covers what was written, so it needs no second reading of the file at each checkpoint.
+        # The hash is updated with each line, so the file need not be read again at each checkpoint.
         line = Journal.line(entry).encode()
         with naming(self.path):
             self.file.write(line)

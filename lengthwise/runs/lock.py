@@ -23,16 +23,16 @@ class RunHeld(ValueError):
 
 @contextmanager
 def held(path: Path) -> Iterator[TextIOWrapper]:
-    """Hold the lock of a file, which is created if it does not exist; its content stays, and can be appended to.
+    """Hold the lock of a file, and yield the file for appending. It is created if it does not exist.
 
     Raises:
-        BlockingIOError: another process holds it.
+        BlockingIOError: another process holds the lock.
         OSError: the file system has no locks, or the file cannot be opened; the message tells which.
     """
     with _open_lock(path) as file:
         try:
-            # The system frees this lock when the process dies, even by SIGKILL; a file that marks a lock would stay
-            # behind.
+            # The system frees this lock when the process dies, even by SIGKILL. A file whose existence marks a lock
+            # would stay.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise
@@ -44,10 +44,10 @@ def held(path: Path) -> Iterator[TextIOWrapper]:
 
 @contextmanager
 def held_run(folder: Path) -> Iterator[Callable[[], None]]:
-    """Hold the run in a folder, and yield a function that notes in the lock's file that this process begins its work.
+    """Hold the lock of a run, and yield a function that notes in the lock's file that this process begins its work.
 
     Raises:
-        RunHeld: another process holds it.
+        RunHeld: another process holds the lock.
         OSError: the file system has no locks, or the lock is not a file.
     """
     lock = folder / ".lock"
@@ -55,7 +55,7 @@ def held_run(folder: Path) -> Iterator[Callable[[], None]]:
         try:
             file = stack.enter_context(held(lock))
         except BlockingIOError:
-            # The lock does not tell its holder, but the last process that noted its beginning is the likely one.
+            # The lock does not name its holder, which is probably the last process that noted its beginning.
             by = "".join(f" ({beginning})" for beginning in read_beginnings(folder)[-1:])
             raise RunHeld(f"{folder}: another process is working on this run{by}; wait for it") from None
 
@@ -77,8 +77,8 @@ def read_beginnings(folder: Path) -> list[str]:
 
 def _open_lock(path: Path) -> TextIOWrapper:
     """Open the file of a lock for appending."""
-    # A link could lead to a file of others, so O_NOFOLLOW rejects it. Opening a pipe without O_NONBLOCK could wait
-    # for a reader indefinitely.
+    # A link could lead to another user's file, so O_NOFOLLOW rejects links. Opening a pipe without O_NONBLOCK could
+    # wait for a reader indefinitely.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, 0o666)
@@ -106,9 +106,9 @@ def check_locks(root: Path) -> None:
         with held(probe):
             try:
                 with held(probe):
-                    # Some network file systems grant every lock: two processes would then train one run at the same
+                    # Some network file systems grant every lock. Two processes would then train one run at the same
                     # time.
-                    raise OSError(f"{root}: expected that a lock is given once, it was given twice; {WAY_OUT}")
+                    raise OSError(f"{root}: expected a lock that is given once, got it twice; {WAY_OUT}")
             except BlockingIOError:
                 pass
     finally:

@@ -17,7 +17,7 @@ from lengthwise.formats.files import read_machine, suffixes
 from lengthwise.formats.regex import pattern_and_alphabet
 
 LEARNED = "machine.json"
-"""The file of a machine in the folder of a learned one."""
+"""The name of the machine's file in the folder of a learned machine."""
 
 EXPRESSION = "regex:"
 """The prefix of a regular expression that could be taken for a path."""
@@ -30,7 +30,7 @@ MAX_NAME, ALIKE = 255, 0.8
 
 
 class Given(NamedTuple):
-    """A machine, and whether it answers the empty string; nets do not, nor machines that were learned without it."""
+    """A machine, and whether it answers the empty string. Nets and machines that were learned without it do not."""
 
     labeled: LabeledMachine
     answers_empty: bool
@@ -45,10 +45,10 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     """Return the machine of each source: a machine's file, a certificate, a folder with one, or a regular expression.
 
     A text that exists as a path is a path. Otherwise a text is an expression if it begins with ``regex:``. Any other
-    text is an expression unless it looks like a path. It looks like one if it has the suffix of a format, ``.toml`` or
-    a ``/``, is nearly the name of a file here, or is long and has no operator.
+    text is an expression unless it looks like a path. It looks like a path if it has the suffix of a format, ``.toml``
+    or a ``/``. It also looks like a path if it is nearly the name of a file here, or is long and has no operator.
 
-    The alphabet of an expression has its own symbols, the symbols of the other sources, and these `symbols`. The
+    The alphabet of an expression consists of its own symbols, the symbols of the other sources, and `symbols`. The
     machine of a certificate of level `extracted` or above is the machine of its task, which the model follows. At lower
     levels it is the machine read off the model.
 
@@ -65,8 +65,8 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     patterns = [one for one in loaded if isinstance(one, str)]
     if patterns and (words := [symbol for symbol in known if len(symbol) != 1]):
         raise ValueError(
-            f"{patterns[0]}: expected the file of a machine next to one that has the symbol {words[0]!r}, got an "
-            "expression, whose symbols are single characters; write it as a machine in one of the formats"
+            f"{patterns[0]}: expected the file of a machine, because another machine has the symbol {words[0]!r}, got "
+            "an expression, whose symbols are single characters; write it as a machine in one of the formats"
         )
     named = sorted({symbol for pattern in patterns for symbol in named_symbols(pattern)})
     alphabet = tuple(dict.fromkeys([*known, *named])) or None
@@ -76,7 +76,7 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
 def machine_or_expression(source: str) -> Given | str:
     """Return the machine at a path, or the pattern of a regular expression, whose alphabet is not known yet.
 
-    See `given_machines` for which of the two a text is, and for errors.
+    See `given_machines` for the difference between the two, and for errors.
     """
     if not source:
         raise ValueError(
@@ -125,7 +125,7 @@ def _folder_machine(folder: Path) -> Given:
         return Given(read_machine(folder / LEARNED), _learned_the_empty_string(folder))
     if certificate_file(folder).exists():
         return _certified_net_machine(folder)
-    # Imported here, because it loads torch, which files of machines do not need.
+    # This import loads torch, which files of machines do not need, so it comes only here.
     from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 
     if (folder / DESCRIPTION).exists():
@@ -146,10 +146,10 @@ def _learned_the_empty_string(folder: Path) -> bool:
 
 
 def _certified_net_machine(path: Path) -> Given:
-    """Return the machine of the certificate in a folder or next to a TOML file, which is about the net there."""
+    """Return the machine of the certificate of the net in a folder or in a TOML file."""
     file = certificate_file(path)
     certificate = Certificate.read(file)
-    # Weights that were trained further have another machine than their old certificate.
+    # After further training, the weights have another machine than their old certificate.
     if path.is_file() or any(path.glob("*.safetensors")):
         from lengthwise.runs.stored import check_subject, load_stored  # imports torch, as above
 
@@ -164,8 +164,9 @@ def _certificate_machine(certificate: Certificate, path: Path) -> Given:
     if not isinstance(machine, Transducer):
         what = "none" if machine is None else "another kind of machine"
         raise ValueError(
-            f"{path}: expected a machine with states, which recurrent models have and all from level extracted, got "
-            f"{what} at level {certificate.level}; train the model further and certify it again, or name another"
+            f"{path}: expected a machine with states (recurrent models always have one, other models from level "
+            f"extracted on), got {what} at level {certificate.level}; train the model further and certify it again, or "
+            "name another"
         )
     return Given(LabeledMachine(machine, certificate.classes), False)
 

@@ -24,9 +24,10 @@ def is_complete(result: RunResult, spec: RunSpec, plan: EvaluationPlan) -> bool:
 def measurements(
     spec: RunSpec, plan: EvaluationPlan, model: SequenceModel, begin: Callable[[str], None], set_progress: SetProgress
 ) -> dict[str, Any]:
-    """Measure everything in the plan except the certificate, each under its name in a result (`RunResult`).
+    """Measure everything in the plan except the certificate; return the measurements by their names in `RunResult`.
 
-    `begin` is called with the name of what is measured next, `set_progress` with the fraction of it that is done.
+    `begin` is called with the name of each part before it is measured, and `set_progress` with the fraction of the part
+    that is done.
     """
     task = spec.task
     if isinstance(task, VectorTask):

@@ -1,4 +1,4 @@
-"""The work of the other processes of a run while the first one executes it."""
+"""The work of the other processes while the first process executes a run."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def train_along(
 ) -> None:
     """Train `spec` together with the process that executes it, and write nothing.
 
-    It ends when training ends or when any of the processes requests a stop, which the first one then reports.
+    The function returns when training ends or when any process requests a stop, which the first process then reports.
 
     Raises:
         ValueError: these processes cannot train the run together, or do not see the same folder.
@@ -40,13 +40,13 @@ def train_along(
         # On disks that are not shared, some processes would begin at step 0 while others resume.
         placement.check_is_shared(state, folder.path)
         for step in training_steps(state, spec.task, spec.recipe, seed=spec.seed):
-            # Sharded weights are gathered by all processes together, so this loop has to take the steps of `execute`.
+            # All processes gather sharded weights together, so this loop has to gather at the same steps as `execute`.
             if probes and step.step % PROBE_EVERY == 0:
                 with placement.final_model(state, spec):
                     pass
             if step.step % spec.recipe.checkpoint_every == 0:
                 gathered_tensors(state, folder.path)
-            # All processes have to stop at the same step: a process that trains on would wait for the others
+            # All processes have to stop at the same step. Otherwise a process that trains on would wait for the others
             # indefinitely.
             if ranks.any(stop_requested()):
                 break

@@ -33,8 +33,8 @@ class Placement(NamedTuple):
     def leading(self) -> Iterator[Callable[[], None]]:
         """Yield a function by which the first process tells the others that there is something to train.
 
-        If it is not called, for whatever reason, the others are told at the end that there is nothing. They would wait
-        indefinitely otherwise.
+        If the function is not called, for whatever reason, the others are told at the end that there is nothing to
+        train. Otherwise they would wait indefinitely.
         """
         is_announced = False
 
@@ -47,12 +47,13 @@ class Placement(NamedTuple):
             yield begin
         finally:
             if not is_announced:
-                # Another process may have ended for the reason that led here, and this error must not hide it.
+                # Another process may have ended for the same reason that led here, and its end must not hide the
+                # reason.
                 with suppress(RankEnded):
                     self.ranks.any(False)
 
     def check_is_shared(self, state: TrainingState, folder: Path) -> None:
-        """Raise a ValueError if some processes see another checkpoint in the run's folder than the first one."""
+        """Raise a ValueError if some processes see another checkpoint in the run's folder than the first process."""
         steps = self.ranks.gathered(str(state.step))
         if len(set(steps)) > 1:
             raise ValueError(
@@ -85,7 +86,7 @@ def check_ranks_of(spec: RunSpec, ranks: Ranks) -> None:
     """Raise a ValueError if several processes cannot train a run together."""
     if ranks.size > 1 and spec.goal is not None:
         raise ValueError(
-            f"goal: expected none with {ranks.size} processes, as attempts are for one, got {spec.goal.level!r}; "
-            "start one process, or leave it out"
+            f"goal: expected no goal with {ranks.size} processes, because attempts run in one process, got "
+            f"{spec.goal.level!r}; start one process, or leave the goal out"
         )
     check_ranks(spec.recipe, ranks)

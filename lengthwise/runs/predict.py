@@ -28,14 +28,16 @@ class Prediction(NamedTuple):
 def predict_text(model: SequenceModel, task: Task, text: str, *, is_learned: bool = False) -> Prediction:
     """Return the model's answer to `text`; a symbol outside the task's alphabet raises a ValueError.
 
-    If the task `is_learned`, it is a machine that was learned from examples. The verdict is then about that machine,
-    because the right answer is not known.
+    `is_learned` states that the task is a machine that was learned from examples. The verdict then compares the answer
+    with that machine's answer, because the right answer is not known.
 
     A language model's answer is the likeliest next token. The answer of a task with queries is the string of all
     queried symbols. If a logit is not finite, the answer is "none" with probability NaN, and it counts as wrong.
     """
     if not isinstance(task, SymbolTask):
-        raise ValueError(f"task: {task.name} reads vectors, and no text; call the model with some")
+        raise ValueError(
+            f"task: expected a task that reads text, got {task.name}, which reads vectors; call the model with vectors"
+        )
     inputs = (task.tokenize(text) if isinstance(task, LanguageTask) else task.encode(text))[None]
     targets = task.solve(inputs)[0] if isinstance(task, OracleTask) else None
     last = positions = torch.tensor([inputs.shape[1] - 1])
@@ -45,12 +47,12 @@ def predict_text(model: SequenceModel, task: Task, text: str, *, is_learned: boo
         on_device = moved(inputs, device_of(model))
         logits = model.last(on_device) if torch.equal(positions, last) else model(on_device)[0].cpu()[positions]
     answers = answers_of(logits.float().cpu())
-    # With an infinite or missing logit no class is the largest, although argmax would name one.
+    # If a logit is infinite or NaN, no class is the answer, although argmax would return one.
     if (answers < 0).any():
         return Prediction("none: a logit is not finite", math.nan, "" if targets is None else "wrong")
     likely = logits.float().cpu().softmax(-1).gather(1, answers[:, None])
     verdict = "" if targets is None else _verdict(task, answers, targets[positions], is_learned)
-    # In float64, since a product of some hundred probabilities leaves float32's range.
+    # The product is in float64, because a product of some hundred probabilities leaves the range of float32.
     return Prediction(_text(task, answers), float(likely.double().prod()), verdict)
 
 
@@ -84,9 +86,9 @@ def sample_text(
 ) -> str:
     """Return a text that a language model writes after a prompt, without the prompt; at most `num_tokens` tokens.
 
-    Tokens are drawn one by one from ``softmax(logits / temperature)``; with temperature 0 the likeliest is taken. The
-    text ends with the document. An empty prompt is the end of another document. A recurrent model keeps its state,
-    other models read the whole text again for each token.
+    Tokens are drawn one by one from ``softmax(logits / temperature)``; with temperature 0, the likeliest token is
+    taken. The text ends with the document. An empty prompt is the end of another document. A recurrent model keeps its
+    state, while other models read the whole text again for each token.
 
     Raises:
         ValueError: the task is not a language task, or a number is out of bounds.
@@ -99,7 +101,10 @@ def sample_text(
         True
     """
     if not isinstance(task, LanguageTask):
-        raise ValueError(f"task: {task.name} has answers, and no text to go on with; give strings to answer instead")
+        raise ValueError(
+            f"task: expected a language task, got {task.name}, which has answers and no text to continue; give strings "
+            "to answer instead"
+        )
     if not 1 <= num_tokens <= MAX_SAMPLED:
         raise ValueError(f"num_tokens: expected 1 to {MAX_SAMPLED:,}, got {num_tokens:,}")
     if not 0 <= temperature < math.inf:
@@ -121,7 +126,7 @@ def sample_text(
 
 
 class _Answers:
-    """The logits of a model's next token after everything it has read."""
+    """The logits of the next token after all tokens that the model has read."""
 
     def __init__(self, model: SequenceModel, tokens: Int64[Tensor, " T"]) -> None:
         self._model, self._device = model, device_of(model)
@@ -147,7 +152,9 @@ class _Answers:
 def _draw(logits: Float[Tensor, "1 Y"], temperature: float, generator: torch.Generator) -> int:
     exact = logits[0].double().cpu()
     if not exact.isfinite().all():
-        raise ValueError("text: expected numbers as logits, got others, as the model's states overflow; sample less")
+        raise ValueError(
+            "text: expected finite logits, got NaN or infinity, because the model's states overflow; sample less"
+        )
     if temperature == 0:
         return int(exact.argmax())
     below = exact - exact.max()  # otherwise a small temperature could make the quotients overflow

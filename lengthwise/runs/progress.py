@@ -1,14 +1,14 @@
-"""Reports on how far a run is, which `execute` sends to listeners."""
+"""Reports on the progress of a run, which `execute` sends to listeners."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """How far a run is: its id, its phase, the steps done and in total, and a note.
+    """The progress of a run: its id, its phase, the steps done and in total, and a note.
 
-    Within a long phase, as measuring, `note` names the current part and `fraction` is how much of it is done. If
-    `is_decision`, the note is a sentence about how the run continues, and why.
+    Within a long phase, such as measuring, `note` names the current part, and `fraction` is the fraction of this part
+    that is done. If `is_decision` is True, the note is a sentence about how the run continues, and why.
     """
 
     run_id: str

@@ -1,4 +1,4 @@
-"""What a number depends on besides its specification: versions, the commit, the device, files of a user."""
+"""The provenance of results: versions, the commit, the device, and the user's own files."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ EXTENSION = "extension"
 
 
 def versions(device: str | None = None) -> dict[str, str]:
-    """Return what a number depends on besides its specification; `device` names the device (default: the CPU)."""
+    """Return everything besides the specification that may change a number; `device` is its name (default: the CPU)."""
     return {
         "lengthwise": __version__,
         "torch": torch.__version__,
@@ -31,7 +31,7 @@ def versions(device: str | None = None) -> dict[str, str]:
 
 
 def changed_extensions(begun: Mapping[str, str]) -> list[str]:
-    """Return the names of the extension files whose contents have changed since these versions were noted."""
+    """Return the names of the user's own files whose contents have changed since these versions were noted."""
     changed = []
     for path in _extension_files():
         known = {digest for key, digest in begun.items() if _is_of(key, path.name)}
@@ -46,7 +46,7 @@ def file_digests(begun: Mapping[str, str]) -> set[str]:
 
 
 def files_of_others(known: Collection[str], *members: type) -> list[str]:
-    """Return the names of the user's files that define these classes, if their hash is not among the known ones."""
+    """Return the names of the user's files that define these classes and whose hash is not among the known hashes."""
     # The package's version covers its own members, so only files of users are compared.
     own = {Path(path) for path in map(file_of, members) if path} & {*loaded_extensions()}
     return sorted(path.name for path in own if path.is_file() and _digest(path) not in known)
@@ -79,7 +79,7 @@ def _commit() -> str | None:
     top = Path(__file__).parent.parent.parent
     if not (top / ".git").exists():
         return None
-    # Without optional locks: a process that is killed here would leave .git/index.lock in the user's checkout.
+    # Optional locks are off, because a process that is killed here would leave .git/index.lock in the user's checkout.
     command = ["git", "-C", str(top)]
     settings = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:

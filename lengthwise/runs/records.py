@@ -23,7 +23,7 @@ from lengthwise.runs.spec import RunSpec, spec_from_json
 
 MAX_LINE = 10_000_000
 MAX_SIZE = 500_000_000
-"""The longest line of records and the largest file of records, in bytes after decompression: ten times today's."""
+"""The longest line and the largest file of records, in bytes after decompression: ten times the present sizes."""
 
 
 class DivergedRun(BaseModel):
@@ -58,7 +58,7 @@ def records_file(pages: Path, stem: str) -> Path:
     """Return the file of an experiment's records: the one next to its page if it exists, else the package's own."""
     own = pages / "records" / f"{stem}.jsonl.gz"
     if own.exists() or stem.endswith("-smoke"):
-        # Smoke runs in a checkout are the user's own: the package's records must not answer for them.
+        # Smoke runs in a checkout are the user's own: the package's records must not replace them.
         return own
     shipped = shipped_docs() / "results" / "records" / own.name
     return shipped if shipped.exists() else own
@@ -85,13 +85,13 @@ def read_records(path: Path) -> list[RunResult]:
 
 
 def read_diverged(path: Path) -> list[DivergedRun]:
-    """Read the diverged runs in a file of `write_records`; the errors are as in `read_records`."""
+    """Read the diverged runs in a file of `write_records`; it raises the same errors as `read_records`."""
     return _read(path, DivergedRun)
 
 
 def _is_of_diverged(line: str) -> bool:
     """Return whether a line of such a file is about a diverged run."""
-    # Fields are written in their order, so that the first key tells the kinds apart before a line is parsed.
+    # Fields are written in their order, so the first key shows the kind of a line before it is parsed.
     return line.startswith('{"diverged":')
 
 
@@ -128,26 +128,28 @@ def _lines(path: Path) -> Iterator[str]:
 def with_earlier(
     results: Iterable[RunResult], earlier: Iterable[RunResult], specs: Sequence[RunSpec]
 ) -> list[RunResult]:
-    """Return results, and earlier results of runs that have none now, in the order of the experiment.
+    """Return the results, and earlier results of runs that have no new result, in the order of the experiment.
 
     Results of models that other users registered come last: the package does not have these models, but keeps them.
     """
     by_id = {result.run_id: result for result in (*earlier, *results)}
     ids = [spec.id for spec in specs if spec.id in by_id]
-    # Kept besides: results of models that others registered. The package's own are dropped with their runs.
+    # Results of models that other users registered are kept. Results of the package's models are dropped with their
+    # runs.
     models = {run_id: MODELS.get(by_id[run_id].spec["model"]["name"]) for run_id in by_id.keys() - set(ids)}
     others = [run_id for run_id, model in models.items() if model is None or not is_of_package(model)]
     return [by_id[run_id] for run_id in (*ids, *sorted(others))]
 
 
 def restore(results: Iterable[RunResult], root: Path) -> int:
-    """Make a run folder with the result, but without weights, for each run without one below `root`; count them.
+    """Make a run folder, with a result but without weights, for each run that has no folder below `root`; count them.
 
-    Experiments may share a run and measure it by different plans. A folder without weights also gets the result if it
-    contains one of a smaller plan. A folder with weights stays as it is, since more can be measured there.
+    Experiments may share a run and measure it by different plans. A folder without weights also gets the result if its
+    own result has a smaller plan. A folder with weights is not changed, because more can be measured there.
 
-    Results whose settings are invalid today, or would get another id, are skipped: such a run would not be run now.
-    Results whose model or task is unknown here, or has changed in a user's file, are skipped for the same reason.
+    Results whose settings are invalid today, or would get another id, are skipped, because such a run would not be
+    executed now. Results whose model or task is unknown here, or has changed in a user's file, are skipped for the same
+    reason.
     """
     count = 0
     for result in results:
@@ -162,7 +164,7 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
 
 
 def _takes(folder: RunFolder, spec: RunSpec, result: RunResult) -> bool:
-    """Return whether a recorded result may be written into a folder: it is new, or has less and no weights."""
+    """Return whether a recorded result may be written into a folder: the folder is new, or has less and no weights."""
     if not folder.path.exists():
         return True
     try:
@@ -181,14 +183,14 @@ def _spec_of_today(record: RunResult | DivergedRun) -> RunSpec | None:
         spec = spec_from_json(record.spec)
     except ValueError:
         return None
-    # Another id means that settings or defaults have changed since: today's run would be another one.
+    # Another id means that settings or defaults have changed since, so today's run would be another run.
     return spec if spec.id == record.run_id else None
 
 
 def diverged_now(
     specs: Iterable[RunSpec], root: Path, earlier: Iterable[DivergedRun], results: Iterable[RunResult]
 ) -> list[DivergedRun]:
-    """Return the runs that diverged, by their folders below `root` or, without a result now, by earlier records."""
+    """Return the runs without a result that diverged, by their folders below `root` or by earlier records."""
     by_id, known = {run.run_id: run for run in earlier}, {result.run_id for result in results}
     runs = []
     for spec in specs:

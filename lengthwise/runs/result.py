@@ -45,8 +45,9 @@ ENDINGS = ("reached", "out of budget")
 def takes_probes(spec: RunSpec) -> bool:
     """Return whether strings are graded while a run trains.
 
-    They are not for runs with a goal, because the outcome of training decides how these continue. They are also not
-    for models that would take too long, and for language models, whose answers are neither right nor wrong.
+    Strings are not graded in runs with a goal, because the outcome of training decides how such runs continue. They are
+    also not graded for models that would take too long, and for language models, whose answers are neither right nor
+    wrong.
     """
     has_answers = isinstance(spec.task, SymbolTask) and not isinstance(spec.task, LanguageTask)
     return has_answers and spec.goal is None and spec.model_config.takes_probes
@@ -60,9 +61,9 @@ class RunResult(BaseModel):
 
     Curves contain accuracies by length if answers are classes. `errors` is for answers that are numbers, `perplexity`
     for language models. `final_loss` is the loss of the final weights on new strings of the training lengths
-    (`lengthwise.training.final_loss`); runs with a goal record it in their attempts, and early versions did not.
-    `on_other_tasks` contains the dense range on each of the specification's `other_tasks`. `examples` contains
-    accuracies on the fixed training set, if the recipe has one.
+    (`lengthwise.training.final_loss`); runs with a goal record this loss in their attempts, and early versions did not
+    record it. `on_other_tasks` contains the accuracies in the dense range on each of the specification's `other_tasks`.
+    `examples` contains accuracies on the fixed training set, if the recipe has one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -102,7 +103,7 @@ class RunResult(BaseModel):
 
     @property
     def curves(self) -> tuple[LengthCurve, LengthCurve, LengthCurve]:
-        """The curves on the task that was learned; a part that the plan or the task leaves out is empty."""
+        """The three curves on the task that was learned; a curve that the plan or the task leaves out is empty."""
         return self.dense, self.long, self.structured
 
     def _repr_html_(self) -> str:

@@ -10,7 +10,7 @@ from types import FrameType
 StopRequested = Callable[[], bool]
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, a scheduler that takes back its machine, a lost connection."""
+"""The signals of Ctrl-C, of a scheduler that takes back its machine, and of a lost connection."""
 
 
 class Interrupted(RuntimeError):
@@ -24,10 +24,10 @@ class Interrupted(RuntimeError):
 
 @contextmanager
 def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopRequested]:
-    """Turn the first of `STOP_SIGNALS` into a request that is honored between steps; a second one interrupts at once.
+    """Turn the first of `STOP_SIGNALS` into a request to stop between steps; a second signal interrupts at once.
 
-    `also` is called with the first one. A signal that the process was started to ignore, as by `nohup`, stays ignored.
-    An `Interrupted` that passes through gets the signal's number.
+    `also` is called at the first signal. A signal that is ignored from the start, as by `nohup`, stays ignored. An
+    `Interrupted` that passes through gets the signal's number.
     """
     # A handler may interrupt any instruction, so it only sets a flag; training saves between steps.
     requested = threading.Event()

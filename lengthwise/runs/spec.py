@@ -23,10 +23,13 @@ from lengthwise.validation import check_kind, dump_named, quoted, truncate, vali
 
 SECTIONS = ("task", "model", "train")
 MAX_SEED = 10**15
-"""The largest seed: folders of runs contain it, and names of files have a largest length."""
+"""The largest seed. The names of run folders contain the seed, and names of files have a largest length."""
 
 SEEDS_APART = 1 << 32
-"""The distance between the seeds of a run's attempts; runs with different seeds below it never share one."""
+"""The distance between the seeds of a run's attempts.
+
+Two runs with different seeds below this distance never share the seed of an attempt.
+"""
 
 Settings = dict[str, Any]
 
@@ -35,7 +38,7 @@ class RunSpec(NamedTuple):
     """One cell of an experiment. Equal specifications have equal ids and are trained once.
 
     `other_tasks` are tasks on which the run is also measured, without having learned them. They have the symbols and
-    classes of its task, and are part of its id.
+    classes of the run's task, and are part of the run's id.
     """
 
     task: SymbolTask | VectorTask
@@ -71,10 +74,11 @@ class RunSpec(NamedTuple):
         """Return the untrained model, whose parameters are drawn from the seed.
 
         Raises:
-            ValueError: it is a user's own model, and differs each time it is made.
+            ValueError: the model is a user's own, and differs each time it is made.
         """
         model = build_model(self.model_name, self.model_config, self.task, self.seed)
-        # A user's model may draw from a global generator: it would not come back from its seed when the run resumes.
+        # A user's model may draw its weights from a global generator. A resumed run could then not make it again from
+        # its seed.
         if not is_of_package(type(model)) and isinstance(self.task, SymbolTask):
             check_made_alike(model, build_model(self.model_name, self.model_config, self.task, self.seed), self.task)
         model.precision = self.recipe.precision
@@ -110,12 +114,12 @@ def make_spec(
     budget: float | int = BUDGET,
     other_tasks: Sequence[Settings] = (),
 ) -> RunSpec:
-    """Validate settings (sections `task`, `model`, `train`) over a preset (default: the task's, else the model's).
+    """Make a specification from settings (sections `task`, `model`, `train`) that override a preset.
 
-    With `goal`, a level of certificates, the run trains until a certificate reaches it (`Goal`). The default preset is
-    then the first one with a goal for this model, and no attempt begins after `budget` CPU seconds. Each entry of
-    `other_tasks` changes the section `task`, and the run is also measured on the task that results. All problems are
-    raised as one ValueError.
+    The default preset is the task's, or else the model's. With `goal`, the run trains until it reaches this level, and
+    no attempt begins after `budget` CPU seconds (`Goal`). The default preset is then the model's preset for goals, or
+    else the first preset with a goal for this model. Each entry of `other_tasks` changes the section `task`, and the
+    run is also measured on the task that results. All problems are raised as one ValueError.
 
     Example:
         >>> spec = make_spec("parity", "regular-gpt", {"train": {"steps": 10}})
@@ -162,7 +166,7 @@ def _misplaced(settings: Mapping[str, Any], seed: int) -> list[str]:
         if section not in (*SECTIONS, "seed", "preset")
     ]
     problems += [
-        f"{name}: no section; give it apart from the settings" for name in ("seed", "preset") if name in settings
+        f"{name}: not a section; give it apart from the settings" for name in ("seed", "preset") if name in settings
     ]
     if not 0 <= seed <= MAX_SEED:
         problems.append(f"seed: expected an integer from 0 to {MAX_SEED:,}, got {truncate(str(seed))}")
@@ -170,7 +174,7 @@ def _misplaced(settings: Mapping[str, Any], seed: int) -> list[str]:
 
 
 def _check_sections(settings: object, other_tasks: object) -> None:
-    """Raise a ValueError unless both have the form of sections of settings and of a list of such sections."""
+    """Raise a ValueError unless `settings` is a mapping and `other_tasks` is a list of mappings."""
     check_kind("settings", settings, Mapping, "sections of settings")
     check_kind("other_tasks", other_tasks, (list, tuple), "a list of changes of the task")
     for changes in other_tasks:  # type: ignore[attr-defined]  # it is a list
@@ -178,7 +182,7 @@ def _check_sections(settings: object, other_tasks: object) -> None:
 
 
 def _goal(level: GoalLevel, budget: float | int, preset: GoalPreset, given: Mapping[str, Any]) -> Goal:
-    """Return a goal, with the models of a preset that change none of the given settings."""
+    """Return a goal with those models of a preset that do not change any setting that the user gave."""
     models = tuple(dict(changes) for changes in preset.models if not given.keys() & changes.keys()) or ({},)
     return validated(Goal, {"level": level, "budget": budget, "models": models}, path="goal")
 
@@ -191,20 +195,20 @@ def _other_task(kind: type[Task], fields: Settings) -> SymbolTask:
 
 
 def check(spec: RunSpec) -> None:
-    """Raise a ValueError if the parts of a specification, each of which is valid, do not fit together."""
+    """Raise a ValueError if the parts of a specification are valid but do not fit together."""
     check_task(spec.task, spec.recipe)
     check_lengths(spec.task, spec.recipe)
     if spec.goal is not None and spec.recipe.pace is None:
         raise ValueError(
-            f"train.pace: expected a section with goal={spec.goal.level!r}, which sets when an attempt has learned, "
-            "got none; leave it to the preset"
+            f"train.pace: expected a section that sets when an attempt with goal={spec.goal.level!r} has learned, got "
+            "none; leave it to the preset"
         )
     for task in spec.other_tasks:
         own = (spec.task.symbols, spec.task.classes) if isinstance(spec.task, SymbolTask) else None
         if own != (task.symbols, task.classes):
             raise ValueError(
                 f"other_tasks: expected tasks of the symbols and classes of {spec.task.name}, got {task.symbols} and "
-                f"{task.classes}; change fields that leave both alone"
+                f"{task.classes}; change only fields that leave both as they are"
             )
     check_model(MODELS[spec.model_name], spec.recipe)
     for number in range(1 if spec.goal is None else len(spec.goal.models)):
@@ -214,13 +218,13 @@ def check(spec: RunSpec) -> None:
             check_reachable(model, spec.task, spec.goal.level)
     if spec.goal is not None and spec.goal.is_certified and spec.recipe.precision != "float32":
         raise ValueError(
-            f"train.precision: expected 'float32' with goal={spec.goal.level!r}, as certificates are about float32 "
-            f"nets, got {spec.recipe.precision!r}; leave one of the two out"
+            f"train.precision: expected 'float32' with goal={spec.goal.level!r}, because certificates are about "
+            f"float32 nets, got {spec.recipe.precision!r}; leave one of the two out"
         )
 
 
 def _preset(model: type[SequenceModel], name: str | None, *, has_goal: bool) -> type[Preset]:
-    """Return the preset of that name, or the model's own; with a goal, its own for goals or the one that has a goal."""
+    """Return the preset of this name; without a name, the model's default preset, or its preset for goals."""
     if name is None and has_goal:
         with_goal = [other for other, preset in PRESETS.items() if model.name in preset.goals]
         name = model.default_goal_preset or next(iter(with_goal), None)
@@ -228,9 +232,9 @@ def _preset(model: type[SequenceModel], name: str | None, *, has_goal: bool) -> 
 
 
 def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
-    """Read what `RunSpec.to_json` wrote."""
+    """Read the specification that `RunSpec.to_json` wrote."""
     sections = {section: dict(settings[section]) for section in SECTIONS}
-    # A field that was saved without a value had its default: the model's preset may set another one.
+    # A field that is missing in the JSON had its default value, but the model's preset may set another value.
     for name, field in Recipe.model_fields.items():
         sections["train"].setdefault(name, field.get_default())
     with names_of_files():
@@ -250,10 +254,10 @@ def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
 def identity(specification: Mapping[str, Any]) -> Settings:
     """Return the part of a specification that changes a number.
 
-    It excludes how often to save, and the budget. It also excludes the title of a task, and the name of a file of
-    examples, whose digest identifies its contents.
+    It excludes the number of steps between checkpoints, the budget, and the title of a task. It also excludes the name
+    of a file of examples, because a digest identifies the contents of the file.
     """
-    # Neither changes a trained weight: a run may be saved more often, or get a larger budget, under the same id.
+    # These settings change no trained weight: a run may be saved more often, or get a larger budget, under the same id.
     left_out = {"train": "checkpoint_every", "until": "budget"}
     if specification["task"].get("digest"):
         left_out["task"] = "file"

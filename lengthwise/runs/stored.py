@@ -1,4 +1,4 @@
-"""Models in files, whatever wrote them: a trained run, a compiled or learned machine, a net described in TOML."""
+"""Models in files: trained runs, compiled or learned machines, and nets described in TOML."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +39,8 @@ class StoredModel(NamedTuple):
     def settings(self) -> dict[str, Any]:
         """The specification of a run, or the known part of it for another model: task and model, without a seed.
 
-        The model is the one at hand: an attempt of a run with a goal can have another size than the specification.
+        The model's settings are those of the stored model, because an attempt of a run with a goal can have another
+        size than the specification.
         """
         task, model = dump_named(self.task.name, self.task), dump_named(self.model.name, self.model.config)
         known = {"task": task, "model": model, "seed": ""}
@@ -47,7 +48,7 @@ class StoredModel(NamedTuple):
 
 
 def load_stored(path: Path, device: str = "cpu") -> StoredModel:
-    """Load the model in a folder, or the one that a TOML file describes, to a device.
+    """Load the model in a folder, or the model that a TOML file describes, to a device.
 
     Raises:
         ValueError: the path has no model or is damaged; its machine was compiled without a task; the device does
@@ -69,8 +70,8 @@ def _load(path: Path) -> StoredModel:
         check_not_pickled(path)
         if path.suffix == ".safetensors":
             raise ValueError(
-                f"{path}: expected a TOML file that says what these weights are, got the weights; write one with the "
-                f'lines weights = "{path.name}" and task = "parity", say, and give that'
+                f"{path}: expected a TOML file that describes these weights, got the weights; write a file with, for "
+                f'example, the lines weights = "{path.name}" and task = "parity", and name that file'
             )
         if path.suffix.lower() in suffixes():
             raise ValueError(
@@ -89,7 +90,7 @@ def _load(path: Path) -> StoredModel:
     if not (path / "run.json").exists():
         # A frequent mistake is to name the folder of all runs instead of one of them.
         inside = sorted(child.parent for child in path.glob("*/run.json"))
-        way_out = f"name a run in it, {inside[0]} for one" if inside else "`lengthwise train` makes one"
+        way_out = f"name a run in it, for example {inside[0]}" if inside else "`lengthwise train` makes one"
         raise ValueError(
             f"{path}: expected the folder of a run, or of a compiled or learned model, got one without run.json; "
             f"{way_out}"

@@ -163,11 +163,16 @@ class PaceRecipe(Description):
     `contract_steps`. The running loss adds the loss of the answers and the loss of the effect of pieces
     (`StatesRecipe`), each with its weight. When the running loss is below `solved_loss` (at all lengths, if lengths
     grow), training runs through the rest of the schedule in `contract_steps` steps. In this rest, temperatures fall and
-    noise grows. If the loss stays higher, training ends without this rest. It ends after the stretched steps, or when
-    the loss has not fallen by a tenth in `patience` steps. In the running loss, the latest step has the weight
-    `latest`. With a constant rate and without noise, the schedule changes nothing: training continues until the loss is
-    low, and for `contract_steps` more. Training has succeeded if the loss of the final weights (`training.final_loss`)
-    is then below `final_loss` (None: below `solved_loss`).
+    noise grows.
+
+    If the loss stays higher, training ends without this rest. It ends after the stretched steps, or when the loss has
+    not fallen by a tenth in `patience` steps. In the running loss, the latest step has the weight `latest`.
+
+    With a constant rate and without noise, the schedule changes nothing: training continues until the loss is low, and
+    for `contract_steps` more.
+
+    Training has succeeded if the loss of the final weights (`training.final_loss`) is then below `final_loss` (None:
+    below `solved_loss`).
     """
 
     solved_loss: float = Field(0.01, gt=0)

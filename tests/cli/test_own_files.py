@@ -124,7 +124,9 @@ def test_a_half_trained_net_goes_on_only_with_the_code_that_it_began_with(
         execute(spec, tmp_path / "runs", PLAN, stop_requested=iter([False] * 9 + [True] * 99).__next__)
     own_file.write_text("changed = True\n")
     monkeypatch.setattr(provenance, "file_of", lambda member: str(own_file))
-    with pytest.raises(ValueError, match=r"mine\.py has changed since this run began, which would go on with another"):
+    with pytest.raises(
+        ValueError, match=r"mine\.py has changed since this run began, so it would continue with another"
+    ):
         execute(spec, tmp_path / "runs", PLAN)
     monkeypatch.undo()
     assert execute(spec, tmp_path / "runs", PLAN).training.step == 20

@@ -91,7 +91,7 @@ def test_a_machine_over_words_has_no_expression_next_to_it(tmp_path: Path, capsy
     )
     assert exit_code("diff", str(tmp_path / "doors.dot"), "(a|b)*") == 2
     error = capsys.readouterr().err
-    assert "(a|b)*: expected the file of a machine next to one that has the symbol 'open', got an expression" in error
+    assert "(a|b)*: expected the file of a machine, because another machine has the symbol 'open', got an" in error
 
 
 def test_a_net_that_was_there_is_not_replaced_without_a_word(tmp_path: Path, capsys) -> None:

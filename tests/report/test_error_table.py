@@ -88,7 +88,9 @@ def test_runs_that_answer_with_numbers_keep_their_errors(tmp_path: Path) -> None
     _, (line,), _ = error_run_table([result])
     assert line[:5] == ("decision-tree depth=2 dims=4 max_points=6", "looped-transformer", "0", "20", "5")
     run = load_run(tmp_path / spec.id)
-    with pytest.raises(ValueError, match="task: decision-tree reads vectors, and no text"):
+    with pytest.raises(
+        ValueError, match="task: expected a task that reads text, got decision-tree, which reads vectors"
+    ):
         predict_text(run.model, run.spec.task, "ab")
     with pytest.raises(ValueError, match="its answers are numbers, for which this page has no chart"):
         write_report([MeasuredRun(run.folder, run.metrics, result)], tmp_path / "report.html")

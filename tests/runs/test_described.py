@@ -110,12 +110,12 @@ def error_of(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
         ({"core": ""}, "expected weights of its three parts (embedding = 'symbols', core = 'core', head = 'answers')"),
         (
             {"weights": "other.safetensors"},
-            "other.safetensors: expected weights, got no such file; where it was trained",
+            "other.safetensors: expected weights, got no such file; in the program that trained the net, call",
         ),
         ({"weights": "net.toml"}, "net.toml: expected safetensors, got something else"),
         (
             {"task": ""},
-            'task: expected what the net was trained for, such as task = "parity" or task = {name = "regex"',
+            'task: expected the task of the net, such as task = "parity" or task = {name = "regex"',
         ),
         ({"task": "paritty"}, "unknown task 'paritty'; did you mean 'parity'?"),
         ({"nonlinearity": "relu"}, "nonlinearity: expected none with an nn.GRU, got 'relu'; leave it out"),
@@ -181,7 +181,7 @@ def test_what_is_pickled_is_never_opened(is_legacy: bool, tmp_path: Path, capsys
     for given in (path, tmp_path / "net.pt"):
         error = error_of(given, capsys)
         assert (
-            "net.pt: expected safetensors, got a file written by torch.save or pickle; where it was trained, call"
+            "net.pt: expected safetensors, got a file written by torch.save or pickle; in the program that trained"
             in error
         )
 

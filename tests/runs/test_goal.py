@@ -62,7 +62,9 @@ BOTH = with_goal(ONE_STATE, EIGHT_STATES)
 
 
 def test_without_a_pace_nothing_says_when_an_attempt_has_learned() -> None:
-    with pytest.raises(ValueError, match=r"train\.pace: expected a section with goal='proved', which sets when"):
+    with pytest.raises(
+        ValueError, match=r"train\.pace: expected a section that sets when an attempt with goal='proved'"
+    ):
         make_spec("parity", "block-linear-rnn", {"train": {"pace": None}}, goal="proved")
 
 
@@ -330,7 +332,7 @@ def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
             "transformer of these settings can reach, at most 'tested', got 'proved'; choose solved, or train",
         ),
         ("parity", "s4d", {}, "at most 'extracted', got 'proved'; choose solved or extracted, or train another model"),
-        ("edit-distance", "transformer", {}, "goal: edit-distance has no transducer to compare a machine with"),
+        ("edit-distance", "transformer", {}, "goal: expected a task with a reference machine, got edit-distance"),
         ("parity", "block-linear-rnn", {"budget": -1.0}, "goal.budget: .*greater than or equal to 0"),
         ("parity", "block-linear-rnn", {"budget": float("nan")}, "goal.budget: .*finite"),
     ],

@@ -95,7 +95,7 @@ def test_a_text_may_be_as_long_as_the_model_has_positions() -> None:
 def test_where_states_overflow_nothing_is_written(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Favors, "last_state", lambda model, inputs: torch.nan * model(inputs)[:, -1])
     with pytest.raises(
-        ValueError, match=r"^text: expected numbers as logits, got others, as the model's states overflow"
+        ValueError, match=r"^text: expected finite logits, got NaN or infinity, because the model's states overflow"
     ):
         sample_text(
             Favors(257), make_task("text"), "a", num_tokens=2, temperature=temperature, generator=torch.Generator()
@@ -117,7 +117,7 @@ def test_a_recurrent_net_writes_what_it_would_after_all_text_so_far() -> None:
 @pytest.mark.parametrize(
     ("task", "fields", "sentence"),
     [
-        ("parity", {}, "task: parity has answers, and no text to go on with; give strings to answer instead"),
+        ("parity", {}, "task: expected a language task, got parity, which has answers and no text to continue; give"),
         ("text", {"num_tokens": 0}, "num_tokens: expected 1 to 100,000, got 0"),
         ("text", {"temperature": -1.0}, "temperature: expected a number of at least 0, got -1; 0 takes"),
     ],

@@ -17,7 +17,7 @@ REACH_SECONDS = 10.0
 
 
 class ReportingExecutor(Executor, ABC):
-    """An executor whose workers report progress; for others, progress is read from the folders of the runs."""
+    """An executor whose workers report progress; for other executors, progress is read from the folders of the runs."""
 
     @abstractmethod
     def report_to(self, listener: Listener) -> None:
@@ -27,7 +27,8 @@ class ReportingExecutor(Executor, ABC):
 class Pool(NamedTuple):
     """An executor, and what a sweep does with a run that another process holds.
 
-    With `wait`, the run is tried again until it is finished or released, as the runs of a lost machine are in time.
+    With `wait`, the run is tried again until it is finished or released. The runs of a lost machine are also released
+    after some time.
     """
 
     executor: Executor
@@ -50,23 +51,23 @@ class PoolOptions(NamedTuple):
     def reject_scheduler(self, pool: str) -> None:
         """Raise a ValueError if a scheduler is given to a pool that cannot use it."""
         if self.scheduler is not None:
-            raise ValueError(f"scheduler: expected none with pool {pool}, got {self.scheduler}; take pool dask or ray")
+            raise ValueError(f"scheduler: expected none with pool {pool}, got {self.scheduler}; use pool dask or ray")
 
     def address(self, from_environment: str | None, unchecked: Container[str] = ()) -> str | None:
         """Return the scheduler's address, if there is one, after it has answered; words in `unchecked` are not checked.
 
         Raises:
             ValueError: a number of workers is also given, although the cluster has its own; or the address is invalid.
-            OSError: it does not answer within `REACH_SECONDS`.
+            OSError: the scheduler does not answer within `REACH_SECONDS`.
         """
         address = self.scheduler or from_environment or None
         if address is not None:
             if self.num_workers is not None:
                 raise ValueError(
-                    f"num_workers: expected none with the scheduler {address}, whose cluster has its workers, got "
-                    f"{self.num_workers}; leave it out"
+                    f"num_workers: expected no number with the scheduler {address}, whose cluster has its own workers, "
+                    f"got {self.num_workers}; leave it out"
                 )
-            # Tried first, because connecting to Ray takes no time limit.
+            # The address is tried first, because Ray's connection has no time limit.
             if address not in unchecked:
                 check_reachable(address)
         return address
@@ -76,14 +77,14 @@ def check_reachable(address: str) -> None:
     """Check that an address such as ``tcp://node1:8786`` or ``node1:6379`` answers.
 
     Raises:
-        ValueError: it is not such an address.
+        ValueError: the text is not such an address.
         OSError: nothing answers within `REACH_SECONDS`.
     """
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if not (host and colon and port.isdecimal() and len(port) <= 5):
         raise ValueError(f"scheduler: expected an address such as tcp://node1:8786, got {address}")
     try:
-        # Only connected: without a message, a scheduler of any version takes no notice.
+        # No message is sent, so a scheduler of any version ignores the connection.
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise OSError(f"scheduler: no answer from {address} ({error}); start it, or leave it out") from None
@@ -97,7 +98,7 @@ def require(pool: str, package: str) -> None:
     """Check that the package of a pool is installed.
 
     Raises:
-        MissingPackage: it is not installed.
+        MissingPackage: the package is not installed.
     """
     if importlib.util.find_spec(package) is None:
         raise MissingPackage(

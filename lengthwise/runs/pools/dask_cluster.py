@@ -16,7 +16,7 @@ ADDRESS = "DASK_SCHEDULER_ADDRESS"
 def dask_pool(options: PoolOptions) -> Iterator[Pool]:
     """Open a pool on a Dask scheduler, or on a cluster of this machine's processes that ends with the sweep.
 
-    If a worker is lost, Dask executes its job again on another one, up to three times (`allowed-failures`).
+    If a worker is lost, Dask executes its job again on another worker, up to three times (`allowed-failures`).
     """
     require("dask", "distributed")
     from distributed import Client, LocalCluster

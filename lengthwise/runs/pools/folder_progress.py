@@ -13,11 +13,11 @@ from lengthwise.runs.spec import RunSpec
 INSPECTION_SECONDS = 2.0
 """Seconds between two inspections of the folders."""
 MAX_LINE = 4_000
-"""The number of bytes at the end of a journal that are read: more than its last line has."""
+"""The number of bytes that are read at the end of a journal. The last line is always shorter."""
 
 
 class Follower:
-    """Reports to a listener how far runs have come: the last whole line of their metrics, and when they are measured.
+    """Reports the progress of runs to a listener: the last whole line of their metrics, or that they are measured.
 
     Metrics reach the disk some kilobytes at a time, or with a checkpoint, so the report is a little late.
     """
@@ -28,7 +28,7 @@ class Follower:
         self._next = time.monotonic() + INSPECTION_SECONDS
 
     def update(self, specs: Iterable[RunSpec]) -> None:
-        """Inspect the folders of the runs that are not finished, unless the last inspection is too recent."""
+        """Inspect the folders of these runs, unless the last inspection is too recent."""
         if time.monotonic() < self._next:
             return
         for spec in specs:
@@ -48,7 +48,7 @@ def progress_of(spec: RunSpec, root: Path) -> Progress | None:
     folder, total = RunFolder(root / spec.id), spec.recipe.steps
     try:
         with folder.metrics.path.open("rb") as file:
-            # Only the end is read: a journal has a line for each of up to a million steps.
+            # Only the end is read, because a journal has a line for each of up to a million steps.
             file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_LINE))
             *_, line, _ = file.read().split(b"\n")
         step = folder.metrics.parse(line)

@@ -94,7 +94,7 @@ class LocalPool(ReportingExecutor):
 @POOLS.register("local")
 @contextmanager
 def local_pool(options: PoolOptions) -> Iterator[Pool]:
-    """Open a pool of this machine's processes; a run that another command works on fails."""
+    """Open a pool of this machine's processes. If another command works on a run, this run fails in the sweep."""
     options.reject_scheduler("local")
     with LocalPool(options.workers_or_default) as executor:
         yield Pool(executor, held="fail")
@@ -119,7 +119,7 @@ def _start_worker(to_parent: "Connection[tuple[object, ...], None]", on_end: "Co
 
 
 def _end_on_request(on_end: "Connection[None, None]") -> None:
-    """End this worker at once if its parent requests it or has ended: otherwise it would keep the lock of its run."""
+    """End this worker at once if its parent requests it or has ended, because it would keep the lock of its run."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     # The sentinel becomes ready when the parent dies in any way, so that no orphan holds a run.

@@ -61,7 +61,7 @@ def ray_pool(options: PoolOptions) -> Iterator[Pool]:
     import ray
 
     address = options.address(os.environ.get(ADDRESS), unchecked=("auto",))
-    num_cpus, dashboard = (None, None) if address else (options.workers_or_default, False)  # set for a local cluster
+    num_cpus, dashboard = (None, None) if address else (options.workers_or_default, False)  # only for a local cluster
     with _handlers_kept():
         try:
             ray.init(

@@ -1,4 +1,4 @@
-"""A share of a sweep's runs, as one task of a scheduler's array executes it."""
+"""A share of a sweep's runs, which one task of a scheduler's job array executes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -19,7 +19,8 @@ class Shard(NamedTuple):
             >>> Shard(1, 3).select("abcdefg"), Shard(3, 3).select("abcdefg")
             (['a', 'd', 'g'], ['c', 'f'])
         """
-        # In turn, not in blocks: a last block of the largest runs would take most of the time.
+        # Items are taken in turn and not in blocks, because a last block of the largest runs would take most of the
+        # time.
         return list(everything[self.number - 1 :: self.total])
 
 

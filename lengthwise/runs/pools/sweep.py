@@ -34,9 +34,10 @@ def execute_all(
     held: Literal["wait", "fail"] = "wait",
     stop_requested: StopRequested = lambda: False,
 ) -> list[Outcome]:
-    """Execute all runs on a pool, each measured by its plan; a run that fails is reported and does not stop others.
+    """Execute all runs on a pool, each measured by its plan; a run that fails is reported and does not stop the others.
 
-    Runs of the lowest seed begin first: a sweep that is stopped has at least one seed of everything.
+    Runs with the lowest seed begin first, so a stopped sweep has one seed of many settings instead of all seeds of a
+    few.
 
     Any executor works if its workers have this package and see `root` under the same path. A job is a string of JSON,
     and its return value is ignored. A pool that repeats the job of a lost worker continues from the run's checkpoint.
@@ -45,14 +46,14 @@ def execute_all(
         held: what to do with a run that another process works on: fail, or try it again until it is finished or free.
 
     Raises:
-        Exception: the exception of the listener; runs in progress are saved first, and finished ones are kept.
+        Exception: the exception of the listener; runs in progress are saved first, and finished runs are kept.
         Interrupted: `stop_requested` returned True; runs in progress are saved first, and finished ones are kept.
         OSError: files below `root` cannot be locked.
     """
     if not specs:
         return []
     root.mkdir(parents=True, exist_ok=True)
-    # Without locks two workers could train one run at once, and overwrite each other's files.
+    # Without locks, two workers could train one run at the same time, and overwrite each other's files.
     check_locks(root)
     sweep = _Sweep(specs, root.absolute(), plans, listener, pool, held)
     if not sweep.run(stop_requested):
@@ -87,7 +88,7 @@ class _Sweep:
         self._listener_error: Exception | None = None
 
     def _report(self, progress: Progress) -> None:
-        """Pass progress on. An exception of the listener, maybe in a pool's thread, ends the sweep, which raises it."""
+        """Pass progress on. An exception of the listener, maybe in a pool's thread, is stored and ends the sweep."""
         if self._listener_error is None:
             try:
                 self._listener(progress)
@@ -98,7 +99,8 @@ class _Sweep:
         """Run all jobs; return False if a request to stop or an error of the listener ended the sweep early."""
         with sweep_file(self._root) as sweep:
             jobs = [job(spec, plan, sweep) for spec, plan in zip(self._specs, self._plans, strict=True)]
-            # An unfinished table then has one seed everywhere, instead of all seeds of its first cells.
+            # The lowest seeds come first: an unfinished table then has one seed everywhere, instead of all seeds of its
+            # first cells.
             for index in sorted(range(len(jobs)), key=lambda index: self._specs[index].seed):
                 self._submit(index, jobs[index])
             while self._submitted or self._held:
@@ -156,7 +158,7 @@ class _Sweep:
             return Outcome(spec, None, _reason(self._errors[index]))
         folder = RunFolder(self._root / spec.id)
         try:
-            # The job's return value is ignored: only a result on disk survives the loss of a worker.
+            # The job's return value is ignored, because only a result on disk survives the loss of a worker.
             result = folder.read_result()
         except ValueError as error:
             return Outcome(spec, None, str(error))
@@ -165,5 +167,5 @@ class _Sweep:
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, BrokenProcessPool):
-        return "a worker process was killed, perhaps for want of memory, and the others with it; take fewer workers"
+        return "a worker process was killed, perhaps for lack of memory, and the others with it; use fewer workers"
     return f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""The work on one run of a sweep, wherever the worker is: a job arrives as JSON, and all results stay on disk."""
+"""The work on one run of a sweep, on any machine: a job arrives as JSON, and all results stay on disk."""
 
 import json
 import platform
@@ -38,8 +38,8 @@ class SweepFile(NamedTuple):
 
     def exists(self) -> bool:
         """Return whether the file exists."""
-        # Opening it makes NFS ask the server, where a look-up could be answered from a cache. After any other error
-        # the sweep goes on, because a file system that fails once removes nothing.
+        # Opening the file makes NFS ask the server, while a look-up could be answered from a cache. After any other
+        # error the sweep continues, because a file system that fails once does not remove the file.
         try:
             self.path.open("rb").close()
         except FileNotFoundError:
@@ -59,10 +59,10 @@ def sweep_file(root: Path) -> Iterator[SweepFile]:
     for left in root.glob(f".sweep-{escape(HOST)}-{'?' * NUM_HEX}"):
         with suppress(OSError), held(left):
             left.unlink()
-    # A process number can come again after a restart, so the name is random.
+    # After a restart, another process can have the same number, so the name is random.
     token = token_hex(NUM_HEX // 2)
     sweep = SweepFile(root / f".sweep-{HOST}-{token}")
-    # The file gets its name only when its lock is held: another sweep could remove an unlocked file as left over.
+    # The file gets its name only when its lock is held, because another sweep could remove an unlocked file.
     draft = root / f".begun-{HOST}-{token}"
     with held(draft):
         try:
@@ -89,7 +89,7 @@ class StopWatch:
 
 
 def software() -> dict[str, str]:
-    """Return what must be the same in all processes of a sweep; for Python, the minor version suffices."""
+    """Return the versions that must be the same in all processes of a sweep; for Python, the minor version suffices."""
     major, minor, _ = platform.python_version_tuple()
     return {"lengthwise": __version__, "Python": f"{major}.{minor}", "torch": torch.__version__.partition("+")[0]}
 
@@ -101,14 +101,14 @@ def check_software(expected: Mapping[str, str]) -> None:
         names = [name for name in expected if actual.get(name) != expected[name]]
         there, here = (", ".join(f"{name} {versions.get(name)}" for name in names) for versions in (expected, actual))
         raise ValueError(
-            f"worker on {HOST}: expected {there} as where the sweep was started, got {here}; install the same"
+            f"worker on {HOST}: expected {there} as in the process that started the sweep, got {here}; install the same"
         )
 
 
 def job(spec: RunSpec, plan: EvaluationPlan, sweep: SweepFile) -> str:
-    """Return all that a worker needs to know about a run, as JSON.
+    """Return everything that a worker needs to know about a run, as JSON.
 
-    Device and files of users are included, because environment variables of the sender do not reach a worker.
+    The device and the user's own files are included, because environment variables of the sender do not reach a worker.
     """
     content = {
         "software": software(),
@@ -147,7 +147,7 @@ def execute_job(text: str) -> None:
         Interrupted: the sweep is over, or was stopped; a run in progress is saved.
     """
     content = json.loads(text)
-    # Other versions may compute other bits, or read another specification from the same JSON.
+    # Other versions may compute other bits, or read the same JSON as another specification.
     check_software(content["software"])
     sweep = SweepFile(Path(content["sweep"]))
     root = sweep.path.parent
@@ -159,7 +159,7 @@ def execute_job(text: str) -> None:
             raise Interrupted(
                 f"worker on {HOST}: {sweep.path} does not exist: the sweep is over, or its folder is not shared"
             )
-        # Before the specification is read, since it may name a user's task or model.
+        # Extensions come before the specification, because it may name a user's task or model.
         load_extensions(content["extensions"])
         plan = EvaluationPlan(**content["plan"])
         device = find_device(content["device"])

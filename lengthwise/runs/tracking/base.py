@@ -1,4 +1,4 @@
-"""The contract of trackers, the facts about a run that they get, and their registry."""
+"""The base class of trackers, the facts about a run that trackers get, and their registry."""
 
 import importlib
 from abc import ABC, abstractmethod
@@ -10,7 +10,7 @@ from lengthwise.registry import Registry
 
 
 class About(NamedTuple):
-    """A run before its numbers: its id, its settings under dotted keys, the tracker's project, a folder for files."""
+    """The facts that open a run: its id, its settings under dotted keys, the tracker's project, a folder for files."""
 
     run_id: str
     settings: Mapping[str, str | int | float | bool]
@@ -31,14 +31,14 @@ Entry = tuple[int, Mapping[str, float]]
 
 
 class Tracker(ABC):
-    """A run in a tracker: making it opens the run, and it accepts numbers until it is finished.
+    """A run in a tracker: making the object opens the run, which accepts numbers until `finish`.
 
-    Each one is a new run of the tracker with everything from the first step, so that runs are never mixed.
+    Each object is a new run of the tracker with everything from the first step, so runs are never mixed.
 
     `modules` are the modules that the extra with the tracker's name installs.
 
     Raises:
-        ValueError: they are not installed.
+        ValueError: the modules are not installed.
     """
 
     name: ClassVar[str]
@@ -46,7 +46,7 @@ class Tracker(ABC):
 
     @classmethod
     def load(cls) -> list[Any]:
-        """Import the modules of its package; a missing one raises a ValueError with the command that installs it."""
+        """Import the tracker's modules; a missing module raises a ValueError with the command that installs it."""
         return [optional_module(module, cls.name) for module in cls.modules]
 
     @abstractmethod
@@ -77,7 +77,7 @@ def optional_module(module: str, tracker: str) -> Any:
     """Import a module of a tracker's extra.
 
     Raises:
-        ValueError: it is not installed; the message contains the command that installs it.
+        ValueError: the module is not installed; the message contains the command that installs it.
     Example:
         >>> optional_module("no_such_module", "tensorboard")
         Traceback (most recent call last):

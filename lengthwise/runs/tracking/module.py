@@ -1,4 +1,4 @@
-"""Trackers that are modules with an `init` that returns a run with `log` and `finish`, as in Weights & Biases."""
+"""The base class of trackers like Weights & Biases: `init` of a module returns a run with `log` and `finish`."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,8 @@ class ModuleTracker(Tracker):
     def summarize(self, measured: Measured, step: int) -> None:
         """Log numbers and words at the last step, and each point of a curve with its length as a separate number."""
         self._run.log({**measured.numbers, **measured.words}, step=step)
-        # One call for each point: lengths are not steps, and these trackers reject a step that is over.
+        # Each point has its own call without a step, because lengths are not steps and these trackers reject earlier
+        # steps.
         for name, points in measured.by_length.items():
             for length, number in points:
                 self._run.log({LENGTH: length, name: number})

@@ -26,7 +26,7 @@ UPDATE_SECONDS = 2.0
 class Replay:
     """Sends the entries of a run's journals, each once, and at the end the result.
 
-    It only reads files, so it does not slow down the process that trains, which can be another one.
+    It only reads files, so it does not slow down training, which can run in another process.
     """
 
     def __init__(self, folder: RunFolder, tracker: Tracker) -> None:
@@ -37,7 +37,8 @@ class Replay:
 
     def catch_up(self) -> None:
         """Send the entries written since the last call, in order of their steps."""
-        # Read from where the last call ended: a journal can have a million lines, and its last one may be incomplete.
+        # Reading begins where the last call ended: a journal can have a million lines, and its last line may be
+        # incomplete.
         steps, self._offsets[0] = self._folder.metrics.read_after(self._offsets[0])
         probes, self._offsets[1] = self._folder.probes.read_after(self._offsets[1])
         self.num_steps = steps[-1].step if steps else self.num_steps
@@ -60,7 +61,7 @@ class Replay:
 
 
 def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOLDER) -> tuple[int, str]:
-    """Send a run, finished or not, to a tracker; return the number of its steps, and where its curves are.
+    """Send a run, finished or not, to a tracker; return the number of its steps, and the location of its curves.
 
     Raises:
         ValueError: the tracker is unknown, its package is not installed, the folder has no run or is damaged, or
@@ -93,7 +94,7 @@ def describe_run(spec: RunSpec, project: str, folder: Path) -> About:
 class LiveTracking:
     """A `Listener` that sends runs to a tracker during training, each as one run of the tracker.
 
-    A failing tracker never stops a run: it warns once about this run, and no longer tracks it.
+    A failing tracker never stops a run: a warning is given once, and the run is no longer tracked.
     """
 
     def __init__(self, tracker: str, root: Path, project: str, folder: Path) -> None:
@@ -134,7 +135,7 @@ class LiveTracking:
         except Exception as error:  # network, full disk, version of the tracker: no failure may stop the run
             self._replays[run_id] = None
             warnings.warn(
-                f"tracker: {run_id} is no longer tracked ({type(error).__name__}: {error}); it goes on, and "
+                f"tracker: {run_id} is no longer tracked ({type(error).__name__}: {error}); the run continues, and "
                 "`lengthwise track` sends all of it afterwards",
                 stacklevel=2,
             )

@@ -16,7 +16,7 @@ class TensorBoard(Tracker):
     def __init__(self, about: About) -> None:
         self._folder = about.folder
         (tensorboard,) = self.load()
-        # With `purge_step` TensorBoard hides the events from step 0 on that earlier files of the folder contain.
+        # With `purge_step=0`, TensorBoard hides the events from step 0 on in earlier files of the folder.
         self._writer: Any = tensorboard.SummaryWriter(logdir=str(about.folder / about.run_id), purge_step=0)
         settings = json.dumps(dict(about.settings), indent=1)
         self._writer.add_text("settings", f"```\n{settings}\n```")

@@ -11,7 +11,8 @@ from lengthwise.runs.tracking.module import ModuleTracker
 class Trackio(ModuleTracker):
     """A run of trackio, in trackio's own folder.
 
-    Nothing is sent. A Space is the user's own choice, by trackio's variables, and is private unless it already exists.
+    By default, nothing is sent over the network. Users can choose a Space by trackio's environment variables; a new
+    Space is private.
     """
 
     modules = ("trackio",)

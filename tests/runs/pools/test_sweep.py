@@ -118,7 +118,7 @@ def test_a_worker_of_another_kind_or_folder_says_so(tmp_path: Path) -> None:
         content = json.loads(job(small_spec(), PLAN, sweep))
     other = content | {"software": content["software"] | {"lengthwise": "0.0.1", "Python": "3.99"}}
     with pytest.raises(
-        ValueError, match=r"expected lengthwise 0\.0\.1, Python 3\.99 as where the sweep was started, got"
+        ValueError, match=r"expected lengthwise 0\.0\.1, Python 3\.99 as in the process that started the sweep, got"
     ):
         execute_job(json.dumps(other))
     with pytest.raises(ValueError, match=r"expected the sweep's folder .*, got none; share it with all machines"):
