@@ -1,1 +1,1 @@
-"""How right a model is, length by length, under named protocols."""
+"""The accuracy of a model at each length, under named protocols."""

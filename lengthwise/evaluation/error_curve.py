@@ -1,4 +1,4 @@
-"""Error curves: the squared error of numbers that are answered in context, against the number of examples before."""
+"""Error curves: the squared error of answers in context, against the number of examples before each answer."""
 
 import torch
 from jaxtyping import Float
@@ -16,7 +16,7 @@ NUM_RESAMPLES = 1_000
 """The number of times that prompts are drawn with replacement, for the bootstrap interval of a mean."""
 
 QUANTILES = (0.05, 0.95)
-"""The two quantiles of the resampled means that are the ends of an interval."""
+"""The two quantiles of the resampled means at which an interval begins and ends."""
 
 MAX_PROMPTS = 100_000
 """The largest number of prompts; more are probably a mistake."""
@@ -78,7 +78,9 @@ def error_curve(
     check_is_model(model)
     check_is_task(task)
     if not isinstance(task, VectorTask):
-        raise ValueError(f"task: {task.name} answers with classes, which have an accuracy; measure it by length_curve")
+        raise ValueError(
+            f"task: expected numbers as answers, got {task.name}, whose answers are classes; measure it by length_curve"
+        )
     task.check_length(length)
     num_prompts = whole_number("num_prompts", num_prompts, 1, MAX_PROMPTS)
     batch = task.sample(num_prompts, length, generator_for(seed, "evaluation", length))
@@ -107,7 +109,7 @@ def bootstrap_interval(values: Float[Tensor, "N P"], generator: torch.Generator)
     means = []
     for _ in range(NUM_RESAMPLES):
         draw = torch.randint(len(values), (len(values),), generator=generator)
-        # Counts times values is one product, where an index would copy all drawn rows.
+        # One product of counts and values is enough, while an index would copy all drawn rows.
         means.append(torch.bincount(draw, minlength=len(values)).to(values.dtype) @ values / len(values))
     quantiles = torch.tensor(QUANTILES, dtype=values.dtype)
     return torch.quantile(torch.stack(means), quantiles, dim=0)

@@ -8,9 +8,10 @@ QUANTILE = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
 
 ROUNDING = 1e-12
-"""The bound on differences that only rounding causes, as between 0.4 - 0.3 and 0.3 - 0.2.
+"""The bound on differences that only rounding causes, such as the difference of 0.4 - 0.3 and 0.3 - 0.2.
 
-It bounds the standard error of values relative to their mean, and differences of scores, which are at most 1.
+The bound is for the standard error of values relative to their mean, and for differences of scores, which are at most
+1.
 """
 
 
@@ -30,8 +31,8 @@ def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
     """
     if not 0 <= num_correct <= num_strings or num_strings == 0:
         raise ValueError(
-            f"num_correct: expected 0 to num_strings, of which there is at least 1, got {num_correct} of {num_strings};"
-            " count both on the same strings"
+            f"num_correct: expected 0 to num_strings, and num_strings at least 1, got {num_correct} of {num_strings}; "
+            "count both on the same strings"
         )
     share, square = num_correct / num_strings, QUANTILE**2
     denominator = 2 * (num_strings + square)
@@ -43,7 +44,7 @@ def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return Student's 95 % interval for the mean of at least 2 values; NaN for fewer values, or infinite ones.
+    """Return Student's 95 % interval for the mean of at least 2 finite values, and NaN for any other values.
 
     Example:
         >>> low, high = mean_interval([0.7, 0.8, 0.9])
@@ -52,14 +53,14 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     """
     if not _have_spread(values):
         return math.nan, math.nan
-    from scipy.special import stdtrit  # here, because most commands need no such interval, and the import is slow
+    from scipy.special import stdtrit  # only here: the import is slow, and most commands need no such interval
 
     half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / math.sqrt(len(values))
     return fmean(values) - half, fmean(values) + half
 
 
 def _have_spread(values: Sequence[float]) -> bool:
-    """Return whether there are two or more values, all finite; a model without a measured length has a NaN."""
+    """Return whether there are two or more values, all finite; the mean of a model without a measured length is NaN."""
     return len(values) > 1 and all(map(math.isfinite, values))
 
 
@@ -80,10 +81,10 @@ def correlation_interval(value: float, num_pairs: int) -> tuple[float, float]:
 def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[float, float]:
     """Return a 95 % interval for the mean accuracy of at least 2 nets, which are measured on the same strings.
 
-    Seeds and strings are independent. So on each side, the squared distances to Student's limit (over nets) and to
-    Wilson's limit (over strings) add up. The result is NaN for fewer nets, or if a net was not measured. If all nets
-    have the same accuracy, only Wilson's limit remains. It holds for these nets on other strings, since equal nets do
-    not show how far apart other nets would be.
+    Seeds and strings are independent, so their variances add up. On each side, the squared distances from the mean to
+    Student's limit (over nets) and to Wilson's limit (over strings) are therefore added. The result is NaN for fewer
+    nets, or if a net was not measured. If all nets have the same accuracy, only Wilson's limit remains. The interval
+    then holds for these nets on other strings, because equal nets do not show how much other nets would differ.
 
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)
@@ -99,7 +100,7 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
 
 
 def are_equal(values: Sequence[float]) -> bool:
-    """Return whether at least 2 finite values are equal up to rounding; they do not show how far apart others would be.
+    """Return whether there are at least 2 values, all finite and equal up to rounding.
 
     Example:
         >>> are_equal([0.4 - 0.3, 0.3 - 0.2]), are_equal([0.1, 0.2])
@@ -121,10 +122,11 @@ def without_rounding(gaps: Sequence[float]) -> list[float]:
 
 
 def difference_from_zero(values: Sequence[float]) -> float:
-    """Return the p-value of Student's two-sided test that the mean of at least 2 gaps is 0; NaN for fewer.
+    """Return the p-value of Student's two-sided test that the mean of at least 2 differences is 0; NaN for fewer.
 
-    The result is also NaN if a gap is not finite, or if all gaps are equal up to rounding and not 0: equal gaps do not
-    show how far apart others would be. Gaps that only rounding causes count as 0.
+    The result is also NaN if a difference is not finite, or if all differences are equal up to rounding and not 0.
+    Equal differences do not show how much other differences would vary. Differences that only rounding causes count as
+    0.
 
     Example:
         >>> f"{difference_from_zero([1.0, 3.0]):.4f}", difference_from_zero([0.0, 0.0])
@@ -144,8 +146,8 @@ def difference_from_zero(values: Sequence[float]) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values corrected for n tests: the smallest times n, the next times n - 1, ..., never decreasing.
 
-    Suppose that all gaps with a corrected p of at most 0.05 are called different from 0. Then the probability of any
-    wrong statement is at most 5 %. NaN stays NaN, and does not count as a test.
+    If all effects with a corrected p of at most 0.05 are called different from 0, the probability of any wrong
+    statement is at most 5 %. NaN stays NaN, and does not count as a test.
 
     Example:
         >>> holm([0.04, 0.01, math.nan, 0.03])

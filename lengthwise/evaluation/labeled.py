@@ -15,8 +15,9 @@ from lengthwise.threads import one_thread
 def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) -> LengthCurve:
     """Return the accuracy on labels of whole strings at each of their lengths; the protocol is ``labeled``.
 
-    Symbols and answers are matched by name; names for accept and reject are matched by their meaning. The labels count
-    as right, even if the task has other answers. The baseline is the fraction of the most frequent label of a length.
+    Symbols and answers are matched by name, and different names for accept and reject by their meaning. The labels
+    count as right, even if the task has other answers. The baseline is the fraction of the most frequent label at each
+    length.
 
     Raises:
         ValueError: a symbol is outside the task's alphabet, or a label is not one of its answers.

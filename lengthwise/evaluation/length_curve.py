@@ -46,10 +46,13 @@ MAX_SYMBOLS = 1 << 32
 """The largest number of symbols in the strings of one length, which are drawn at once: 64 GiB with their answers."""
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 18
-"""The largest number of symbols in a part of the strings, so that memory does not grow with the number of strings."""
+"""The largest number of symbols that are read at once, so that memory does not grow with the number of strings."""
 
 MIN_STRINGS_PER_CHUNK = 256
-"""The smallest number of strings in a part for recurrent models, which read a few positions at a time at any length."""
+"""The smallest number of strings that a recurrent model reads at once.
+
+It reads a few positions at a time at any length.
+"""
 
 
 class LengthPoint(BaseModel):
@@ -109,7 +112,7 @@ class LengthCurve(BaseModel):
         return self._keep(lambda point: low <= point.length <= high)
 
     def balanced(self) -> "LengthCurve":
-        """Return the points at which every class can occur; accuracies at other lengths do not compare with these."""
+        """Return the points at which every class can occur; accuracies at other lengths are not comparable."""
         return self._keep(lambda point: point.balanced)
 
     def mean(self) -> float:
@@ -149,7 +152,7 @@ class LengthCurve(BaseModel):
         ]
 
     def __repr__(self) -> str:
-        """Return a line about the curve, and a line for each point; with many points, for the first and the last."""
+        """Return a line about the curve, and a line for each point (with many points, for the first and last few)."""
         lowest = min(self.points, key=lambda point: point.accuracy, default=None)
         if lowest is None:
             return f"LengthCurve({self.protocol}, no points)"
@@ -164,7 +167,7 @@ class LengthCurve(BaseModel):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        """Return a chart for notebooks, of balanced lengths if the curve has them, and otherwise of all lengths."""
+        """Return a chart for notebooks, of the balanced lengths if there are any, and otherwise of all lengths."""
         points = self.balanced().points or self.points
         if not points:
             return card(f"{self.protocol}: no points", [])
@@ -192,7 +195,7 @@ def _repr_line(point: LengthPoint) -> str:
 
 
 def parse_protocol(name: str) -> Protocol:
-    """Return the protocol of a name, by which strings are drawn; raise a ValueError with the nearest known name."""
+    """Return the protocol of this name; raise a ValueError with the nearest known name if there is none."""
     known = [protocol for protocol in get_args(Protocol) if protocol != "labeled"]
     if name not in known:
         raise ValueError(f"protocol: unknown {name!r}{nearest(name, known)} (known: {', '.join(known)})")
@@ -234,7 +237,7 @@ def length_curve(
     check_is_task(task)
     if not isinstance(task, SymbolTask):
         raise ValueError(
-            f"task: {task.name} answers with numbers, which have an error but no accuracy; measure it with error_curve"
+            f"task: expected classes as answers, got {task.name}, whose answers are numbers; measure it by error_curve"
         )
     if not isinstance(lengths, Iterable):
         raise ValueError(f"lengths: expected several, such as [41, 100], got {lengths!r}; put it in brackets")
@@ -281,7 +284,7 @@ def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"
 
 
 def answered_point(model: SequenceModel, task: SymbolTask, batch: Batch, length: int) -> LengthPoint:
-    """Return the point of some strings of one length, with their answers at the last supervised position.
+    """Return the point of a batch of strings of one length, graded at the last supervised position of each.
 
     Example:
         >>> import torch
@@ -328,8 +331,8 @@ def _one_pass(
 ) -> list[LengthPoint]:
     if not (isinstance(task, RegularTask) and task.prefix_exchangeable):
         raise ValueError(
-            f"protocol: 'one-pass' requires a task whose prefixes are samples of their length; those of {task.name} "
-            "are not; use 'independent'"
+            f"protocol: expected a task whose prefixes are samples of their length for 'one-pass', got {task.name}; "
+            "use 'independent'"
         )
     for length in lengths:
         task.check_length(length)
@@ -356,7 +359,7 @@ def _structured(
 ) -> list[LengthPoint]:
     if not has_structured(task):
         raise ValueError(
-            f"protocol: 'structured' requires a task that answers strings of any symbols, not {task.name}; use "
+            f"protocol: expected a task that answers strings of any symbols for 'structured', got {task.name}; use "
             "'independent'"
         )
     points = []

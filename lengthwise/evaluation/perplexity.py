@@ -30,10 +30,10 @@ MAX_NLL = 100.0
 """The largest negative log-likelihood of a token, in nats; it also counts for tokens at which states overflow."""
 
 MAX_LOGITS_PER_CHUNK = 1 << 25
-"""The largest number of logits at once; for more chunks or positions they are computed in parts."""
+"""The largest number of logits that are computed at once; more logits are computed in parts."""
 
 MAX_RECURRENT = 256
-"""The largest number of chunks that a recurrent model reads at once; it may return states of a thousand positions."""
+"""The largest number of chunks that a recurrent model reads at once. It may return states of a thousand positions."""
 
 MAX_CHUNKS = 1_000_000
 """The largest number of chunks of one length."""
@@ -69,8 +69,8 @@ class PerplexityCurve(BaseModel):
     """Perplexities in order of length, all at the same positions of a split.
 
     `ends` is a hash of these positions and of the text: curves with equal hashes can be compared chunk by chunk.
-    `baseline` is the perplexity of the tokens' frequencies in the training split. Perplexities of different tokenizers
-    do not compare.
+    `baseline` is the perplexity of a model that predicts each token with its frequency in the training split.
+    Perplexities of different tokenizers are not comparable.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,8 +101,8 @@ MAX_EXPONENT = 700.0
 def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio:
     """Return exp of the mean difference of negative log-likelihoods, chunk by chunk, with Student's interval.
 
-    The difficulty of a chunk mostly cancels in a difference. So this interval is far narrower than the two intervals of
-    the perplexities.
+    The difficulty of a chunk mostly cancels in a difference. Therefore this interval is far narrower than the two
+    intervals of the perplexities.
 
     Example:
         >>> ratio = paired_ratio([5.0, 1.0, 3.0], [4.9, 0.9, 2.8])
@@ -110,18 +110,18 @@ def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio
         '1.143 (0.990 to 1.319)'
     """
     if len(first) != len(second):
-        raise ValueError(f"second: expected as many chunks as first, {len(first)}, got {len(second)}; pair equal ones")
+        raise ValueError(f"second: expected as many chunks as first, {len(first)}, got {len(second)}; use the same")
     gaps = [one - other for one, other in zip(first, second, strict=True)]
     low, high = mean_interval(gaps)
     return PairedRatio(*(math.inf if gap > MAX_EXPONENT else math.exp(gap) for gap in (fmean(gaps), low, high)))
 
 
 MIN_ENDS_PER_CHUNK = 8
-"""The smallest number of possible last tokens for each chunk at which they are drawn with replacement."""
+"""Last tokens are drawn with replacement if there are at least this many possible last tokens for each chunk."""
 
 
 def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> Int64[Tensor, " N"]:
-    """Draw indices of the last tokens of chunks, uniformly, such that chunks of `longest` tokens begin in the text.
+    """Draw uniform indices of the last tokens of chunks, such that chunks of `longest` tokens fit into the text.
 
     In a short text, all indices are different, and there may be fewer of them than `num_chunks`.
 
@@ -165,12 +165,12 @@ def perplexity_curve(
 
     The positions do not depend on the model. They depend on the longest length, so two curves can be compared chunk by
     chunk only if their longest lengths are equal. A text with fewer possible last tokens than `num_chunks` has one
-    chunk for each. Recurrent models keep the states of only some positions, so that memory does not grow with the
+    chunk for each of them. Recurrent models keep the states of only some positions, so memory does not grow with the
     length.
 
     Raises:
-        ValueError: no length is given, or a length is below 2 or above the split's. `num_chunks` is 0. The task is not
-            a text.
+        ValueError: no length is given, or a length is below 2 or above the number of tokens in the split. `num_chunks`
+            is 0. The task is not a text.
 
     Source: Chi et al. (2023), section 6: the last tokens of 1,000 random chunks.
     Differs from the source: all lengths and models have the same last tokens.
@@ -212,7 +212,7 @@ def _point(
 
 
 def token_nlls(model: SequenceModel, chunks: Int64[Tensor, "B T"]) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """Return ``-log p(x_T | x_1 ... x_{T-1})`` of each chunk, and the mean over t > 1 of the same for token t."""
+    """Return ``-log p(x_T | x_1 ... x_{T-1})`` of each chunk, and the mean of this over all tokens but the first."""
     inputs, targets = chunks[:, :-1], chunks[:, 1:]
     if not isinstance(model, RecurrentModel):
         nlls = _nlls(model(inputs), targets)

@@ -66,7 +66,7 @@ class EvaluationPlan(Description):
         first = 2 if isinstance(task, LanguageTask) else low
         if max_length < first:
             raise ValueError(
-                f"max_length: expected at least {first}, the first length that is measured, got {max_length}"
+                f"max_length: expected at least {first}, the first length that is measured, got {max_length}; raise it"
             )
         return self.model_copy(
             update={
@@ -79,7 +79,7 @@ class EvaluationPlan(Description):
         )
 
     def reset_unused(self, task: Task) -> "EvaluationPlan":
-        """Return the plan with defaults in all fields that this task does not use, so that equal plans compare equal.
+        """Return the plan with defaults in the fields that this task does not use, so that equivalent plans are equal.
 
         Example:
             >>> from lengthwise.tasks.base import make_task
@@ -150,7 +150,7 @@ class EvaluationPlan(Description):
             is_next = not lengths or length >= lengths[-1] + self.dense_every
             if is_next and task.is_legal_length(length):
                 lengths.append(length)
-        # Some tasks have only short strings; their longest ones are the best that can be measured.
+        # Some tasks have only short strings, so their longest strings are measured instead.
         if not lengths and (longest := max_legal_length(task, low)):
             lengths = [longest]
         if not lengths:
@@ -174,7 +174,7 @@ class EvaluationPlan(Description):
     def measure_perplexity(
         self, model: SequenceModel, task: LanguageTask, set_progress: SetProgress = lambda fraction: None
     ) -> PerplexityCurve:
-        """Return the perplexities at all lengths up to the test split's, or at its whole length if all are larger."""
+        """Return the perplexities at all lengths up to the size of the test split, or at that size if all exceed it."""
         size = len(task.tokens("test"))
         lengths = self.usable_chunk_lengths(size)
         return perplexity_curve(

@@ -25,9 +25,9 @@ TEST_STRINGS = 128
 def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
     """Return the mean accuracy on 64 fixed strings of each of six lengths.
 
-    If not every class can occur at one of these lengths, strings are one symbol shorter. If the task has none of these
-    lengths, its longest length below them is used. The strings differ from training strings and from the strings of a
-    run's final measurement, because of their seed.
+    Where some class cannot occur, strings are one symbol shorter. If the task has no strings of these lengths, its
+    longest length below them is used. The strings differ from training strings and from the strings of a run's final
+    measurement, because of their seed.
     """
     lengths = [n if task.is_balanced_length(n) else n - 1 for n in PROBE_LENGTHS]
     lengths = [n for n in lengths if task.is_balanced_length(n)] or [
@@ -47,7 +47,7 @@ def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float |
 
 
 def length_of_tests(task: SymbolTask) -> int | None:
-    """Return 500 symbols, 499 if not every class can be the answer at 500, or the task's longest length below."""
+    """Return 500 symbols if every class can be the answer there, and else the task's longest length below 500."""
     longest = PROBE_LENGTHS[-1]
     if task.is_balanced_length(longest):
         return longest
@@ -57,8 +57,8 @@ def length_of_tests(task: SymbolTask) -> int | None:
 def best_of_guesses(chance: float, num_tests: int) -> float:
     """Return the expected best accuracy of several tests of 128 strings, for answers that are right by chance.
 
-    With F the distribution of the number of right answers, the expectation of the largest of n is the sum over k of
-    1 - F(k)^n.
+    Let F be the distribution function of the number of right answers in a test. The expectation of the largest of n
+    such numbers is the sum over k of 1 - F(k)^n.
 
     Example:
         >>> round(best_of_guesses(0.2, 40), 3), round(best_of_guesses(0.8, 40), 3)

@@ -1,1 +1,1 @@
-"""Finite machines from examples: a net is trained on them, read as a machine, and proved to be that machine."""
+"""Finite machines learned from labeled strings, each with a net that is proved to be that machine."""

@@ -60,9 +60,10 @@ def majority_answer(examples: Examples) -> Answers:
 
 
 def last_symbols(examples: Examples) -> Answers:
-    """Return the most frequent label after the last three symbols, or after fewer if those never occur together.
+    """Return the most frequent label after the last three symbols, or after fewer if the three never occur together.
 
-    Source: Shannon, "A mathematical theory of communication" (1948), n-grams; here of the label, not the next symbol.
+    Source: Shannon, "A mathematical theory of communication" (1948), n-grams; here they predict the label, not the next
+        symbol.
     """
     counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
     for context, target in zip(_contexts(examples), examples.targets.tolist(), strict=True):
@@ -99,8 +100,8 @@ def merged_states(examples: Examples) -> Transducer | None:
     """Return the machine of RPNI, which merges states of the prefix tree of all examples in a fixed order.
 
     Return None without AALpy, or if the labeled prefixes have more than `MAX_SYMBOLS` symbols together: AALpy stores
-    each prefix separately, which would fill memory. If the machine has no step for a prefix, its answer is the most
-    frequent one.
+    each prefix separately, which would fill memory. If the machine has no transition for a prefix, its answer is the
+    most frequent label.
 
     Source: Oncina and Garcia, "Inferring regular languages in polynomial updated time" (1992), as AALpy implements it.
     """
@@ -143,7 +144,7 @@ def completed_moore(moore: Any, symbols: tuple[str, ...], labels: dict[tuple[int
 
 
 def are_longest(examples: Examples, share: float) -> Bool[np.ndarray, " N"]:
-    """Return which strings are longer than the shortest 1 - `share` of all; none if all have the same length."""
+    """Return which strings are longer than a fraction 1 - `share` of all; none if all have the same length."""
     ordered = np.sort(examples.lengths)
     max_kept = ordered[max(0, math.ceil((1 - share) * len(ordered)) - 1)]
     longer: np.ndarray = examples.lengths > max_kept

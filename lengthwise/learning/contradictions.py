@@ -1,4 +1,4 @@
-"""The labels that a machine contradicts."""
+"""The labels in examples that a machine contradicts."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from lengthwise.tasks.given.examples import Examples
 
 
 class Contradiction(NamedTuple):
-    """A string whose label the machine contradicts; if prefixes have labels, a prefix of a string."""
+    """A labeled string whose label the machine contradicts. If prefixes have labels, it may be a prefix of a string."""
 
     string: str
     label: str

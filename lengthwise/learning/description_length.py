@@ -8,16 +8,17 @@ A receiver knows the strings, the symbols and the classes. A message names the m
 
 for n states, Y classes, N labels and e labels that the machine gets wrong.
 
-- Only transitions that the examples take have a target in the message. The receiver can tell which these are, since
-  each target is named when a string first needs it. Other transitions cost nothing, because no label depends on them.
+- Only transitions that the examples take have a target in the message. The receiver can infer these transitions,
+  because each target is named when a string first needs it. Other transitions cost nothing, because no label depends on
+  them.
 - The targets are named one after another by the adaptive code of Krichevsky and Trofimov: a target that was named m of
-  k times before costs -log2((m + 1/2) / (k + n / 2)) bits. So states to which many transitions lead are cheap, such as
-  the rejecting state of a protocol.
+  k times before costs -log2((m + 1/2) / (k + n / 2)) bits. States to which many transitions lead are therefore cheap,
+  such as the rejecting state of a protocol.
 - The states other than the start can be numbered in (n - 1)! ways, and all of these name the same machine.
-- With the noise rate p = e / N, the second line of the labels is about N h(p) bits, where h is the binary entropy. The
-  rate itself costs log2(N + 1).
+- With the noise rate p = e / N, log2(N choose e) is about N h(p) bits, where h is the binary entropy. The number e
+  itself costs log2(N + 1) bits.
 
-A machine that is wrong on more labels than a guess would be tells nothing about them: each label then costs log2 Y.
+If a machine is wrong on more labels than a random guess would be, each label costs log2 Y bits.
 
 Source: Rissanen, "Modeling by shortest data description" (Automatica, 1978); Krichevsky and Trofimov, "The performance
     of universal encoding" (1981).

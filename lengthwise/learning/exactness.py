@@ -1,4 +1,4 @@
-"""Whether a learned machine is the right one, up to what the examples cannot tell apart."""
+"""Tests whether a learned machine is the right one, as far as the examples can show."""
 
 from typing import Literal
 
@@ -14,13 +14,14 @@ Exactness = Literal["exact", "indistinguishable", "wrong"]
 
 
 def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples) -> bool:
-    """Return whether two machines answer alike all nonempty strings whose every target transition an example takes.
+    """Return whether two machines agree on all nonempty strings that only take the target's transitions in examples.
 
-    There are infinitely many such strings. They are the paths of the target's transitions that examples take, so that
-    the pairs of states reached together by such paths decide: there are at most states times states of them.
+    A transition of the target is in examples if some example takes it. There are infinitely many strings of such
+    transitions. It is enough to compare the answers in each pair of states that the two machines reach together by such
+    a string, and there are finitely many pairs.
 
     Source: Hopcroft and Karp, "A linear algorithm for testing equivalence of finite automata" (1971); here without
-        union of classes, as only a part of the transitions counts.
+        union of classes, because only some of the transitions count.
 
     Example: the two machines differ only after "b", which no example has.
         >>> from lengthwise.automata.semiautomaton import Semiautomaton
@@ -51,9 +52,10 @@ def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples
 def exactness(machine: Transducer, target: Transducer, examples: Examples) -> Exactness:
     """Return whether a machine that was learned from these examples is the target.
 
-    "exact": the two agree on every string whose transitions the examples take (`agree_where_seen`).
-    "indistinguishable": they do not, but both answer every labeled prefix alike, and the learned machine's description
-    is not longer. No example separates the two then, and nothing speaks for the target. "wrong": all others.
+    "exact": the two agree on every string whose transitions in the target the examples take (`agree_where_seen`).
+    "indistinguishable": they disagree on such a string, but answer every labeled prefix alike, and the learned
+    machine's description is not longer. Then no example separates the two machines, and nothing favors the target.
+    "wrong": all other cases.
     """
     if agree_where_seen(machine, target, examples):
         return "exact"

@@ -1,4 +1,4 @@
-"""The split of examples before a search: the longest ones and some of the others are held out."""
+"""The split of examples before a search: the longest examples and some of the others are held out."""
 
 from dataclasses import replace
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.given.examples import Examples
 
 SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
-"""The fraction of examples that is held out for their length, and the fraction of the others, at random."""
+"""The fraction of examples that are held out as the longest, and the fraction of the others held out at random."""
 
 MIN_TRAINED = 8
 """The smallest number of examples to train on."""
@@ -20,10 +20,10 @@ Part = Literal["trained on", "longest", "at random"]
 
 
 def split_parts(examples: Examples, seed: int) -> dict[Part, Examples]:
-    """Return the examples to train on, at least `MIN_TRAINED` strings, and the held-out ones; no part is empty.
+    """Return the examples to train on, at least `MIN_TRAINED` strings, and the held-out examples; no part is empty.
 
-    A held-out string can begin like a trained one. Labels of prefixes that also have a label in training are removed
-    from the held-out parts, because they would test memory only. A part may lose all labels in this way.
+    A held-out string can begin like a training string. Labels of prefixes that also have a label in training are
+    removed from the held-out parts, because they would test memory only. A part may lose all labels in this way.
     """
     longest = are_longest(examples, SHARE_OF_LONGEST)
     drawn = generator_for(seed, "held out")
@@ -33,9 +33,9 @@ def split_parts(examples: Examples, seed: int) -> dict[Part, Examples]:
     if (count := int(masks["trained on"].sum())) < MIN_TRAINED:
         others = f"{len(examples) - count} of {len(examples)} different strings are held out"
         raise ValueError(
-            f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more, since {others}"
+            f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more, because {others}"
         )
-    # With labels that are coin flips, most held-out prefixes were seen in training: memory alone would look like
+    # Most held-out prefixes are also in training. Even with labels that are coin flips, memory alone would look like
     # learning.
     known = examples.prefixes[np.repeat(masks["trained on"], examples.lengths) & (examples.targets != IGNORE)]
     targets = np.where(np.isin(examples.prefixes, known), IGNORE, examples.targets)

@@ -1,4 +1,4 @@
-"""What learning from examples returns: a machine, a net proved to be it, and its accuracy on held-out strings."""
+"""The result of learning from examples: a machine, a net proved to be it, and accuracies on held-out strings."""
 
 import math
 from collections.abc import Callable
@@ -68,17 +68,17 @@ class Learned(NamedTuple):
     """A machine learned from examples.
 
     The net answers strings of one symbol or more. The machine gives the empty string the label that it has in the
-    examples. Without such a label, the machine answers it like a state with the same future as the start, if there is
-    one.
+    examples. Without such a label, the empty string gets the answer of a state with the same future as the start, if
+    there is such a state.
 
     `accuracies` is by part ("trained on", "longest", "at random") and by method ("machine", "majority answer",
-    "last 3 symbols", "RPNI"). Nothing was chosen by the two held-out parts. Labels of prefixes that were also trained
-    on do not count in these parts; if no label is left, `num_labels` is 0.
+    "last 3 symbols", "RPNI"). The two held-out parts did not influence any choice. Labels of prefixes that were also
+    trained on do not count in these parts; if no label is left, `num_labels` is 0.
 
     `best` is the attempt that found the machine, and `runner_up` the best attempt with another machine. The share of
     training labels that the machine contradicts, `share_wrong`, estimates the share of wrong labels. `unseen` has the
-    state and the symbol of each transition that no training example takes: its target is a guess, namely the state to
-    which the symbol leads from most others if states were merged.
+    state and the symbol of each transition that no training example takes. The target of such a transition is a guess.
+    If states were merged, the guess is the state to which the symbol leads from most other states.
 
     The certificate is about the net and this machine: it proves that the net answers like the machine, and nothing
     about the world.
@@ -109,8 +109,8 @@ class Learned(NamedTuple):
     def doubt(self) -> str | None:
         """The reason why held-out labels do not confirm the machine, in a sentence; None if they do.
 
-        They do if all of them are right, or if the machine's accuracy is above every shallow baseline's by more than
-        chance (the lower end of Wilson's 95 % interval).
+        They confirm the machine if it is right on all of them. They also do if the lower end of Wilson's 95 % interval
+        of its accuracy is above the accuracy of every shallow baseline.
         """
         held_out = [scores for part, scores in self.accuracies.items() if part != "trained on"]
         correct = {who: sum(scores[who].num_correct for scores in held_out) for who in ("machine", *SHALLOW)}
@@ -127,10 +127,10 @@ class Learned(NamedTuple):
 
     @property
     def claim(self) -> str:
-        """What the certificate proves about this machine."""
+        """The claim of the certificate about this machine."""
         if self.certificate.level == "proved":
             return "the net is this machine at every length; nothing is proved about the world"
-        return f"of the net and this machine: {self.certificate.claim} Not proved, because {self.certificate.reason}"
+        return f"about the net and this machine: {self.certificate.claim} Not proved, because {self.certificate.reason}"
 
     def __repr__(self) -> str:
         """Return in plain sentences whether the machine is confirmed, its size, and what is proved."""
@@ -168,10 +168,10 @@ class Learned(NamedTuple):
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        # The numbers come first: they mark the folder as one that may be overwritten, should a later write fail.
+        # The numbers come first: they mark the folder as one that may be overwritten if a later write fails.
         write_json(folder / "learned.json", self.to_json())
         for name in (DESCRIPTION, "machine.json", "machine.dot", "machine.svg", CONTRADICTED):
-            (folder / name).unlink(missing_ok=True)  # an earlier search's file must not look like a result of this one
+            (folder / name).unlink(missing_ok=True)  # files of an earlier search must not look like results of this one
         save_compiled(_as_construction(self.model, self.labeled, self.counts), folder)
         write_by_rename(folder / "certificate.json", self.certificate.to_text().encode())
         for kind in ("json", "dot", *(["svg"] if self.machine.num_states <= MAX_DRAWN else [])):
@@ -229,15 +229,17 @@ def learn(
     """Learn the machine behind labeled strings, and prove that a net is that machine at every length.
 
     The longest examples (up to a fifth; none if all have one length) and a tenth of the others are held out. On the
-    rest, states are merged, and models are trained if no merged machine is sure (`search`). The machine with the
-    shortest description, wrong labels included, is taken and compiled. The `budget` is in CPU seconds. With `exact`
-    labels, machines without a contradicted label come first. RPNI's machine is also a candidate.
+    rest, states are merged, and models are trained only if no merged machine is sure (`search`). The result is the
+    machine with the shortest description, wrong labels included. A net is compiled from this machine unless training
+    gave one. The `budget` is in CPU seconds. With `exact` labels, machines without a contradicted label come first.
+    RPNI's machine is also a candidate.
 
-    `report` is called with each attempt that became a machine, and `keep` with each net that is better than all before.
-    `source` and the arguments up to `supervision` are passed to `read_examples`.
+    `report` is called with each attempt that gave a machine, and `keep` with each net that is better than all before
+    it. `source` and the arguments up to `supervision` are passed to `read_examples`.
 
     Raises:
-        ValueError: examples cannot be read, or fewer than eight are left; no model became a machine; a bad number.
+        ValueError: examples cannot be read, or fewer than eight are left for training; no model became a machine;
+            `budget` or `seed` is out of range.
 
     Example:
         >>> strings = [f"{number:b}" for number in range(1, 400)]
@@ -295,7 +297,7 @@ def _labeled(machine: Transducer, examples: Examples) -> LabeledMachine:
 def _best_of(
     examples: Examples, trained_on: Examples, exact: bool, keep: Callable[[Construction], None], **settings: Any
 ) -> SearchResult:
-    """Return the result of the search, with `settings` of its own, or RPNI's machine if that is better."""
+    """Return the result of the search with these `settings`, or RPNI's machine if that machine is better."""
 
     def keep_best(model: BlockLinearRNN, machine: Transducer) -> None:
         keep(_as_construction(model, _labeled(machine, examples), examples.counts))
@@ -304,7 +306,7 @@ def _best_of(
 
 
 def _better_of_rpni(examples: Examples, result: SearchResult, exact: bool) -> SearchResult:
-    """Return the result, or RPNI's machine as a net, if it ranks first and a net can hold it."""
+    """Return the result, or RPNI's machine with a net if it ranks first and is not too large for a net."""
     if (merged := merged_states(examples)) is None:
         return result
     machine = merged.minimize_nonempty()
@@ -317,7 +319,7 @@ def _better_of_rpni(examples: Examples, result: SearchResult, exact: bool) -> Se
     except ValueError:  # the machine has too many states and symbols for a net
         return result
     best = best._replace(size=model.config.d_model)
-    # No net learned this machine; the notes recognize RPNI's machine by the 0.
+    # No other attempt found this machine, so `num_alike` is 0; the notes recognize RPNI's machine by this 0.
     return result._replace(model=model, machine=machine, best=best, num_alike=0, runner_up=result.best)
 
 
@@ -348,7 +350,7 @@ def _accuracies(machine: Transducer, parts: dict[Part, Examples]) -> dict[str, d
 
 
 def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, exact: bool) -> tuple[str, ...]:
-    """Return what a reader has to know about a search that did not go as it should."""
+    """Return sentences about everything in a search that limits its result."""
     trained_on, notes = parts["trained on"], []
     known = {int(v) for v in np.unique(trained_on.ids)}
     if unknown := [symbol for v, symbol in enumerate(trained_on.symbols) if v not in known]:
@@ -356,7 +358,7 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
     if " " in trained_on.symbols and are_characters(trained_on):
         notes.append("symbols are characters, including spaces; if they are words, give a separator")
     if separator and all((examples.lengths == 1).all() for examples in parts.values()):
-        notes.append(f"no string contains the separator {separator!r}, so each is one symbol: leave it out")
+        notes.append(f"no string contains the separator {separator!r}, so each string is one symbol: leave it out")
     if trained_on.empty_label and trained_on.empty_label not in trained_on.classes:
         notes.append(f"only the empty string has the label {trained_on.empty_label}, which the machine leaves out")
     if result.best.num_bits >= constant_description_length(trained_on):
@@ -365,10 +367,10 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
         lack = "without errors" if exact and min(attempt.num_errors for attempt in result.attempts) else "as short"
         theirs = min(attempt.num_bits for attempt in result.attempts)
         bits = f"{result.best.num_bits:,.0f} bits, the others' at best {theirs:,.0f}"
-        notes.append(f"no attempt became a machine {lack}: this is RPNI's (AALpy), converted to a net ({bits})")
+        notes.append(f"no attempt found a machine {lack}: this is RPNI's (AALpy), converted to a net ({bits})")
     is_sure = result.best.method not in (NET, RPNI) and not result.best.num_errors
     if result.num_alike == 1 and not is_sure:
-        notes.append("no other attempt became this machine: give a larger budget, or more examples")
+        notes.append("no other attempt found this machine: give a larger budget, or more examples")
     if exact and result.best.num_errors:
         also = "" if merged_states(trained_on) else ", or install AALpy (extra lstar)"
         notes.append(f"no machine without errors was learned: give a larger budget{also}")

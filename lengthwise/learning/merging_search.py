@@ -13,7 +13,7 @@ from lengthwise.learning.state_merging import SymbolBits, completed, machine_fro
 from lengthwise.tasks.given.examples import Examples
 
 MAX_STATES = 40
-"""The number of states after which merging makes no new ones; repair can split states further."""
+"""The largest number of states that merging makes; repair can split states further."""
 
 MAX_ENTRIES = 50_000_000
 """The largest number of prefixes times symbols; the table then has 400 MB."""
@@ -26,7 +26,7 @@ MIN_SECONDS = 20.0
 
 
 class Setting(NamedTuple):
-    """The noise rate that merges are judged by, and whether states are also separated by the symbols after them."""
+    """The noise rate by which merges are judged, and whether states are also separated by the symbols after them."""
 
     noise: float
     with_symbols: bool
@@ -36,7 +36,10 @@ class Setting(NamedTuple):
 
 
 LABELS_ALONE = tuple(Setting(noise, False) for noise in (0.001, 0.02, 0.05, 0.005, 0.1))
-"""Settings for strings whose symbols do not depend on each other. A low rate leaves states apart that repair merges."""
+"""Settings for strings whose symbols do not depend on each other.
+
+With a low rate, repair merges the states that are left.
+"""
 
 WITH_SYMBOLS = (
     Setting(0.01, True),
@@ -57,7 +60,7 @@ class Merged(NamedTuple):
 
 
 def merged_machines(examples: Examples, *, budget: float) -> Iterator[Merged]:
-    """Yield a machine for each setting; the first whatever the budget, others only before it is used up.
+    """Yield a machine for each setting: the first one whatever the budget, the others until the budget is used up.
 
     Nothing is yielded if the prefixes or the strings are too large for merging. The budget is in CPU seconds.
     """
@@ -76,14 +79,14 @@ def merged_machines(examples: Examples, *, budget: float) -> Iterator[Merged]:
         fitted = repair(
             tree, completed(partial_table(hypothesis)), deadline=max(deadline, time.process_time() + MIN_SECONDS)
         )
-        # Only the transitions that examples take are known; the others get a stated target.
+        # Only the transitions that examples take are known; `machine_from` gives the others a target.
         used = tree.are_used(fitted.states, len(fitted.table))
         machine = machine_from(np.where(used, fitted.table, -1), fitted.outputs, examples.symbols)
         yield Merged(machine, setting, time.process_time() - began)
 
 
 def do_symbols_depend(tree: PrefixTree) -> bool:
-    """Return whether symbols are described in fewer bits if the symbol before them is known."""
+    """Return whether the symbols take fewer bits if the symbol before each of them is known."""
     inner = np.flatnonzero(tree.parents > 0)
     pairs = np.zeros((tree.num_symbols, tree.num_symbols), np.int64)
     np.add.at(pairs, (tree.symbols[tree.parents[inner]], tree.symbols[inner]), tree.visits[inner])

@@ -18,8 +18,8 @@ class PrefixTree:
     """All prefixes of the examples. Node 0 is the empty prefix; longer prefixes follow, and siblings are neighbors.
 
     `parents` and `symbols` are -1 for node 0. `visits` counts the strings that begin with a prefix. `labeled` has the
-    nodes with a label, and `labels` one label for each of them. Level d, the prefixes of d symbols, is `bounds[d]` to
-    `bounds[d + 1]`.
+    nodes with a label, and `labels` one label for each of them. The nodes of level d, the prefixes of d symbols, are
+    those from `bounds[d]` to `bounds[d + 1] - 1`.
     """
 
     parents: Nodes
@@ -49,7 +49,7 @@ class PrefixTree:
         return states
 
     def edges(self, states: Nodes) -> Nodes:
-        """Return the transition that each prefix ends with, state times symbols plus symbol; node 0 has 0."""
+        """Return the index of each prefix's last transition: state times number of symbols plus symbol (node 0: 0)."""
         edges: np.ndarray = states[self.parents] * self.num_symbols + self.symbols
         edges[0] = 0
         return edges
@@ -76,7 +76,7 @@ def prefix_tree(examples: Examples) -> PrefixTree:
         >>> tree.parents.tolist(), tree.symbols.tolist(), tree.bounds
         ([-1, 0, 0, 1, 1], [-1, 0, 1, 0, 1], (0, 1, 3, 5))
     """
-    # `prefixes` numbers prefixes by length, and by the number of their longest own prefix: level order.
+    # `prefixes` numbers prefixes by length, then by the number of the prefix without the last symbol: level order.
     nodes = examples.prefixes + 1
     _, first = np.unique(nodes, return_index=True)
     before = np.concatenate([[0], nodes[:-1]])

@@ -1,7 +1,9 @@
-r"""Local search after state merging: move a transition, merge two states, or split one, while the message gets shorter.
+r"""Local search after state merging: move a transition, merge or split states, while the description gets shorter.
 
-All single moves are rated at once. Let w[x, r] be the bits that the labels at and below prefix x cost if the machine is
-in state r after x. With c(y, r) = -log2(1 - e) for label y if r answers y, else -log2(e / (Y - 1)),
+The message is the description of the machine and of the wrong labels (`description_length`). All single moves are rated
+at once. Let e be the noise rate and Y the number of classes. Let c(y, r) be the bits of label y in state r:
+-log2(1 - e) if r answers y, else -log2(e / (Y - 1)). Let w[x, r] be the bits of the labels at and below prefix x if the
+machine is in state r after x:
 
     w[x, r] = c(label of x, r) + sum over symbols v of w[x v, table[r, v]],
 
@@ -10,14 +12,14 @@ computed from the longest prefixes back. Moving transition (q, v) from r to r' c
     sum over x of w[x, r'] - w[x, r]
 
 where x are the prefixes whose last transition is the first use of (q, v) on the way to them. This is exact unless the
-transition is used again further on. Merging state q into r is rated by the first visits of q in the same way. A split
-copies a state for the strings that enter it by one transition, and is rated by the best other answer and the best other
-targets of the copy. The moves of the best rates are then tried, and kept only if the description length falls.
+transition is used again further on. A merge of state q into r is rated in the same way, by the first visits of q. A
+split copies a state for the strings that enter it by one transition. It is rated by the best other answer and the best
+other targets of the copy. The moves with the best rates are then tried, and kept only if the description length falls.
 
 Source: Stolcke and Omohundro, "Hidden Markov model induction by Bayesian model merging" (NIPS 1992), for merges by
     description length; Rabiner, "A tutorial on hidden Markov models" (1989), for the backward messages.
-Differs from the source: the machine is deterministic, so that messages are bits of one path; transitions also move and
-    states also split.
+Differs from the source: the machine is deterministic, so each backward message is the bits of one path; transitions
+    also move and states also split.
 """
 
 import math
@@ -32,22 +34,22 @@ from lengthwise.learning.description_length import in_degrees, label_bits, machi
 from lengthwise.learning.prefix_tree import Nodes, PrefixTree, Table
 
 MACHINE_WEIGHTS = ((3.0, 1.0), (1.5, 1.0), (1.0,))
-"""Factors of the machine's bits, one after another: a large one first merges states that merging left apart."""
+"""Sequences of factors of the machine's bits. A large factor first merges states that state merging left separate."""
 
 MAX_MOVES = 40
 """The largest number of moves of a kind that a round tries."""
 
 MAX_FAILURES = 12
-"""The number of moves of a kind that may fail in a round."""
+"""The largest number of moves of a kind that may fail in a round."""
 
 SLACK_BITS = 20.0
-"""How much worse than the saved bits a merge may be rated and still be tried, as rates are approximate."""
+"""The largest number of bits by which the rate of a tried merge exceeds its savings, because rates are approximate."""
 
 MIN_SPLIT_BITS = 3.0
 """The smallest number of label bits that a split has to save by its rate."""
 
 MAX_TRIES = 40
-"""The number of random changes in a row that may lead to no shorter message."""
+"""The number of random changes in a row, without a shorter message, after which the search ends."""
 
 MIN_SHAKING_SECONDS = 1.0
 """The CPU seconds that random changes have if merging and repair took less."""
@@ -59,7 +61,7 @@ Rates = Float[np.ndarray, "E S"]
 
 
 class Fitted(NamedTuple):
-    """A machine on a prefix tree: start 0, the state after each prefix, answers, wrong labels, and bits in all."""
+    """A machine (with start 0) on a prefix tree: the state after each prefix, answers, wrong labels, and total bits."""
 
     table: Table
     states: Nodes
@@ -105,7 +107,7 @@ class Repair:
         )
 
     def run(self, fitted: Fitted, deadline: float) -> Fitted:
-        """Return the machine that no move of any kind improves, or the one at the deadline."""
+        """Return a machine that no move of any kind improves, or the machine that is reached at the deadline."""
         fitted = self.without_unused(fitted)
         while time.process_time() < deadline:
             before = fitted.bits
@@ -155,7 +157,7 @@ class Repair:
         return first
 
     def rates(self, fitted: Fitted) -> tuple[Rates, Float[np.ndarray, "S S"]]:
-        """Return about how many label bits each target of each transition adds, and each merge of q (row) into r."""
+        """Return the approximate label bits that each target of a transition adds, and each merge of q (row) into r."""
         tree, table = self.tree, fitted.table
         num_states = len(table)
         bits = self.label_bits_from(fitted)
@@ -170,7 +172,7 @@ class Repair:
         num_states, targets = len(fitted.table), fitted.table.ravel()
         used = self.tree.are_used(fitted.states, num_states)
         degrees = in_degrees(fitted.table, used, num_states)
-        # A target to which more transitions lead takes fewer bits to name.
+        # A target takes fewer bits to name if more transitions lead to it.
         logs = np.log2(np.maximum(degrees, 0) + 0.5)
         rates = rates + self.weight * (np.log2(np.maximum(degrees[targets] - 0.5, 0.5))[:, None] - logs)
         rates[np.arange(len(rates)), targets] = np.inf
@@ -219,7 +221,7 @@ class Repair:
         table = fitted.table
         num_edges, noise = table.size, self._noise(fitted)
         edges, targets = tree.edges(fitted.states), table.ravel()
-        # One key for each transition into a state followed by one out of it.
+        # Each key is a transition into a state, followed by a transition out of it.
         inner = np.flatnonzero(tree.parents > 0)
         keys = edges[tree.parents[inner]] * num_symbols + tree.symbols[inner]
         pairs, numbers = np.unique(keys, return_inverse=True)
@@ -257,10 +259,10 @@ def _sums(bits: Float[np.ndarray, "M S"], keys: Nodes, nodes: Int64[np.ndarray, 
 
 
 def repair(tree: PrefixTree, table: Table, *, deadline: float) -> Fitted:
-    """Return the machine that the local search ends in; `deadline` is a time of `time.process_time`.
+    """Return the machine in which the local search ends; `deadline` is a time of `time.process_time`.
 
-    The search goes on from random changes of the best machine until `MAX_TRIES` of them in a row do not lead to a
-    shorter message, or until this has taken as long as everything before.
+    The search is repeated from random changes of the best machine. It ends after `MAX_TRIES` changes in a row without a
+    shorter message, or when the changes have taken as long as everything before.
     """
     began = time.process_time()
     search = Repair(tree)

@@ -1,4 +1,4 @@
-"""Merged states first, then small machine models of growing size, until the best machine was found several times."""
+"""The search for a machine: merge states first, then train small machine models of growing size."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -27,10 +27,10 @@ SIZES = (8, 16, 32, 64)
 """The numbers of states of the models, which may exceed the number of states of the machine that is learned."""
 
 MIN_ALIKE = {True: 2, False: 4}
-"""How many models have to learn the best machine, from different starts, if it makes no error and if it makes some."""
+"""The number of models with different starts that must learn the best machine: with no error (True), or with errors."""
 
 MIN_MERGED_ALIKE = {True: 1, False: 2}
-"""How many settings of state merging have to end in the best machine, so that it is sure and no net is trained."""
+"""The number of settings of state merging that must give a sure machine: with no error (True), or with errors."""
 
 MAX_SURE_SHARE = 0.9
 """The largest description length of a sure machine, as a share of the most frequent answer's description length."""
@@ -39,14 +39,15 @@ MAX_ROUNDS = 8
 """The number of times that all sizes are tried, each time with other seeds."""
 
 NET, RPNI = "net", "RPNI"
-"""The methods of attempts besides state merging, whose method names its setting."""
+"""The methods of attempts other than state merging. An attempt by state merging has its setting as method."""
 
 
 class Attempt(NamedTuple):
     """A machine that was found: the number of its states, and the number of wrong labels.
 
     If a net was trained, `size` is the number of its states and `seed` its seed. `num_bits` is the description length
-    of the machine and its wrong labels (`lengthwise.learning.description_length`). The shorter one is preferred.
+    of the machine and its wrong labels (`lengthwise.learning.description_length`). The machine with the shorter
+    description is preferred.
 
     Source: Rissanen, "Modeling by shortest data description" (Automatica, 1978).
     """
@@ -63,8 +64,8 @@ class Attempt(NamedTuple):
 class SearchResult(NamedTuple):
     """The best model of a search, its machine and attempt, all attempts, and how many of them found this machine.
 
-    `runner_up` is the best attempt with another machine; without one, the machine that always gives the most frequent
-    answer.
+    `runner_up` is the best attempt with another machine; without one, it is the machine that always gives the most
+    frequent answer.
     """
 
     model: BlockLinearRNN
@@ -112,10 +113,10 @@ def search(
     therefore be preferred to a larger one without errors, unless labels are `exact`. Only these examples are read. The
     first setting is tried whatever the `budget`, which is in CPU seconds.
 
-    A merged machine is sure if it makes no error, or came out of two settings, and its description is clearly shorter
-    than the most frequent answer's. Otherwise models are trained until several with different starts have
-    learned the best machine. `keep` is called with each model and machine that is better than all before, so that a
-    search can be interrupted.
+    A merged machine is sure if its description is clearly shorter than the description of the most frequent answer. It
+    must also make no error, or be the result of two settings. If no machine is sure, models are trained until several
+    with different starts have learned the best machine. `keep` is called with each model and machine that is better
+    than all before, so that a search can be interrupted.
 
     Raises:
         ValueError: no model became a machine; a string is longer than training allows.
@@ -153,7 +154,7 @@ def _result(candidates: list[_Candidate], examples: Examples, exact: bool) -> Se
 
 
 def _constant(examples: Examples) -> Attempt:
-    """Return the machine of one state that always gives the most frequent answer, as an attempt."""
+    """Return an attempt for the machine of one state that always gives the most frequent answer."""
     labels = prefix_tree(examples).labels
     num_errors = len(labels) - int(np.bincount(labels).max())
     return Attempt(1, 0, 1, num_errors, constant_description_length(examples), 0.0, "the most frequent answer")
@@ -205,7 +206,7 @@ def compiled_model(machine: Transducer, examples: Examples) -> BlockLinearRNN:
 
 
 def _is_sure(candidates: list[_Candidate], best: _Candidate, examples: Examples, exact: bool) -> bool:
-    """Return whether no further machine has to be looked for."""
+    """Return whether the best machine is sure, so that the search can end."""
     errors, bits = best.attempt.num_errors, best.attempt.num_bits
     if exact and errors:
         return False
@@ -225,7 +226,7 @@ def _cells(seed: int) -> Iterator[tuple[int, int]]:
 
 
 def rank(attempt: Attempt, exact: bool) -> tuple[bool, float]:
-    """Return a key that is smallest for the shortest message; with exact labels, machines without errors come first."""
+    """Return a key, smallest for the shortest description; with exact labels, machines without errors come first."""
     return exact and attempt.num_errors > 0, attempt.num_bits
 
 

@@ -6,13 +6,13 @@ from collections import Counter
 from lengthwise.tasks.given.examples import Examples
 
 SEPARATORS = " ,;|>:/-_."
-"""Characters that commonly separate words; the order decides between equals."""
+"""Characters that commonly separate words; if several are likely, the first one counts."""
 
 MAX_STRINGS = 1_000
 """The number of strings that are inspected."""
 
 MIN_SHARE = 0.5
-"""The smallest share of strings of several symbols that a separator other than a blank has to be in."""
+"""The smallest fraction of the strings of several symbols that must contain a separator other than a blank."""
 
 
 MIN_REPEATS = 10
@@ -29,7 +29,7 @@ def warn_of_likely_separator(examples: Examples) -> None:
     if likely := likely_separator(examples):
         mark, text = likely
         warnings.warn(
-            f"separator: expected one, as strings look like words with {mark!r} between them ({text[:60]!r}), got "
+            f"separator: expected one, because strings look like words with {mark!r} between them ({text[:60]!r}), got "
             f"none, so each character is a symbol; pass {mark!r} as the separator if symbols are words",
             stacklevel=4,  # past `learn` and the wrapper of `one_thread`, so that the caller's line is named
         )
@@ -38,8 +38,9 @@ def warn_of_likely_separator(examples: Examples) -> None:
 def likely_separator(examples: Examples) -> tuple[str, str] | None:
     """Return the separator that strings of characters seem to have, and such a string; None if they have none.
 
-    A blank in a string is enough. Any other character has to be in half of the strings. The words of several
-    characters between its occurrences have to repeat, because most words of a log occur in other rows also.
+    A blank in a string is enough. Any other character has to be in half of the strings. Most words between its
+    occurrences must have several characters, and the words must repeat, because most words of a log also occur in other
+    rows.
     """
     if not are_characters(examples):
         return None

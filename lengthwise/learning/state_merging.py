@@ -7,20 +7,21 @@ the bits that it saves in naming the labels. A state with label counts c_1 ... c
     bits(c) = -log2 sum_k p_k (1 - e)^(c_k) (e / (Y - 1))^(c_1 + ... + c_Y - c_k)
 
 for the noise rate e and the shares p_k of the labels: the state has one answer, and each label differs from it with
-probability e. The gain of a merge is the sum of bits over all states that the fold touches, before less after. So a few
-contradictions cost little, agreement of many labels pays, and a state of mixed labels is expensive.
+probability e. The gain of a merge is the sum of bits over all states that the fold touches, before the fold minus after
+it. Therefore a few contradictions cost little, agreement of many labels pays, and a state of mixed labels is expensive.
 
-The decision with the largest margin comes first. The margin of a merge is its gain less that of the second best red
-state, or less 0 if that is larger. The margin of a new red state is the loss in bits by the best merge.
+The decision with the largest margin comes first. The margin of a merge is its gain minus the gain with the second best
+red state, or its gain alone if that second gain is negative. The margin of a new red state is the loss in bits by the
+best merge.
 
-No fold is made in order to be judged. The nodes below all blue states are followed through the machine at
-once, level by level, for all red states (`Hypothesis.gains`). A merge that was judged before the last fold is judged
-again only when it comes first.
+Merges are judged without folding. Instead, the nodes below all blue states are traced through the machine at once,
+level by level, for all red states (`Hypothesis.gains`). A merge that was judged before the last fold is judged again
+only when it comes first.
 
 Source: Lang, Pearlmutter and Price, "Results of the Abbadingo One DFA learning competition and a new evidence-driven
     state merging algorithm" (1998), for red and blue states.
-Differs from the source: labels may be wrong, so that the score is a gain in bits under a noise rate; the most certain
-    decision comes first, also between merges and new states.
+Differs from the source: labels may be wrong, so the score is a gain in bits under a noise rate. The most certain
+    decision comes first, whether it is a merge or a new red state.
 """
 
 import math
@@ -40,10 +41,10 @@ NONE = -1
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 AT_ONCE = 4
-"""The number of blue states of the largest margins that are judged again at once."""
+"""The number of blue states with the largest margins that are judged again together."""
 
 MIN_VISITS = 2
-"""The smallest number of strings through a node whose next symbols count."""
+"""The smallest number of strings through a node at which its next symbols count."""
 
 
 class LabelBits:
@@ -81,7 +82,7 @@ def _log_gammas(most: int, first: float) -> Float[np.ndarray, " N"]:
 
 
 class Hypothesis:
-    """A machine of red states and the trees that hang from it: `table`, label `counts` and the red states `red`."""
+    """A machine of red states and the trees below it: the `table`, label `counts` and the red states `red`."""
 
     def __init__(self, tree: PrefixTree, noise: float, with_symbols: bool = False) -> None:
         self.num_symbols = tree.num_symbols
@@ -125,11 +126,11 @@ class Hypothesis:
         self.is_red[blue] = True
 
     def fold(self, source: int, symbol: int, blue: int, red: int) -> set[int]:
-        """Merge a blue state into a red one, and return the blue states whose trees have grown."""
+        """Merge a blue state into a red state, and return the blue states whose trees have grown."""
         table, counts = self.table, self.counts
         touched = set()
         table[source, symbol] = red
-        # What is below a blue state is a tree, so each of its nodes is visited once and no classes have to be kept.
+        # The nodes below a blue state form a tree, so each node is visited once and no classes have to be kept.
         stack = [(red, blue, NONE)]
         while stack:
             image, node, tree = stack.pop()
@@ -148,9 +149,9 @@ class Hypothesis:
     def gains(self, blues: Int64[np.ndarray, " B"], reds: Int64[np.ndarray, " R"]) -> Float[np.ndarray, "B R"]:
         """Return the bits that merging each blue state into each red state saves (`gain_by_definition`).
 
-        The image of a node below a blue state is the state that its symbols lead to from the red state. Symbols
-        without a transition lead to a node that the fold would attach: it is named by a hash of the state and of the
-        symbols after it, so that nodes which the fold would unite get the same name.
+        The image of a node below a blue state is the state that its symbols lead to from the red state. Symbols without
+        a transition lead to a node that the fold would attach. This node is named by a hash of the state and of the
+        symbols after it, so nodes that the fold would unite get the same name.
         """
         images, nodes, groups = self._images(blues, reds[:, None])
         num_blue, num_red = len(blues), len(reds)
@@ -159,7 +160,7 @@ class Hypothesis:
             return np.zeros((num_blue, num_red))
         counts = self.counts[nodes]
         own = np.bincount(groups, self.bits(counts), num_blue)
-        # Images of different blue states are kept apart: by an offset, or by other hashes.
+        # Images of different blue states get different keys, by an offset or by other hashes.
         other = (groups + 1) * np.int64(0x2545F4914F6CDD1D) & np.int64(0x7FFFFFFFFFFFFFFF)
         keys = np.where(images >= 0, images + groups * len(self.table), images ^ other)
         order = np.argsort(keys, 1)
@@ -179,7 +180,7 @@ class Hypothesis:
     def _images(
         self, blues: Int64[np.ndarray, " B"], reds: Int64[np.ndarray, "R 1"]
     ) -> tuple[Int64[np.ndarray, "R N"], Int64[np.ndarray, " N"], Int64[np.ndarray, " N"]]:
-        """Return the images of all labeled nodes below the blue states, these nodes, and the number of their tree."""
+        """Return the images of all labeled nodes below the blue states, the nodes, and the index of each one's tree."""
         nodes, groups = blues, np.arange(len(blues))
         images = np.repeat(reds, len(blues), 1)
         parts = []
@@ -203,7 +204,7 @@ class Hypothesis:
 
 
 def gain_by_definition(hypothesis: Hypothesis, blue: int, red: int) -> float:
-    """Return the bits that a merge saves: fold a copy, and compare the bits of all states that are left."""
+    """Return the bits that a merge saves: fold a copy, and compare the total bits before and after."""
 
     def total(table: np.ndarray, counts: np.ndarray) -> float:
         reached, todo = {0}, [0]
@@ -233,7 +234,7 @@ def gain_by_definition(hypothesis: Hypothesis, blue: int, red: int) -> float:
 
 
 class _Margins:
-    """The best and the second best merge of each blue state that was judged, and whether this is still exact."""
+    """The best and the second best merge of each judged blue state, and whether these are still exact."""
 
     def __init__(self, hypothesis: Hypothesis) -> None:
         self.hypothesis = hypothesis
@@ -252,7 +253,7 @@ class _Margins:
             self.fresh.add(blue)
 
     def compare(self, blues: Sequence[int], red: int) -> None:
-        """Take note of the merges of these blue states with a new red state."""
+        """Update the best merges of these blue states by their merges with a new red state."""
         if blues:
             for blue, gain in zip(
                 blues, self.hypothesis.gains(np.array(blues), np.array([red]))[:, 0].tolist(), strict=True
@@ -278,10 +279,10 @@ class _Margins:
 def merge_states(
     tree: PrefixTree, noise: float, *, with_symbols: bool = False, max_states: int, deadline: float
 ) -> Hypothesis:
-    """Return the hypothesis without blue states that merging leads to.
+    """Merge states until no blue state is left, and return the hypothesis.
 
-    When `max_states` are red, or `deadline` (of `time.process_time`) has passed, every further blue state is merged,
-    even if no merge saves bits: what is left is for `repair`.
+    When `max_states` states are red, or `deadline` (of `time.process_time`) has passed, every further blue state is
+    merged, even if no merge saves bits. `repair` can correct these merges.
     """
     hypothesis = Hypothesis(tree, noise, with_symbols)
     margins = _Margins(hypothesis)
@@ -312,7 +313,7 @@ def _merge_rest(hypothesis: Hypothesis) -> None:
 
 
 def partial_table(hypothesis: Hypothesis) -> Int64[np.ndarray, "S V"]:
-    """Return the transitions between red states, numbered from 0, with -1 for those that no example takes."""
+    """Return the transitions between red states, numbered from 0, with -1 for transitions that no example takes."""
     numbers = np.full(len(hypothesis.table) + 1, NONE)
     numbers[hypothesis.red] = np.arange(len(hypothesis.red))
     table: np.ndarray = numbers[hypothesis.table[hypothesis.red]]
@@ -320,9 +321,9 @@ def partial_table(hypothesis: Hypothesis) -> Int64[np.ndarray, "S V"]:
 
 
 def completed(table: Int64[np.ndarray, "S V"]) -> Int64[np.ndarray, "S V"]:
-    """Return the table with a target for each missing transition: where its symbol leads from most other states.
+    """Return the table with a target for each missing transition: the state to which its symbol leads most often.
 
-    If no state has a transition by this symbol, the state stays as it is. No example depends on this choice.
+    If no state has a transition by this symbol, the target is the state itself. No example depends on this choice.
     """
     num_states = len(table)
     result = table.copy()

@@ -176,7 +176,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         extra = int(torch.randint(2, (), generator=generator)) if batch_size % 2 else 0
         num_inside = batch_size // 2 + extra
         num_outside = batch_size - num_inside
-        # The first quarter is random, so that the rest of a division by four belongs to each kind equally often.
+        # The first quarter is random, so that strings left over from a division by four are of each kind equally often.
         kind = (torch.arange(num_outside) + torch.randint(4, (), generator=generator)) % 4
         origin = torch.full((batch_size,), IN)
         origin[num_inside:][kind == 0] = OUT
