@@ -1,1 +1,1 @@
-"""Trained nets in one self-contained page: type a string, and see what the net, its machine and its task make of it."""
+"""Trained nets in one self-contained page: type a string, and see the answers of the net, its machine and its task."""

@@ -109,7 +109,7 @@ function treeOf(player, analysis, length) {
   return node(net.depth(length), length - 1);
 }
 
-// Split a text into symbols, which are characters or words; return a sentence if one is unknown.
+// Split a text into symbols, which are characters or words; return a sentence if a symbol is unknown.
 function parsed(run, text) {
   const isBlank = run.symbols.some((symbol) => /\s/.test(symbol)); // then blanks are symbols, and are kept
   const characters = Array.from(isBlank ? text : text.replace(/\s+/g, ""));
@@ -117,14 +117,14 @@ function parsed(run, text) {
   const symbols = words.map((word) => run.symbols.indexOf(word));
   const unknown = symbols.indexOf(-1);
   if (unknown < 0) return { symbols };
-  return { problem: `${JSON.stringify(words[unknown])} is no symbol of this task; it has ${run.symbols.join(" ")}` };
+  return { problem: `${JSON.stringify(words[unknown])} is not a symbol of this task; use ${run.symbols.join(" ")}` };
 }
 
 function written(run, symbols) {
   return symbols.map((symbol) => run.symbols[symbol]).join(run.separator);
 }
 
-// Draw a string of `length` symbols; with a machine, up to 20 strings until the task answers one at its end.
+// Draw a string of `length` symbols. If the task has a machine, draw up to 20 until the task answers a whole string.
 function randomString(run, length, random = Math.random) {
   let symbols = [];
   for (let attempt = 0; attempt < 20; attempt++) {
@@ -140,7 +140,7 @@ function pick(count, random) {
   return Math.floor(random() * count);
 }
 
-// Draw symbols one by one, and avoid states without a way out as long as others can be reached.
+// Draw symbols one by one, and avoid states without a way out as long as other states can be reached.
 function walk(run, length, random) {
   const symbols = [];
   let state = run.task.start;

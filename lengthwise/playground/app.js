@@ -92,7 +92,7 @@ function startPage(content) {
     read(at("string").value);
   }
 
-  // The counterexample if the certificate has one, else a short string.
+  // Begin with the counterexample if the certificate has one, and otherwise with a short random string.
   function begin() {
     const { run } = state.player;
     if (whyNoCounterexample(state.player)) put(randomString(run, 8));
@@ -123,8 +123,8 @@ function startPage(content) {
     }));
     const colors = run.machine ? "the classes of the net's states in the machine" : "the net's answers";
     const marked = apart ? ` The first disagreement, after ${counted(apart, "symbol")}, is marked in red.` : "";
-    at("legend").textContent = `Each card is a symbol and the net's answer to the string up to it; colors are ` +
-      `${colors}.${marked}`;
+    at("legend").textContent = `Each card shows a symbol and the net's answer to the string up to this symbol; colors ` +
+      `show ${colors}.${marked}`;
   }
 
   function look(step) {
@@ -160,12 +160,12 @@ function startPage(content) {
   function showTree(step) {
     at("tree").replaceChildren(...(step ? [treePicture(state.player, state.analysis, step)] : []));
     const more = step > MAX_LEAVES_SHOWN ? ` Only the newest ${MAX_LEAVES_SHOWN} symbols are drawn.` : "";
-    const color = state.player.run.machine ? "its number and color the class that the machine gives its window"
-      : "its color the answer that the net gives to its window";
-    at("tree-note").textContent = `A circle is a state of the net, ${color}.${more}`;
+    const color = state.player.run.machine ? "Its number and color show the class that the machine gives to its window"
+      : "Its color shows the answer that the net gives to its window";
+    at("tree-note").textContent = `A circle is a state of the net. ${color}.${more}`;
   }
 
-  // Scroll a drawing that is wider than its column, and nothing else, until the state is in the middle.
+  // If a drawing is wider than its column, scroll only the drawing, until the state is in the middle.
   function bringIntoView(node, scroll) {
     const [inner, outer] = [node.getBoundingClientRect(), scroll.getBoundingClientRect()];
     if (inner.left < outer.left || inner.right > outer.right) {

@@ -25,7 +25,7 @@ from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import RegularTask, SymbolTask
 
 MAX_PROTOTYPES = 400
-"""The largest number of prototypes by which a page colors states; above it, the machine alone decides."""
+"""The largest number of prototypes by which a page colors states. With more, the machine's classes give the colors."""
 
 LEARNED_FROM = "learned.json"
 """The file about the examples, in the folder of a machine that was learned from them."""
@@ -109,9 +109,9 @@ def _certificate(path: Path, stored: StoredModel) -> Certificate:
 
 
 def extraction_again(certificate: Certificate, model: SequenceModel, symbols: tuple[str, ...]) -> Extraction | None:
-    """Repeat the extraction of a certificate's machine; return None if it has none or the result differs.
+    """Repeat the extraction of a certificate's machine; return None if there is no machine or the result differs.
 
-    Another CPU may round differently, so that states close into other classes.
+    Another CPU may round differently, so the states may form other classes.
     """
     if certificate.machine is None or certificate.closure is None or certificate.machine_kind == "grid":
         return None
@@ -159,7 +159,7 @@ def _task(task: SymbolTask) -> dict[str, Any]:
     if not isinstance(task, RegularTask):
         return {
             "task": None,
-            "taskSentence": f"Task {task.name} has no finite machine, so that this page knows no answers.",
+            "taskSentence": f"Task {task.name} has no finite machine, so this page does not know the right answers.",
         }
     machine = task.transducer.minimize()
     if (size := machine.num_states * len(machine.symbols)) > MAX_TASK_ENTRIES:
@@ -188,7 +188,7 @@ def _drawings(certificate: Certificate | None, task: SymbolTask, is_learned: boo
 
 def _drawing(subject: str, title: str, machine: Transducer, classes: tuple[str, ...]) -> dict[str, str]:
     why_not = drawing_obstacle(machine)
-    # Sinks are drawn also, because the page highlights the state that the machine is in.
+    # Sinks are also drawn, because the page highlights the present state of the machine.
     svg = "" if why_not else machine_svg(machine, classes, with_sinks=True)
     note = f"Not drawn: {why_not}." if why_not else ""
     return {"of": subject, "title": f"{title}, {machine.num_states} states", "svg": svg, "note": note}

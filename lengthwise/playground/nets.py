@@ -28,7 +28,7 @@ def net_json(model: SequenceModel) -> dict[str, Any]:
     """Return a model's settings and weights as plain data: `kind`, its settings, `tensors`, `weights` in base64.
 
     Raises:
-        ValueError: no JavaScript was written for a model of this kind, or it has more than 4,000,000 numbers.
+        ValueError: the page has no JavaScript for a model of this kind, or the model has more than 4,000,000 numbers.
     """
     export = EXPORTS.get(type(model))
     if export is None:
@@ -91,11 +91,11 @@ def _elman(model: RNN) -> Exported:
 
 
 def _block_linear(model: BlockLinearRNN) -> Exported:
-    """Return one layer as a matrix and a vector for each symbol, instead of the weights that these depend on."""
+    """Return one layer as a matrix and a vector for each symbol, instead of the weights that determine them."""
     if model.config.num_layers > 1:
         raise ValueError(
             f"model: expected a block-linear-rnn of one layer, whose matrices depend on the symbol alone, got "
-            f"{model.config.num_layers}; the playground runs no other"
+            f"{model.config.num_layers}; the playground cannot run more layers"
         )
     layer = model.layers[0]
     assert isinstance(layer, BlockLinearLayer)
@@ -120,7 +120,7 @@ def _wrapped(model: WrappedRNN) -> Exported:
     if not fits or not isinstance(core, nn.RNNBase) or core.proj_size:
         raise ValueError(
             "model: expected a net of nn.Embedding, nn.RNN, nn.GRU or nn.LSTM without projections, and nn.Linear, got "
-            "one with other parts; the playground runs no others"
+            "a net with other parts; the playground cannot run others"
         )
     cell = f"rnn-{core.nonlinearity}" if model.config.core == "rnn" else model.config.core
     tensors = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("head.")}

@@ -44,7 +44,7 @@ def write_playground(paths: Sequence[Path], page: Path, *, title: str = "Playgro
 
 
 def _with_distinct_names(runs: Sequence[dict[str, Any]], paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """Add the folder's name to runs of the same name, or the whole path if folders also have the same name."""
+    """Add the folder's name to runs with equal names, or the whole path if folders also have equal names."""
     folders = [path.resolve().name for path in paths]
     named = []
     for run, path, folder in zip(runs, paths, folders, strict=True):

@@ -99,7 +99,7 @@ class BlockLinearNet {
   constructor(net) {
     this.tensors = tensorsOf(net);
     this.readout = net.readout;
-    this.largest = net.largest ?? Infinity; // of a state's numbers, which are divided where they grow beyond it
+    this.largest = net.largest ?? Infinity; // the bound on a state's numbers; larger states are scaled down to it
     [, this.numBlocks, this.blockSize] = this.tensors.values.shape;
   }
 

@@ -1,5 +1,5 @@
-// Numbers: weights from base64, matrices times vectors, norms. Sums are in double precision, results are rounded to
-// float32 as PyTorch's are, but in another order of additions: the last digits differ from those that were certified.
+// Numbers: weights from base64, matrices times vectors, norms. Sums are in double precision, and results are rounded to
+// float32 as in PyTorch. PyTorch adds in another order, so the last digits differ from the certified numbers.
 
 function floatsOf(base64) {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
@@ -75,7 +75,7 @@ function softmax(logits) {
   return powers.map((power) => power / sum);
 }
 
-// Return the index of the largest logit, the first of equals; -1, which is not an answer, unless all are finite.
+// Return the index of the largest logit (the first of equal ones), or -1 if a logit is not finite.
 function answerOf(logits) {
   if (!logits.every(Number.isFinite)) return -1;
   return logits.indexOf(Math.max(...logits));

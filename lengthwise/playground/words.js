@@ -33,8 +33,8 @@ function verdict(run, analysis, step) {
   if (!step) return { text: "Nothing is read yet.", isWrong: false };
   const prefix = analysis.prefixes[step - 1];
   if (run.task === null) return { text: run.taskSentence, isWrong: false };
-  if (prefix.taskAnswer === null) return { text: "The task asks for no answer after this prefix.", isWrong: false };
-  if (run.isLearned) { // the machine may itself be wrong: agreement with it makes no answer right
+  if (prefix.taskAnswer === null) return { text: "The task has no answer after this prefix.", isWrong: false };
+  if (run.isLearned) { // the machine may itself be wrong, so agreement with it does not make an answer right
     const verb = prefix.isWrong ? "differs from" : "agrees with";
     return { text: `The net ${verb} the machine it was certified as.`, isWrong: prefix.isWrong };
   }
@@ -54,7 +54,7 @@ function reasons(player, analysis, step) {
   if (!run.machine) {
     sentences.push(
       `After ${read} the net gives ${said} a probability of ${percent(prefix.probabilities[prefix.answer])}.`,
-      "No finite machine was read off this net, so that its states have no classes; they are colored by their answers.",
+      "No finite machine was read off this net, so its states have no classes. They are colored by their answers.",
     );
   } else if (player.isTree) {
     sentences.push(...treeReasons(player, analysis, step, said));
@@ -65,7 +65,7 @@ function reasons(player, analysis, step) {
     const [owner, errs, erred, isWrong, answer] = run.isLearned
       ? ["The machine it was certified as", "differs", "differed", "differs", "machine's answer"]
       : ["The task's own machine", "errs", "erred", "is wrong", "right answer"];
-    sentences.push(`${owner} is in state ${prefix.taskState} after ${read}, which answers ` +
+    sentences.push(`${owner} is in state ${prefix.taskState} after ${read}, and answers ` +
       `${answerName(run, prefix.taskAnswer)}${run.isLearned ? "." : `: ${run.question}`}`);
     const first = analysis.prefixes.findIndex((other) => other.isWrong);
     const before = first === step - 1 ? `${errs} here first, after ${counted(step, "symbol")}`
@@ -93,7 +93,7 @@ function machineReasons(run, analysis, step, said) {
     const where = stateClass === null ? "The net" : "The net's state lies in the class of that state, so it";
     sentences.push(`${where} says ${said}.`);
   } else {
-    sentences.push("Here the net has left its machine: its state is nearest to one of another class.");
+    sentences.push("Here the net has left its machine: its state is nearest to a state of another class.");
   }
   return sentences;
 }
@@ -114,6 +114,6 @@ function treeReasons(player, analysis, step, said) {
       `${answerName(run, answerOrNull(run.machine.outputs[root.machineClass]))}.`,
     root.stateClass === root.machineClass
       ? `The net's state at the root lies in that class, so it says ${said}.`
-      : "Here the net has left its machine: its state at the root is nearest to one of another class.",
+      : "Here the net has left its machine: its state at the root is nearest to a state of another class.",
   ];
 }

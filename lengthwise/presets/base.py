@@ -1,4 +1,4 @@
-"""The contract of a preset, and the settings that several presets share."""
+"""The base class of presets, and the settings that several presets share."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,9 +11,10 @@ Settings = Mapping[str, Any]
 
 
 class GoalPreset(NamedTuple):
-    """The training of a model until a certificate reaches a level: changes of `train`, and changes of the model.
+    """The changes for training a model until it reaches a goal: changes of `train`, and changes of the model.
 
-    `models` contains the changes of each attempt to the model's settings; after the last, the first is tried again.
+    `models` contains the changes of each attempt to the model's settings; after the last entry, the first is used
+    again.
     """
 
     train: Settings
@@ -23,9 +24,9 @@ class GoalPreset(NamedTuple):
 class Preset:
     """A named recipe: its changes to the defaults of `Recipe`, and to the defaults of the models that it names.
 
-    It is a description and never instantiated: a run's specification merges it with the given settings and validates
-    the result. `source` names the origin of its numbers. `goals` contains its training of a model until a level is
-    reached.
+    The class is never instantiated: a run's specification merges a preset with the given settings and validates the
+    result. `source` names the origin of its numbers. `goals` contains, for each model, the changes for training until a
+    goal is reached.
     """
 
     name: ClassVar[str]
@@ -50,7 +51,7 @@ UNAUGMENTED: Settings = MappingProxyType(
         },
     }
 )
-"""Strings and states without pads and without noise."""
+"""Settings without pads in strings and without noise on states."""
 
 EVERY_PREFIX: Settings = MappingProxyType(
     {

@@ -9,8 +9,8 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 class Contracting(Preset):
     """Preset `recurrent` for an `rnn`, `gru` or `lstm` of 32 units that contracts, so that it can be proved.
 
-    Lengths grow from 1 to 40 as they are learned, over 4,000 steps at a rate of 0.003. From step 1,200 on a penalty
-    limits the growth of intervals in a step (`ContractionRecipe`).
+    Lengths grow from 1 to 40, each after the previous one is learned, over 4,000 steps at a learning rate of 0.003.
+    From step 1,200 on, a penalty limits the growth of intervals in a step (`ContractionRecipe`).
 
     Source: ours.
     """

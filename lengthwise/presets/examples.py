@@ -7,7 +7,7 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 
 @PRESETS.register("examples")
 class ExamplesPreset(Preset):
-    """Preset `machine` for examples: 1,000 steps at lengths from 1 on, short ones first, and one block of 32 states.
+    """Preset `machine` for examples: 1,000 steps at all lengths, short lengths first, and one block of 32 states.
 
     Each string has one answer (`supervision="last"`). Traces with a label for each symbol use `"prefix"`.
 

@@ -9,9 +9,9 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, GoalPreset, Preset
 class GrowingGrid(Preset):
     """Lengths from the shortest to 12 letters, each after the previous one is learned: 2,000 steps.
 
-    The rate of Adam is a hundred times the usual one, because parameters are logits of a table. Training ends with a
-    finite rule, whose loss on a training string is either 0 or more than 1. With a goal, the temperature falls in 1,000
-    steps after the loss is below 0.1, and an attempt fails if the rule then errs on a training string.
+    The learning rate of Adam is a hundred times the usual rate, because parameters are logits of a table. Training ends
+    with a finite rule, whose loss on a training string is either 0 or more than 1. With a goal, the temperature falls
+    in 1,000 steps after the loss is below 0.1, and an attempt fails if the rule is then wrong on a training string.
 
     Source: ours.
     """

@@ -7,7 +7,7 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 
 @PRESETS.register("language")
 class Language(Preset):
-    """Language models of a few million parameters: AdamW, and windows of 128 tokens of which all are predicted.
+    """Language models of a few million parameters: AdamW on windows of 128 tokens, in which every token is predicted.
 
     Source: nanoGPT's optimizer, with which the language models of Chi et al. (2023) are trained: betas 0.9 and 0.95,
         decay 0.1, gradients clipped at 1, a linear warm-up, and a cosine. Sizes, steps and rate are ours.

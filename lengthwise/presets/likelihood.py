@@ -12,9 +12,9 @@ MACHINE = MappingProxyType({"d_model": 64, "block_dim": 64, "hidden": 0, "read":
 class Likelihood(Preset):
     """Baum-Welch steps for a `block-linear-rnn` that is a hidden Markov model and ends as a finite machine.
 
-    Each step reads 64 strings of 39 and 40 symbols, and counts the transitions and the answers that all given answers
-    make likely. 100 steps are enough for most tasks. With a goal, nets of 64, 128, 256 and 512 states are trained in
-    turn, each until the loss is below 0.0005 or stops falling.
+    Each step reads 64 strings of 39 and 40 symbols, and computes the expected numbers of transitions and answers, given
+    all answers in the strings. 100 steps are enough for most tasks. With a goal, nets of 64, 128, 256 and 512 states
+    are trained in turn, each until the loss is below 0.0005 or stops falling.
 
     Source: ours; Baum et al. (1970), and Bengio and Frasconi (1995) for models with inputs.
     """
@@ -30,7 +30,8 @@ class Likelihood(Preset):
                 train=MappingProxyType(
                     {
                         "steps": 2_010,
-                        # The running loss falls by a factor of 1,000 within 35 steps, in which most tasks are learned.
+                        # Most tasks are learned within 35 steps, in which this running loss can fall by a factor of
+                        # 1,000.
                         "pace": {"solved_loss": 0.0005, "contract_steps": 10, "patience": 150, "latest": 0.2},
                     }
                 ),

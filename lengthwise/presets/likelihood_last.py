@@ -1,4 +1,4 @@
-"""The preset for hidden Markov models that see the last answer of each string only."""
+"""The preset for hidden Markov models that see only the last answer of each string."""
 
 from types import MappingProxyType
 
@@ -10,12 +10,12 @@ from lengthwise.presets.likelihood import MACHINE
 class LikelihoodLast(Preset):
     """Baum-Welch steps for a `block-linear-rnn` from the last answer of each string, on lengths that grow from 1 to 20.
 
-    A string of one symbol shows where this symbol leads from the start. Once strings of n symbols are understood, those
-    of n + 1 show one more step. With only one answer in a string, a batch says little about most transitions. So
-    steps are plain, and each distribution weighs as much as 50 of the 256 answers of a batch.
+    A string of one symbol shows where this symbol leads from the start. Once strings of n symbols are learned, strings
+    of n + 1 symbols show one more step. With only one answer in a string, a batch shows little about most transitions.
+    Therefore steps are plain, and each distribution has the weight of about 50 of the 256 answers of a batch.
 
     Nets have 128 states, or more in later attempts of a goal. With as many states as answers, two elements of a group
-    can share a state for good; two states for each answer avoid this.
+    can share a state permanently. Two states for each answer avoid this.
 
     Source: ours; Baum et al. (1970), and Bengio and Frasconi (1995) for models with inputs.
     """

@@ -10,7 +10,8 @@ class LoopedLengths(Preset):
     """One loop for each symbol, no positions, inputs injected into every loop; strings of at most 12 symbols.
 
     Lengths grow from 1, each after the previous one is learned. Every prefix is supervised after its own number of
-    loops. Gates begin open: with closed gates the same steps learn parity of about four symbols.
+    loops. Gates begin open, because with closed gates the same number of steps learns parity of only about four
+    symbols.
 
     Source: Fan et al., "Looped transformers for length generalization" (ICLR 2025): loops, positions, injection and
         growing lengths. Sizes, rates, steps and the supervision of prefixes are ours.

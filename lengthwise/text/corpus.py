@@ -1,4 +1,4 @@
-"""Corpora: documents of a text in three splits, and the folder that keeps their tokens."""
+"""Corpora: documents of a text in three splits, and the folder that contains their tokens."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ FOLDER = "LENGTHWISE_CORPORA"
 """The environment variable with the folder of corpora; the default is `corpora` in the current folder."""
 
 MIN_TOKENS = 16
-"""The smallest number of tokens in each split; a text with fewer is taken for a mistake."""
+"""The smallest number of bytes of text in each split; a shorter text is taken for a mistake."""
 
 
 class Texts(NamedTuple):
@@ -44,8 +44,8 @@ def read_texts(
 ) -> Texts:
     """Return texts from files of UTF-8, one document in each.
 
-    Without `test_files`, the last `held_out` of the characters are the test split. Without `valid_files`, the same
-    share at the end of the rest is the validation split.
+    Without `test_files`, the last fraction `held_out` of the characters is the test split. Without `valid_files`, the
+    last fraction `held_out` of the rest is the validation split.
 
     Raises:
         ValueError: a file is missing, or not UTF-8.
@@ -58,7 +58,7 @@ def read_texts(
 
 
 def split_documents(documents: Sequence[str], held_out: float, splits: Sequence[str]) -> dict[Split, tuple[str, ...]]:
-    """Return documents for training, and for each of the splits the last `held_out` of the remaining characters.
+    """Return documents for training and, for each split in turn, the last fraction `held_out` of the characters left.
 
     Example:
         >>> split_documents(["abcdefgh", "ij"], 0.4, ["test"])
@@ -85,8 +85,8 @@ def _read(file: Path, split: str) -> str:
         return read_file(file).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{field}: expected {file} to be UTF-8, got another encoding at byte {error.start + 1:,}; convert it, "
-            "as by iconv -t UTF-8"
+            f"{field}: expected {file} to be UTF-8, got another encoding at byte {error.start + 1:,}; convert it, for "
+            "example by iconv -t UTF-8"
         ) from None
     except FileNotFoundError:
         raise ValueError(f"{field}: expected a text file, got {file}, which does not exist; name another") from None
@@ -95,7 +95,7 @@ def _read(file: Path, split: str) -> str:
 
 
 def key_of(texts: Texts, vocab_size: int) -> str:
-    """Return the name of a corpus: a hash of its documents and the size of the vocabulary."""
+    """Return the name of a corpus, which is a hash of its documents and the size of the vocabulary."""
     return blake2b(f"{texts.digest} {vocab_size}".encode(), digest_size=8).hexdigest()
 
 
@@ -152,8 +152,8 @@ def open_corpus(key: str) -> TokenFile:
         return _open(corpora_folder().resolve(), key)
     except FileNotFoundError:
         raise ValueError(
-            f"corpus: expected the tokens of corpus {key} in {corpora_folder().resolve()}, got none; train once more "
-            f"on the text's files, which writes them and no more, or name their folder by {FOLDER}"
+            f"corpus: expected the tokens of corpus {key} in {corpora_folder().resolve()}, got none; repeat the "
+            f"training command with the text's files, which only writes the tokens, or set {FOLDER} to their folder"
         ) from None
     except ValueError as error:
         raise ValueError(f"corpus: {error}") from None
@@ -166,14 +166,14 @@ def _open(folder: Path, key: str) -> TokenFile:
 
 @lru_cache(maxsize=8)
 def built_in_corpus(vocab_size: int) -> TokenFile:
-    """Return the names of numbers, one a line, as a text that needs no file, for first trials and for tests."""
+    """Return the names of numbers, one per line, as a corpus that needs no file; for first trials and tests."""
     texts = Texts(split_documents([number_names()], 0.1, ("test", "valid")), ("the names of numbers",))
     tokenizer, tokens = tokens_of(texts, vocab_size)
     return in_memory(tokens, tokenizer, source=texts.digest, sources=texts.sources)
 
 
 def number_names(count: int = 1_000) -> str:
-    """Return the names of count numbers below 1,000, each once, in an order that looks random.
+    """Return the names of `count` numbers below 1,000, each once, in an order that looks random.
 
     Example:
         >>> number_names(3)

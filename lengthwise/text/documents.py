@@ -25,7 +25,7 @@ class DocumentSource(BaseModel):
 
 
 def read_documents(source: DocumentSource, held_out: float) -> Texts:
-    """Stream the documents of a data set, and hold out the last of them.
+    """Stream the documents of a data set, and hold out the last ones for validation and test.
 
     Raises:
         ValueError: the package `datasets` is not installed; or the data set cannot be reached, lacks this column, or

@@ -1,4 +1,4 @@
-"""The shared part of language modeling tasks: windows of a text, with the next token as answer at every position."""
+"""The base class of language modeling tasks: windows of a text, with the next token as answer at every position."""
 
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal, cast, get_args
@@ -21,9 +21,9 @@ class LanguageTask(SymbolTask):
     """Prediction of the next token of a text: symbols and classes are its tokens.
 
     A sample of length T is a window of T + 1 tokens of the training split, which begins anywhere: ``inputs = x_0 ...
-    x_{T-1}``, ``targets = x_1 ... x_T``. A model's probability of the next token matters, so that models are measured
-    by perplexity (`lengthwise.evaluation.perplexity`). No answer is *the* right one, so that there is neither an oracle
-    nor a machine, and nothing to certify.
+    x_{T-1}``, ``targets = x_1 ... x_T``. Models are measured by perplexity (`lengthwise.evaluation.perplexity`),
+    because their probability of the next token matters. No answer is *the* right one. Therefore there is no oracle and
+    no machine, and nothing to certify.
     """
 
     default_preset: ClassVar[str] = "language"
@@ -47,7 +47,7 @@ class LanguageTask(SymbolTask):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the tokens again, since each may be the next one."""
+        """Return the same tokens as `symbols`, because each may be the next one."""
         return self.symbols
 
     def is_legal_length(self, length: int) -> bool:
@@ -55,7 +55,7 @@ class LanguageTask(SymbolTask):
         return 1 <= length < len(self.tokens("train"))
 
     def is_balanced_length(self, length: int) -> bool:
-        """Return whether more than one token can be the last one of a window."""
+        """Return whether more than one token can be the final answer in a window of this length."""
         tokens = self.tokens("train")
         return self.is_legal_length(length) and length <= last_change(tokens)
 
@@ -67,14 +67,14 @@ class LanguageTask(SymbolTask):
         return Batch(*windows_at(tokens, starts, length))
 
     def baseline(self, length: int) -> float:
-        """Return the share of the most frequent token among those that can end a window of this length."""
+        """Return the share of the most frequent token among the tokens that can end a window of this length."""
         self.check_length(length)
         ends = self.tokens("train")[length:]
         return float(np.bincount(ends, minlength=1).max() / len(ends))
 
 
 def parse_split(name: str) -> Split:
-    """Return the split of this name; raise a ValueError for another name."""
+    """Return the split of this name; raise a ValueError for an unknown name."""
     if name not in get_args(Split):
         raise ValueError(f"split: expected one of {', '.join(get_args(Split))}, got {name!r}")
     return cast(Split, name)
@@ -83,7 +83,7 @@ def parse_split(name: str) -> Split:
 def windows_at(
     tokens: Tokens, starts: Int64[Tensor, " B"], length: int
 ) -> tuple[Int64[Tensor, "B T"], Int64[Tensor, "B T"]]:
-    """Return the `length` tokens from each start on, and the same window one position later.
+    """Return the `length` tokens from each start on, and the `length` tokens one position later.
 
     Example:
         >>> inputs, targets = windows_at(np.arange(10, dtype=np.uint16), torch.tensor([0, 6]), 3)
@@ -102,7 +102,7 @@ def last_change(tokens: Tokens) -> int:
         (1, -1)
     """
     block = 1 << 16
-    # From the end, because the last change is usually near it, and files may be large.
+    # The search begins at the end, because the last change is usually near the end, and files may be large.
     for stop in range(len(tokens), 0, -block):
         start = max(0, stop - block)
         (others,) = np.nonzero(tokens[start:stop] != tokens[-1])

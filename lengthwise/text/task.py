@@ -28,11 +28,11 @@ class Text(LanguageTask):
     """Prediction of the next token of a given text or, without one, of the names of numbers.
 
     - `files`: texts in UTF-8 for training, one document each. `valid_files` and `test_files` are for measurements.
-      Without them, the last `held_out` of the characters are held out for testing, and as large a share of the rest
-      for validation.
+      Without them, the last fraction `held_out` of the characters is held out for testing, and the same fraction of the
+      rest for validation.
     - `documents`: names a data set, which replaces files.
     - `vocab_size`: 257 means bytes and the end of a document. More tokens are byte-level BPE, learned from the training
-      split (`lengthwise[text]`). There are fewer if the training split has no further pair that occurs twice.
+      split (`lengthwise[text]`). There are fewer tokens if the training split has no further pair that occurs twice.
 
     When the task is made, its tokens are written to the folder in the environment variable ``LENGTHWISE_CORPORA`` (by
     default ``corpora`` in the current folder), unless they exist. The names of the files are then forgotten. Instead,
@@ -62,11 +62,11 @@ class Text(LanguageTask):
     def _stands_for_its_files(self) -> "Text":
         if (self.valid_files or self.test_files) and not self.files:
             raise ValueError(
-                "files: expected texts to train on next to valid_files and test_files, got none; name some"
+                "files: expected texts to train on, together with valid_files or test_files, got none; name some"
             )
         if not (self.files or self.documents or self.corpus) and self.held_out != HELD_OUT:
             raise ValueError(
-                f"held_out: expected none for the text that needs no file, got {self.held_out:g}; name files"
+                f"held_out: expected no value for the built-in text, got {self.held_out:g}; name files, or leave it out"
             )
         if self.files and self.documents:
             raise ValueError("documents: expected none next to files, got both; leave one of them out")
@@ -83,15 +83,15 @@ class Text(LanguageTask):
                     "files"
                 )
             values = {"files": (), "valid_files": (), "test_files": (), "documents": None, "corpus": key}
-            # The model is frozen, but files are replaced by their hash before anyone sees it.
+            # The task is frozen, but its files are replaced by their hash before anyone sees it.
             self.__dict__.update(values)
         if self.corpus or self.vocab_size > MIN_VOCAB:
             made_by = self._opened.header.tokenizer
             if self.tokenizer and self.tokenizer != made_by:
                 raise ValueError(
                     f"tokenizer: expected {made_by}, which made the tokens of corpus {self.corpus or 'built in'}, got "
-                    f"{self.tokenizer}; another version of the package tokenizers may have learned other merges: train "
-                    "again"
+                    f"{self.tokenizer}; train again, because another version of the package tokenizers may have "
+                    "learned other merges"
                 )
             self.__dict__["tokenizer"] = made_by
         return self
@@ -127,8 +127,8 @@ class Text(LanguageTask):
             text.encode()
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"text: expected UTF-8, got something else at character {error.start + 1:,}; convert it, as by iconv "
-                "-t UTF-8"
+                f"text: expected UTF-8, got something else at character {error.start + 1:,}; convert it, for example "
+                "by iconv -t UTF-8"
             ) from None
         return (
             torch.from_numpy(self._opened.tokenizer.encode([text]).astype("int64"))

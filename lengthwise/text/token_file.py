@@ -1,7 +1,7 @@
 """Tokens in a file: ``tokens.bin``, little-endian, and a header that describes it.
 
-The header is written last, so that a folder without a header is unfinished. It contains the type of the numbers, so
-that no reader has to guess it.
+The header is written last, so a folder without a header is unfinished. The header contains the type of the numbers, so
+no reader has to guess it.
 """
 
 from collections.abc import Mapping
@@ -30,8 +30,8 @@ class Header(BaseModel):
     """The content of a token file.
 
     `dtype` follows from the vocabulary: two bytes per token for up to 65,536 different tokens, otherwise four. `splits`
-    contain the first index of each split and the one after its last. `source` is a hash of the texts and `content` a
-    hash of the tokens. `sources` are the names of files, without their folders.
+    contain the first index of each split, and the index after its last token. `source` is a hash of the texts and
+    `content` a hash of the tokens. `sources` are the names of files, without their folders.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -87,7 +87,7 @@ def dtype_for(vocab_size: int) -> Literal["uint16", "uint32"]:
 def in_memory(
     tokens: Mapping[Split, Tokens], tokenizer: Tokenizer, *, source: str, sources: tuple[str, ...] = ()
 ) -> TokenFile:
-    """Return what `read_tokens` would read from a folder by `write_tokens`, without such a folder.
+    """Return the tokens, header and tokenizer that `write_tokens` would write, without a folder.
 
     Raises:
         ValueError: a token is outside the tokenizer's vocabulary.
@@ -140,7 +140,7 @@ def write_tokens(
 
 
 def read_tokens(folder: Path) -> TokenFile:
-    """Map a folder's tokens into memory, after checks of all its files.
+    """Map the tokens in a folder into memory, after checks of all its files.
 
     Raises:
         FileNotFoundError: the folder has no header.

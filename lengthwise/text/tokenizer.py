@@ -15,14 +15,14 @@ END = "\N{SYMBOL FOR END OF TRANSMISSION}"
 """The name of the token that ends a document. It does not occur in texts, where this character is three bytes."""
 
 MIN_VOCAB, MAX_VOCAB = NUM_BYTES + 1, 1 << 20
-"""The smallest and largest vocabulary: all bytes and the end; a larger one is taken for a mistake."""
+"""The smallest vocabulary (all bytes and the end), and the largest; a larger vocabulary is taken for a mistake."""
 
 MAX_CHARACTERS_PER_PIECE = 1 << 16
-"""The largest piece of text, in characters, that is encoded at a time, to bound memory; pieces end at a line."""
+"""The largest piece of text, in characters, that is encoded at a time, which bounds memory."""
 
 
 def _byte_names() -> tuple[str, ...]:
-    """Return a printable character for each byte, as in GPT-2's tokenizer: its own if printable, else U+0100 ff."""
+    """Return a printable character for each byte, as in GPT-2's tokenizer: its own, or else one from U+0100 on."""
     printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
     others = [byte for byte in range(NUM_BYTES) if byte not in printable]
     return tuple(chr(byte if byte in printable else NUM_BYTES + others.index(byte)) for byte in range(NUM_BYTES))
@@ -112,7 +112,7 @@ class Tokenizer(NamedTuple):
 
 
 def pieces_of(text: str) -> list[str]:
-    """Return a text in pieces of bounded size, which end at a line if possible; together they are the text.
+    """Split a text into pieces of bounded size, which end at the end of a line if possible.
 
     Example:
         >>> text = ("a" * 40_000 + "\\n") * 3
@@ -133,7 +133,7 @@ def pieces_of(text: str) -> list[str]:
 def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
     """Return a tokenizer of at most `vocab_size` tokens, the end included: bytes for 257, otherwise BPE from the texts.
 
-    The same texts give the same tokenizer. If a text is too short for that many merges, there are fewer tokens.
+    The same texts give the same tokenizer. If the texts are too short for that many merges, there are fewer tokens.
 
     Raises:
         ValueError: `vocab_size` is out of bounds, or the package `tokenizers` is needed but not installed.
@@ -177,7 +177,7 @@ def _library() -> Any:
         import tokenizers.trainers
     except ImportError:
         raise ValueError(
-            "vocab_size: expected 257, the bytes and an end, as the package tokenizers is not installed; install "
+            "vocab_size: expected 257 (the bytes and an end), because the package tokenizers is not installed; install "
             "lengthwise[text] for more tokens"
         ) from None
     return tokenizers

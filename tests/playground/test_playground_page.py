@@ -210,7 +210,10 @@ def test_the_counterexample_is_a_button(refuted: Path, tmp_path: Path) -> None:
         assert "The net errs here first, after 1 symbol;" in browser.text("why")
         assert browser.evaluate("document.querySelectorAll('#strip li.apart').length") == 1
         assert "The first disagreement, after 1 symbol, is marked" in browser.text("legend")
-        for address, problem, read in (("#net=7.5&string=axa", '"x" is no symbol', 0), ("#string=aba&step=-2", "", 0)):
+        for address, problem, read in (
+            ("#net=7.5&string=axa", '"x" is not a symbol', 0),
+            ("#string=aba&step=-2", "", 0),
+        ):
             browser.open(page, address)
             assert browser.text("problem").startswith(problem)
             assert browser.text("step-label").startswith(f"Symbols read: {read} of ")
@@ -236,7 +239,7 @@ def test_somebody_types_a_string_and_steps_through_it(compiled, tmp_path: Path) 
         assert browser.evaluate("document.querySelectorAll('#strip li').length") == 4
         assert "last merge joins ab" in browser.text("why")
         browser.write("x")
-        assert '"x" is no symbol of this task' in browser.text("problem")
+        assert '"x" is not a symbol of this task' in browser.text("problem")
         assert browser.text("verdict") == "Nothing is read yet.", "not what was said of the string before"
         assert browser.text("net-answer") == "-"
         browser.evaluate("document.getElementById('string').select()")

@@ -147,7 +147,7 @@ def test_windows_longer_than_the_text_are_refused(novel: Path) -> None:
 
 def test_texts_for_testing_alone_are_refused(novel: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"^task\.files: expected texts to train on next to valid_files and test_files"
+        ValueError, match=r"^task\.files: expected texts to train on, together with valid_files or test_files"
     ):
         make_task("text", test_files=[novel])
 
@@ -193,7 +193,7 @@ def test_documents_that_cannot_be_had_are_named(
 
 
 def test_nothing_is_held_out_of_the_built_in_text_by_request() -> None:
-    with pytest.raises(ValueError, match=r"task\.held_out: expected none for the text that needs no file, got 0\.4"):
+    with pytest.raises(ValueError, match=r"task\.held_out: expected no value for the built-in text, got 0\.4; name"):
         make_task("text", held_out=0.4)
     assert make_task("text", held_out=0.1) == make_task("text")
 
