@@ -67,7 +67,8 @@ def error_curve(
 ) -> ErrorCurve:
     """Measure the squared error at each supervised position of prompts of one length.
 
-    The prompts do not depend on the model. Intervals are from a bootstrap over prompts, from 5 to 95 %.
+    The prompts do not depend on the model. An interval reaches from the 5 % to the 95 % quantile of a bootstrap over
+    prompts.
 
     Raises:
         ValueError: the length is not legal, `num_prompts` is 0, or the task's answers are classes.

@@ -25,9 +25,9 @@ TEST_STRINGS = 128
 def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
     """Return the mean accuracy on 64 fixed strings of each of six lengths.
 
-    Where some class cannot occur, strings are one symbol shorter. If the task has no strings of these lengths, its
-    longest length below them is used. The strings differ from training strings and from the strings of a run's final
-    measurement, because of their seed.
+    If some class cannot occur at a length, its strings are one symbol shorter. If the task has no strings of these
+    lengths, its longest length below them is used. The strings differ from training strings and from the strings of a
+    run's final measurement, because of their seed.
     """
     lengths = [n if task.is_balanced_length(n) else n - 1 for n in PROBE_LENGTHS]
     lengths = [n for n in lengths if task.is_balanced_length(n)] or [

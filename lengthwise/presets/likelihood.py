@@ -30,8 +30,8 @@ class Likelihood(Preset):
                 train=MappingProxyType(
                     {
                         "steps": 2_010,
-                        # Most tasks are learned within 35 steps, in which this running loss can fall by a factor of
-                        # 1,000.
+                        # Most tasks are learned within 35 steps. The running loss can fall by a factor of 1,000 in that
+                        # time.
                         "pace": {"solved_loss": 0.0005, "contract_steps": 10, "patience": 150, "latest": 0.2},
                     }
                 ),

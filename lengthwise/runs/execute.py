@@ -128,12 +128,12 @@ class _Work(NamedTuple):
 
     @property
     def is_trained(self) -> bool:
-        """Whether the folder records that all training is done and saved; at the start, an earlier process did it."""
+        """True if the folder records that all training is done and saved, at the start by an earlier process."""
         return earlier_status(self.folder).status in ("trained", *ENDINGS)
 
     @property
     def has_outcome(self) -> bool:
-        """Whether the folder records that the last attempt was also certified, if a certificate is the goal."""
+        """True if the folder records the end of a run with a goal, after the last attempt and its certificate."""
         return earlier_status(self.folder).status in ENDINGS
 
 

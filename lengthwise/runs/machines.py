@@ -30,7 +30,7 @@ MAX_NAME, ALIKE = 255, 0.8
 
 
 class Given(NamedTuple):
-    """A machine, and whether it answers the empty string. Nets and machines that were learned without it do not."""
+    """A machine, and whether it answers the empty string. Nets do not, and neither do machines learned without it."""
 
     labeled: LabeledMachine
     answers_empty: bool
@@ -48,9 +48,9 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     text is an expression unless it looks like a path. It looks like a path if it has the suffix of a format, ``.toml``
     or a ``/``. It also looks like a path if it is nearly the name of a file here, or is long and has no operator.
 
-    The alphabet of an expression consists of its own symbols, the symbols of the other sources, and `symbols`. The
-    machine of a certificate of level `extracted` or above is the machine of its task, which the model follows. At lower
-    levels it is the machine read off the model.
+    The alphabet of an expression consists of its own symbols, the symbols of the other sources, and `symbols`. A
+    certificate of level `extracted` or above gives the machine of its task, because the model follows this machine. At
+    lower levels, it gives the machine read off the model.
 
     Raises:
         ValueError: the path does not exist or contains no machine; the expression has an error, or looks like a file's

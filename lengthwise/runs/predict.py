@@ -87,8 +87,8 @@ def sample_text(
     """Return a text that a language model writes after a prompt, without the prompt; at most `num_tokens` tokens.
 
     Tokens are drawn one by one from ``softmax(logits / temperature)``; with temperature 0, the likeliest token is
-    taken. The text ends with the document. An empty prompt is the end of another document. A recurrent model keeps its
-    state, while other models read the whole text again for each token.
+    taken. The text ends with the document. With an empty prompt, the model first reads the end of another document. A
+    recurrent model keeps its state, while other models read the whole text again for each token.
 
     Raises:
         ValueError: the task is not a language task, or a number is out of bounds.

@@ -65,7 +65,7 @@ class Task(Description, ABC):
         """Return whether every class can be the final answer at this length.
 
         Preset `fast` trains mostly on such lengths. If answers are numbers that grow with the length, it is enough that
-        at least two of them are possible.
+        at least two answers are possible.
         """
         return self.is_legal_length(length)
 
@@ -161,9 +161,9 @@ class MachineTask(OracleTask):
 class RegularTask(MachineTask):
     """A task that a finite machine solves, prefix by prefix.
 
-    `prefix_exchangeable` is True if every prefix of a sample has the distribution of samples of its length. It is True
-    if symbols are independent, and False if half of the strings are drawn from a language. Only if it is True may one
-    pass over a long string replace the evaluations at shorter lengths.
+    `prefix_exchangeable` is True if every prefix of a sample is distributed as a sample of the prefix's length. It is
+    True if symbols are independent, and False if half of the strings are drawn from a language. Only if it is True may
+    one pass over a long string replace the evaluations at shorter lengths.
     """
 
     prefix_exchangeable: ClassVar[bool]

@@ -66,7 +66,7 @@ class CountedTask(ShallowTask):
 
 @lru_cache(maxsize=256)
 def _counted(task: ShallowTask, length: int) -> Mapping[str, float]:
-    # A fixed seed, so that all reports show the same rates.
+    # The seed is fixed, so that all reports show the same rates.
     generator = generator_for(0, "base rates", task.name, length)
     drawn = (task.draw(MAX_DRAWN_PER_CHUNK, length, generator) for _ in range(task.num_counted // MAX_DRAWN_PER_CHUNK))
     problems = [(task.shallow_features(inputs), task.shallow_counts(inputs), answers) for inputs, answers in drawn]

@@ -18,9 +18,9 @@ The first and the last listed length are tested.
 """
 
 COUNTED, TOLERANCE = 1_024, 0.1
-"""The number of strings that measure the best constant answer, and its largest difference from `baseline`.
+"""The number of strings that measure the score of the best constant answer, and its largest difference to `baseline`.
 
-The difference allows for six standard errors.
+This difference is six standard errors of the measured score.
 """
 
 ANSWERED, ANSWERED_LENGTH = 256, 4
@@ -28,7 +28,7 @@ ANSWERED, ANSWERED_LENGTH = 256, 4
 
 
 def check_task_consistent(task: SymbolTask) -> None:
-    """Reject a task of another package whose methods contradict each other; our own tasks have tests.
+    """Reject a task of another package whose methods contradict each other; tests check the package's own tasks.
 
     Raises:
         ValueError: the task lacks symbols, classes or strings; a symbol is not read back from its text; drawn strings
@@ -116,7 +116,7 @@ def _check_machine(task: RegularTask) -> None:
     if machine.symbols != task.symbols:
         raise ValueError(
             f"{name}.transducer: expected the symbols {', '.join(task.symbols)}, got {', '.join(machine.symbols)}; "
-            "give both the same, in one order"
+            "give both the same symbols in the same order"
         )
     for length in range(1, ANSWERED_LENGTH + 1):
         strings = _short_strings(len(task.symbols), length)

@@ -37,7 +37,7 @@ from lengthwise.training.requirements import (
 from lengthwise.training.state_supervision import make_state_head
 
 GROWTH_LOSS = 0.3
-"""With `length_sampling="growing"`, the next length is added when the loss at the longest length falls below this."""
+"""With `length_sampling="growing"`, the next length is added when the loss at the longest length falls below it."""
 
 SHARE_OF_OTHERS = 0.5
 """With `lengths="mostly-balanced"`, the odds of an unbalanced length, relative to the mean odds of balanced ones."""

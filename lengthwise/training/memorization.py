@@ -96,7 +96,7 @@ def logits(stack: Stack, letters: Int64[Tensor, "R T"], activation: Activation =
 
 
 class Descent(NamedTuple):
-    """Training settings: steps of Adam, the first learning rate, which falls to 0 as a cosine, and the clip norm."""
+    """Training settings: the steps of Adam, the first learning rate (it falls to 0 as a cosine), and the clip norm."""
 
     steps: int = 2_000
     learning_rate: float = 0.02

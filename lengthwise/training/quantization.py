@@ -18,7 +18,7 @@ NUM_STRINGS = 256
 
 
 def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int) -> bool:
-    """Return whether to look for codes before this step, because the model takes codes and has no codes yet.
+    """Return whether to look for codes before this step, which is done from time to time until the model has codes.
 
     Steps are counted from 0. `before` is the previous position in the schedule, which a pace can move by no step or by
     several at a time (`PaceRecipe`).

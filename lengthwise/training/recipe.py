@@ -35,9 +35,10 @@ class OptimizerRecipe(Description):
     """The optimizer, its learning rate over the steps, and the norm at which gradients are clipped.
 
     `"muon"` moves a model's `hidden_matrices` by Muon at `matrix_learning_rate`, and everything else by AdamW at
-    `learning_rate`. Muon is momentum whose update has about equal singular values. Both rates stay (`"constant"`) or
-    fall to 0: as half a cosine over all steps (`"cosine"`), or as a line over the steps after the warm-up
-    (`"linear"`). During the first `warmup_steps`, both rates also have a factor that rises linearly to 1.
+    `learning_rate`. Muon is an optimizer with momentum whose updates have about equal singular values. Both rates stay
+    (`"constant"`) or fall to 0: as half a cosine over all steps (`"cosine"`), or as a line over the steps after the
+    warm-up (`"linear"`). During the first `warmup_steps`, both rates are also multiplied by a factor that rises
+    linearly to 1.
 
     Gradients are clipped at a norm of `clip_norm`, and also at `clip_ratio` (0: off) times the running mean of earlier
     norms. Without this ratio, one gradient that is a hundred times as large as the others would dominate the momentum

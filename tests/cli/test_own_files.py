@@ -179,7 +179,7 @@ def test_names_of_the_package_complete() -> None:
 def test_other_files_than_those_that_are_needed_have_their_way_out(tmp_path: Path, capsys) -> None:
     save_compiled(construct("rnn", make_task("parity")), tmp_path / "net")
     weights = next((tmp_path / "net").glob("*.safetensors"))
-    assert "write one with the lines weights = " in error_of(capsys, "predict", str(weights), "ab")
+    assert "for example, the lines weights = " in error_of(capsys, "predict", str(weights), "ab")
     (tmp_path / "rows.json").write_text("[]")
     learned = ("learn", str(tmp_path / "rows.json"), "--out", str(tmp_path / "out"))
     assert "write one object a line, as .jsonl" in error_of(capsys, *learned)
@@ -307,7 +307,7 @@ def changed(name: str, does: object) -> type[Parity]:
         (changed("Classes", property(lambda self: ("a", "a"))), "Classes.classes: expected different names, got one"),
         (
             changed("Is_legal_length", lambda self, n: n > 10_000),
-            "is_legal_length: expected some length of up to 10,000",
+            "is_legal_length: expected True for some length of up to 10,000",
         ),
         (changed("Sample", lambda self, *n: 1), "Sample.sample: expected a Batch of inputs and targets, got int"),
         (

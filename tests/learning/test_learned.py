@@ -260,7 +260,7 @@ def test_wrong_labels_are_contradicted(tmp_path: Path, monkeypatch) -> None:
         examples = read_examples([(one.string, one.label), (one.string + "a", one.answer)])
         assert CLASSES[right(examples)[len(one.string) - 1]] == one.answer != one.label
     assert result.notes == (
-        "no other attempt became this machine: give a larger budget, or more examples",
+        "no other attempt found this machine: give a larger budget, or more examples",
         f"the machine contradicts {result.attempts[0].num_errors} labels of the training examples",
     )
     longest = result.accuracies["longest"]

@@ -134,7 +134,7 @@ def test_the_page_loads_nothing_and_its_policy_names_its_only_script_and_style(c
     assert "&lt;Title&gt;" in page
     data = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)[0]
     assert json.loads(data)["runs"] == json.loads(json.dumps(list(contents.values())))
-    assert "is not the arithmetic that a certificate is about" in " ".join(page.split())
+    assert "but not in the arithmetic that a certificate is about" in " ".join(page.split())
 
 
 def test_requests_that_cannot_be_met_are_one_sentence(compiled, tmp_path: Path, capsys) -> None:

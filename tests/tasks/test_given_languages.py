@@ -152,13 +152,13 @@ def test_equal_languages_are_drawn_alike() -> None:
             r"^task\.pattern: expected a closing \) at position 5 of '\(a\|b', got the end; close the",
         ),
         ({"pattern": 7}, r"^task\.pattern: expected a valid string, got 7$"),
-        ({"pattern": "[^ab]"}, r"^task\.pattern: .* one that holds no string of one symbol or more; there is nothing"),
-        ({"pattern": "", "alphabet": "ab"}, r"^task\.pattern: .* one that holds no string of one symbol or more; "),
+        ({"pattern": "[^ab]"}, r"^task\.pattern: .* that contains no string of one symbol or more; choose another"),
+        ({"pattern": "", "alphabet": "ab"}, r"^task\.pattern: .* that contains no string of one symbol or more; "),
         (
             {"pattern": "[ab]*"},
-            r"^task\.pattern: .* one that holds every string of one symbol or more; there is nothing",
+            r"^task\.pattern: .* that contains every string of one symbol or more; choose another",
         ),
-        ({"pattern": "a+"}, r"^task\.pattern: .* one that holds every string of one symbol or more; "),
+        ({"pattern": "a+"}, r"^task\.pattern: .* that contains every string of one symbol or more; "),
         ({"pattern": "abc", "alphabet": "ab"}, r"^task\.alphabet: .* 'abc', got 'ab', without 'c'; add these$"),
         ({"alphabet": "aab"}, r"^task\.alphabet: expected distinct single characters, got 'a' twice; name each symbol"),
         (
@@ -205,7 +205,7 @@ def test_bad_patterns_are_refused(fields: dict[str, object], message: str) -> No
         ),
         (
             {"accepting": []},
-            r"transitions: expected a language with strings inside and outside, got one that holds no str",
+            r"transitions: expected a language with strings inside and outside, got a language that contains no str",
         ),
         ({"accepting": [3]}, r"accepting: expected a state in 0\.\.2, got 3; number the states from 0$"),
         ({"start": -1}, r"start: expected a state in 0\.\.2, got -1; number the states from 0$"),
@@ -213,7 +213,10 @@ def test_bad_patterns_are_refused(fields: dict[str, object], message: str) -> No
             {"alphabet": ["0", "0"]},
             r"alphabet: expected distinct single characters, got '0' twice; name each symbol once$",
         ),
-        ({"alphabet": ["0", "10"]}, r"alphabet: expected single characters, got '10'; the task .* words is `machine`$"),
+        (
+            {"alphabet": ["0", "10"]},
+            r"alphabet: expected single characters, got '10'; use task `machine` for .* words$",
+        ),
         ({"alphabet": ""}, r"transitions: expected at least one state and one symbol, got 3 and 0; "),
         ({"alphabet": "012"}, r"transitions: expected a next state for each of the 3 symbols, got 2 for state 0; "),
         ({"symbols": "01"}, r"symbols: no such setting"),
@@ -227,7 +230,7 @@ def test_bad_tables_are_refused(changes: dict[str, object], message: str) -> Non
 @pytest.mark.parametrize("missing", ["alphabet", "transitions", "accepting"])
 def test_part_of_a_table_is_refused(missing: str) -> None:
     fields = {name: value for name, value in MULTIPLES.items() if name != missing}
-    sentence = f"^task.{missing}: expected together with alphabet, transitions, accepting, got none; give all three$"
+    sentence = f"^task.{missing}: expected all of alphabet, transitions, accepting, got no {missing}; give all three$"
     with pytest.raises(ValueError, match=sentence):
         make_task("dfa", **fields)
 

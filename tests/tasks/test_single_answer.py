@@ -143,7 +143,7 @@ def test_answers_beyond_the_vocabulary_are_refused(name: str) -> None:
     assert make_task(name, num_range=needed).numbers == make_task(name).numbers
     assert len(make_task(name, num_range=needed + 5).numbers) == needed + 5
     with pytest.raises(
-        ValueError, match=rf"^task\.num_range: expected at least {needed} for problems of up to \d+, got "
+        ValueError, match=rf"^task\.num_range: expected at least {needed} for problems of length \d+, got "
     ):
         make_task(name, num_range=needed - 1)
 

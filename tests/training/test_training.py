@@ -167,9 +167,9 @@ def test_states_of_suffixes_of_half_of_the_strings_are_compared(monkeypatch: pyt
     [
         (
             {},
-            "train.augmentation: gru accepts no pads; set padding, leading_padding and late_consistency to 0, as mak",
+            "train.augmentation: gru accepts no pads; set padding, leading_padding and late_consistency to 0, as in ",
         ),
-        ({"late_consistency": 1.0}, "train.late_consistency: gru accepts no pads, which it needs; set it to 0"),
+        ({"late_consistency": 1.0}, "train.late_consistency: expected 0, because gru accepts no pads, got 1; set"),
         (
             {"late_consistency": 0.0, "augmentation": {"padding": 0, "leading_padding": 0}},
             "train.augmentation: gru accepts no noise",

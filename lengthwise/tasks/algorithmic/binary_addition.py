@@ -107,7 +107,7 @@ class BinaryAddition(StringAnswerTask):
         for size in range(1, length - 1):
             first, second = 2**size - 1, 2 ** (length - 1 - size) - 1
             totals = np.arange(2, first + second + 1)
-            # The number of pairs of summands grows with the total, is constant, and shrinks again.
+            # The number of pairs of summands first grows with the total, then stays constant, and then shrinks.
             pairs = np.minimum(np.minimum(totals - 1, totals[::-1] - 1), min(first, second))
             num_digits = np.frexp(totals)[1]
             shares.append(float((pairs * np.bitwise_count(totals) / (num_digits + 1)).sum()) / (first * second))

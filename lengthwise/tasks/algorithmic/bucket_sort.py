@@ -33,7 +33,7 @@ class BucketSort(UniformStringTask):
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """Return the digits from 1."""
+        """Return the digits 1 ... `num_digits`."""
         return tuple(str(digit) for digit in range(1, self.num_digits + 1))
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:

@@ -71,7 +71,7 @@ class LongestCommonSubsequence(GridTask):
 
     @property
     def largest_number(self) -> int:
-        """Return the number of all letters."""
+        """Return `max_length`, the answer for two equal strings of the largest length."""
         return self.max_length
 
     @property

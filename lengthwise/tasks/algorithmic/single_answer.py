@@ -65,7 +65,7 @@ class SingleAnswerTask(CountedTask):
             )
         if self.num_range is not None and self.num_range <= self.largest_number:
             raise ValueError(
-                f"num_range: expected at least {self.largest_number + 1} for problems of up to {self.max_length}, got "
+                f"num_range: expected at least {self.largest_number + 1} for problems of length {self.max_length}, got "
                 f"{self.num_range}; raise it, or lower max_length"
             )
         return self

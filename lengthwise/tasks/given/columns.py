@@ -67,12 +67,14 @@ class Columns:
             indices.append(names.index(candidates[0]))
         if indices[0] == indices[1]:
             raise ValueError(
-                f"label: expected a column other than the strings', got {names[indices[0]]!r} twice; name another"
+                f"label: expected a column other than the column of strings, got {names[indices[0]]!r}; name another"
             )
         for index, name in enumerate(names):
             if index in indices:
                 continue
             if meaning := MEANINGS.get(name.strip().lower()):
-                raise ValueError(f"examples: expected no weights, probabilities or parts, got {name!r}; {meaning}")
+                raise ValueError(
+                    f"examples: expected no column of weights, probabilities or parts, got {name!r}; {meaning}"
+                )
             self.unused[name] = None
         return indices[0], indices[1]

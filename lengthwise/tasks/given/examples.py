@@ -233,7 +233,8 @@ def _without_repetitions(
 def _is_tied(votes: Counter[str]) -> bool:
     """Return whether the two most frequent labels are equally frequent."""
     counts = sorted(votes.values())
-    # Slices, because there may be fewer than two labels; without any label, both are empty and count as tied.
+    # Slices are used because there may be fewer than two labels. Without any label, both slices are empty, which counts
+    # as a tie.
     return counts[-2:-1] == counts[-1:]
 
 

@@ -96,7 +96,7 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
         string, label = row
         if _is_missing(string):
             raise ValueError(
-                f'examples: row {number:,}: expected a string, got a missing one; write "" for the empty string, or '
+                f'examples: row {number:,}: expected a string, got a missing value; write "" for the empty string, or '
                 "leave the row out"
             )
         if supervision == "last" and _is_list(label):
@@ -240,7 +240,7 @@ def _cells(row: Sequence[str], at: tuple[int, int], width: int, number: int) -> 
 
 
 def _rows_of_lines(path: Path, columns: Columns) -> Pairs:
-    """Yield the JSON object, or the list of two, on each line."""
+    """Yield the JSON object, or the list of a string and its label, on each line."""
     keys = None
     with _text(path) as file:
         for number, line in enumerate(_lines(file), 1):
@@ -264,8 +264,8 @@ def _keys(names: Sequence[str], columns: Columns, number: int, *, before: tuple[
         for key, what in zip(before or (), ("string", "label"), strict=False):
             if key not in names:
                 raise ValueError(
-                    f"examples: row {number:,}: expected a {what} under {key!r}, as in the rows before it, got none, "
-                    f"but {', '.join(map(repr, names)) or 'an empty object'}; add it, or leave the row out"
+                    f"examples: row {number:,}: expected a {what} under {key!r}, as in the rows before it, got only "
+                    f"{', '.join(map(repr, names)) or 'an empty object'}; add it, or leave the row out"
                 ) from None
         raise ValueError(f"examples: row {number:,}: {problem}") from None
     return names[string], names[label]

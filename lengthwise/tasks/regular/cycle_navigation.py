@@ -30,8 +30,8 @@ class CycleNavigation(RegularTask):
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (arXiv 2207.02098), Cycle Navigation; used by
         Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length
         Extrapolation" (arXiv 2305.03796), section 5.
-    Differs from the source: the field `size` (5 there). The code of both moves by symbol - 1, while in the text of Chi
-        et al., and in this task, 0 stays, 1 goes up and 2 goes down.
+    Differs from the source: the field `size` (5 there). In the code of both papers, a symbol moves by symbol - 1. In
+        the text of Chi et al. and in this task, 0 stays, 1 goes up and 2 goes down.
     """
 
     prefix_exchangeable: ClassVar[bool] = True

@@ -21,7 +21,7 @@ from lengthwise.validation import truncate
 _MACHINE = ("alphabet", "transitions", "accepting")
 
 MAX_GIVEN_STATES, MAX_TRANSITIONS = 2_000, 40_000
-"""The largest table that is minimized when a task is made, in states and in transitions. It takes a few seconds."""
+"""The largest table, in states and transitions, that is minimized when a task is made. This takes a few seconds."""
 
 
 MAX_TITLE = 60
@@ -94,11 +94,11 @@ class DFALanguage(RecognitionTask):
         check_title(self.title)
         if words := [symbol for symbol in self.alphabet if len(symbol) > 1]:
             raise ValueError(
-                f"alphabet: expected single characters, got {words[0][:40]!r}; the task of a machine that reads "
-                "words is `machine`"
+                f"alphabet: expected single characters, got {words[0][:40]!r}; use task `machine` for a machine that "
+                "reads words"
             )
         check_characters(self.alphabet)
-        # Before `language`, which minimizes the table.
+        # This check comes before `language`, which minimizes the table.
         if len(self.transitions) > min(MAX_GIVEN_STATES, MAX_TRANSITIONS // len(self.alphabet or "a")):
             raise ValueError(
                 f"transitions: expected at most {MAX_GIVEN_STATES:,} states and {MAX_TRANSITIONS:,} transitions, got "

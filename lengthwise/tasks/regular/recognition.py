@@ -20,7 +20,7 @@ from lengthwise.tasks.base_rates import ShallowTask
 Strings = Int64[np.ndarray, "N T"]
 
 Edit = Callable[[Strings, int, torch.Generator], Strings]
-"""A random change of strings, given their number of symbols, that keeps their length.
+"""A function that changes strings at random and keeps their length, given the size of the alphabet.
 
 Edits use NumPy, which takes a third of torch's time for a few strings.
 """
@@ -47,14 +47,14 @@ OUT, IN = 0, 1
 class RecognitionTask(RegularTask, ShallowTask):
     """Whether a string is in a language; the classes are "out" and "in", and every prefix is supervised.
 
-    A task must define only its `language`. In a sampled batch, half of the strings are inside and half outside, in
-    random order. In an odd batch, chance decides the class of the extra string. If a length has strings of one class
-    only, it is legal but not balanced.
+    A task must define only its `language`. In a sampled batch, half of the strings are *inside*, that is in the
+    language, and half are *outside*, in random order. In an odd batch, chance decides the class of the extra string. If
+    a length has strings of one class only, it is legal but not balanced.
 
     Strings inside are drawn from the language. A task may have `profiles`, languages that partition its own, for
     example by depth. Half of the strings inside then come from a profile, drawn uniformly among the possible ones.
 
-    Strings outside are near misses, in four quarters:
+    Strings outside are of four kinds, a quarter each:
 
     - uniform strings outside,
     - strings inside with one or two substitutions,
@@ -235,8 +235,8 @@ def check_language(language: DFA, setting: str) -> None:
     if inside.all() or not inside.any():
         raise ValueError(
             f"{setting}: expected a language with strings inside and outside, got a language that contains "
-            f"{'every' if inside.all() else 'no'} string of one symbol or more; choose another, in which there is "
-            "something to decide"
+            f"{'every' if inside.all() else 'no'} string of one symbol or more; choose another, which leaves something "
+            "to decide"
         )
 
 

@@ -51,7 +51,7 @@ def test_other_lines_are_named(text: str, message: str, tmp_path: Path) -> None:
 
 
 def test_text_files_are_pointed_to_the_right_suffix(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"got suffix '\.txt'; name a file of Abbadingo's or StaMInA's \.dat"):
+    with pytest.raises(ValueError, match=r"got suffix '\.txt'; rename a file of Abbadingo or StaMInA to \.dat"):
         read_examples(tmp_path / "1_training.txt")
 
 

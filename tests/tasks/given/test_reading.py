@@ -121,7 +121,7 @@ def test_numbers_are_in_order() -> None:
         ([], "last", "expected a string of one symbol or more, got 0 rows without one"),
         ([("", "x")], "last", "got 1 rows without one"),
         ([("a", "x"), ("b", "x")], "last", "expected labels of two classes or more, got 'x' alone"),
-        ([("a", "x"), (None, "y")], "last", "row 2: expected a string, got a missing one; write"),
+        ([("a", "x"), (None, "y")], "last", "row 2: expected a string, got a missing value; write"),
         (
             [("a", "x"), ({"a": 1}, "y")],
             "last",
@@ -129,7 +129,7 @@ def test_numbers_are_in_order() -> None:
         ),
         ([("a", "x"), (["a", {"b": 1}], "y")], "last", "row 2: expected symbols in a list, got {'b': 1}; name them by"),
         ([("a", "x"), (["a", ["b"]], "y")], "last", "row 2: expected symbols in a list, got .'b'.; name them by text"),
-        ([("a", "x"), (float("nan"), "y")], "last", "row 2: expected a string, got a missing one; write"),
+        ([("a", "x"), (float("nan"), "y")], "last", "row 2: expected a string, got a missing value; write"),
         ([("a", "x"), ("b", None)], "last", "row 2: expected one label, got an empty one"),
         ([("a", "x"), ("b", ["x", "y"])], "last", "row 2: expected one label, got a list of 2; if there is one for"),
         ([("ab", "xy"), ("ab", "x")], "prefix", "row 2: expected 2 labels, one for each symbol, got 1"),
@@ -164,7 +164,7 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         (
             "file.jsonl",
             b'{"string": "ab", "label": 1}\n\n{"string": "b"}\n',
-            "row 3: expected a label under 'label', as in the rows before it, got none, but 'string'; add it, or leave",
+            "row 3: expected a label under 'label', as in the rows before it, got only 'string'; add it, or leave",
         ),
         ("file.jsonl", b'{"word": "a", "class": 1}\n{"label": 2}\n', "row 2: expected a string under 'word', as in"),
         ("file.jsonl", b'{"string": "ab"}\n', "row 1: label: expected one of the columns 'string', got 0 with a usual"),
@@ -178,7 +178,7 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         ),
         ("file.dat", b"2 1\n1 1 a\n0 1 b\n", "expected 1 symbols, as in its first line, got 2"),
         ("file.dat", b"2 2\n1 1 a\n-1 1 b\n", "row 3: expected a label, got -1, which marks strings without one"),
-        ("file.jsonl", b'{"string": null, "label": "x"}\n', "row 1: expected a string, got a missing one; write"),
+        ("file.jsonl", b'{"string": null, "label": "x"}\n', "row 1: expected a string, got a missing value; write"),
         ("file.dat", b"2 2\n1 1 a\n", "expected 2 strings, as in its first line, got 1"),
         ("file.parquet", b"", "expected the package pyarrow for Parquet, got none; pip install pyarrow"),
     ],
@@ -198,7 +198,9 @@ def test_mistakes_in_files_are_named(
 def test_a_table_of_two_columns_needs_no_header(tmp_path: Path) -> None:
     (tmp_path / "file.csv").write_text("ab,x\nb,y\na,x\n")
     assert read_examples(tmp_path / "file.csv").counts.num_rows == 3
-    with pytest.raises(ValueError, match="expected a column other than the strings', got 'text' twice; name another"):
+    with pytest.raises(
+        ValueError, match="expected a column other than the column of strings, got 'text'; name another"
+    ):
         read_examples(save(tmp_path / "other.csv"), string="text", label="text")
 
 
@@ -265,7 +267,7 @@ class NAType:
 
 
 def test_what_data_frames_have_for_missing_values_is_named() -> None:
-    with pytest.raises(ValueError, match=r"^examples: row 2: expected a string, got a missing one"):
+    with pytest.raises(ValueError, match=r"^examples: row 2: expected a string, got a missing value"):
         read_examples([("ab", "x"), (NAType(), "y")])
     with pytest.raises(ValueError, match=r"^examples: row 2: expected one label, got an empty one"):
         read_examples([("ab", "x"), ("ba", NAType())])
@@ -286,7 +288,7 @@ def test_the_name_of_a_file_is_no_part_of_a_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"its examples have lengths from 1 to 4: choose among these"):
         make_spec("examples", "gru", {"task": {"file": str(file)}})
     with pytest.raises(
-        ValueError, match=r"^task\.file: .*none\.csv: expected a file of examples, got no such file; name"
+        ValueError, match=r"^task\.file: .*none\.csv: expected a file of examples, got no such file; give"
     ):
         make_spec("examples", "gru", {"task": {"file": str(tmp_path / "none.csv")}})
 
