@@ -1,1 +1,1 @@
-"""Analyses of trained models as plain data: states, what answers depend on, and what depth costs. Nothing is drawn."""
+"""Analyses of trained models as plain data: states, receptive fields of answers, continuity, and the cost of depth."""

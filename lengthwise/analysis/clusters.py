@@ -48,8 +48,8 @@ def principal_components(states: Float[Tensor, "N D"], num_components: int = 2) 
 def linkage_distances(states: Float[Tensor, "N D"]) -> Float[Tensor, " M"]:
     """Return the N - 1 distances at which clusters merge under single linkage, in ascending order.
 
-    These are the lengths of the edges of a minimum spanning tree of the N^2 distances. At distance r, two states are in
-    one cluster if a path over states joins them in steps of at most r. So the number of clusters is
+    These are the lengths of the edges of a minimum spanning tree of the states. At distance r, two states are in one
+    cluster if a path over states connects them in steps of at most r. So the number of clusters is
     ``num_clusters(linkage, r) = 1 + (number of distances > r)``.
 
     Example:
@@ -90,7 +90,7 @@ class LevelClusters(NamedTuple):
 
 
 def level_clusters(blocks: BlockStates) -> list[LevelClusters]:
-    """Return the clusters of each level under single linkage, of all its states and of each element's states."""
+    """Return the clusters of each level under single linkage: of all its states, and of the states of each element."""
     return [_clusters(level, blocks.at_level(level)) for level in range(1, blocks.num_levels + 1)]
 
 
@@ -99,7 +99,7 @@ def _clusters(level: int, blocks: BlockStates) -> LevelClusters:
     between = math.inf
     for index, group in enumerate(groups[:-1]):
         later_states = torch.cat(groups[index + 1 :]).double()
-        # The other mode, by matrix products, is off by thousandths for states that are near to each other.
+        # The mode that uses matrix products has errors of thousandths for states that are near to each other.
         distances = torch.cdist(group.double(), later_states, compute_mode="donot_use_mm_for_euclid_dist")
         between = min(between, float(distances.min()))
     return LevelClusters(

@@ -1,12 +1,13 @@
-r"""Lower bounds on three moduli of continuity, which bound the change of a sequence function's outputs with its inputs.
+r"""Lower bounds on three moduli of continuity of a function on sequences.
 
-For f from [0, 1]^(T x d), or any other product of intervals, to R^(T x Y), and p-norms of outputs:
+A modulus bounds how much outputs change if inputs change by at most t. For f from [0, 1]^(T x d), or any other product
+of intervals, to R^(T x Y), and p-norms of outputs:
 
     w(t)            = sup ||f(X) - f(X')||_p          over ||X - X'||_2 <= t
     w_contextual(t) = sup ||f(X)_n - f(X')_n||_p      over the same with X_n = X'_n: only other tokens change
     w_token(t)      = sup ||f(X)_n - f(X')_n||_p      over the same with X_m = X'_m for all m != n: only token n changes
 
-A search finds pairs of inputs. Each pair gives a lower bound.
+A search finds pairs of inputs. Each pair gives a lower bound on a modulus.
 """
 
 import math
@@ -23,7 +24,7 @@ from torch.func import functional_call
 from lengthwise.analysis.embedded import looking_up
 
 SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
-"""A function on sequences of T tokens, which are vectors."""
+"""A function on sequences of T tokens, each a vector of d numbers."""
 
 Kind = Literal["sequence", "contextual", "token"]
 """The modulus that is searched: w, w_contextual or w_token."""
@@ -42,7 +43,7 @@ class Domain(NamedTuple):
 
 
 class ModulusPoint(NamedTuple):
-    """A pair of inputs at most `distance` apart; their outputs, at `token` or at all tokens, differ by `value`."""
+    """A pair of inputs at most `distance` apart. Outputs differ by `value` at `token`, or over all tokens if None."""
 
     distance: float
     value: float
@@ -81,10 +82,10 @@ def continuity_modulus(
 ) -> list[ModulusPoint]:
     """Return the largest difference found at each distance, in order of distance: lower bounds of the modulus.
 
-    The distances are searched from the largest to the smallest. Gradient ascent improves random pairs, and the best
-    pieces of all pairs of larger distances; without a gradient, pairs stay as they are. The pieces of a pair divide it
-    into k equal parts. So the estimates have two properties of the modulus on a convex domain. They grow with t,
-    and w(k t) <= k w(t) for all t and k t among the distances.
+    The distances are searched from the largest to the smallest. Gradient ascent improves two kinds of starting pairs:
+    random pairs, and the best pieces of the pairs that were found at larger distances. The pieces of a pair divide it
+    into k equal parts. If the function has no gradient, pairs stay as they are. So the estimates have two properties of
+    the modulus on a convex domain. They grow with t, and w(k t) <= k w(t) for all t and k t among the distances.
 
     Raises:
         ValueError: the kind is unknown, or is `contextual` for a single token, which has no context. `distances` is
@@ -126,7 +127,7 @@ def continuity_modulus(
 
 
 def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], Domain]]:
-    """Return a model's logits as a function of its symbols' embeddings, and the domain of these for T positions.
+    """Return a model's logits as a function of its symbols' embeddings, and the function's domain for T positions.
 
     Raises:
         ValueError: the model does not have exactly one embedding, or does not read it position by position.
@@ -161,7 +162,7 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
         low, high = table.amin(0), table.amax(0)
         return Domain(low.expand(num_tokens, -1), high.expand(num_tokens, -1))
 
-    # The function must not read the table. A table of NaN shows it, wherever the model reads.
+    # The function must not read the table of embeddings. If it does, a table of NaN makes the logits NaN.
     poisoned = {f"{named[0]}.weight": torch.full_like(embedding.weight, torch.nan)}
     try:
         reads_elsewhere = not bool(function(domain(2).low[None], poisoned).isfinite().all())
@@ -184,7 +185,7 @@ class _Search(NamedTuple):
     p: float
 
     def random_pairs(self, count: int, distance: float, generator: torch.Generator) -> _Pairs:
-        """Draw first inputs uniformly in the domain, and second inputs in a uniform direction from them."""
+        """Draw first inputs uniformly in the domain, and second inputs in a random direction from the first ones."""
         low, high = self.domain
         num_tokens = len(low)
         first = low + (high - low) * torch.rand(count, *low.shape, generator=generator, dtype=low.dtype)
@@ -205,7 +206,7 @@ class _Search(NamedTuple):
         return _Pairs(chain[best, rows], chain[best + 1, rows], pairs.tokens, values[best, rows])
 
     def climb(self, starts: _Pairs, distance: float, num_steps: int) -> _Pairs:
-        """Return the best pairs during gradient ascent of the difference, with steps of decreasing length."""
+        """Improve pairs by gradient ascent of the difference, with decreasing steps, and return the best pairs."""
         (low, high), best = self.domain, starts
         current, may_differ = starts, self._may_differ(starts.tokens)[..., None]
         reach = float((high - low).norm())
@@ -224,7 +225,7 @@ class _Search(NamedTuple):
         return best
 
     def _gradients(self, pairs: _Pairs) -> tuple[Tensor, Tensor] | None:
-        """Return the gradients of the difference by the first input and by the offset; None without gradients."""
+        """Return the gradients of the difference by the first input and by the offset, or None without gradients."""
         first = pairs.first.detach().requires_grad_()
         offset = (pairs.second - pairs.first).detach().requires_grad_()
         values = self._differences(first, first + offset, pairs.tokens)
@@ -253,7 +254,7 @@ class _Search(NamedTuple):
         if outputs.ndim != 3 or outputs.shape[:2] != inputs.shape[:2]:
             raise ValueError(
                 f"function: expected outputs of shape {[*inputs.shape[:2]]} and one more dimension, got "
-                f"{list(outputs.shape)}; there is one for each token"
+                f"{list(outputs.shape)}; return one vector for each token"
             )
         if not bool(outputs.isfinite().all()):
             raise ValueError(
@@ -267,7 +268,7 @@ class _Search(NamedTuple):
 
 
 def _with_length(vectors: Tensor, length: float, *, stretch: bool = False) -> Tensor:
-    """Return the vectors scaled to a norm of at most `length`, or with `stretch` exactly `length`; zeros stay zeros."""
+    """Scale vectors to a norm of at most `length`, or with `stretch` of exactly `length`; zero vectors stay zero."""
     norms = vectors.flatten(1).norm(dim=1).clamp(min=torch.finfo(vectors.dtype).tiny)
     factors = length / norms
     return vectors * _as(factors if stretch else factors.clamp(max=1.0), vectors)

@@ -11,7 +11,7 @@ from lengthwise.ops.tree import num_levels
 
 
 def attention_pairs(length: int, chunk_size: int) -> int:
-    """Return the number of pairs of a query and a key over all levels of a pass of thickness 1.
+    """Return the number of pairs of a query and a key in all levels of a pass of thickness 1.
 
     ``sum_l sum_m min(C, floor(m / C^l) + 1)`` over levels l from 0 and positions m, without pads before the start.
 
@@ -26,8 +26,8 @@ def attention_pairs(length: int, chunk_size: int) -> int:
 def multiplications(length: int, chunk_size: int, d_model: int) -> int:
     """Return the number of multiplications of a pass of thickness 1.
 
-    Each pair of attention has 2 D, and each position at each level has 12 D^2. The latter are the projections to
-    queries, keys, values and output (4 D^2), and a feed-forward block of 4 D hidden units (8 D^2).
+    Each pair of a query and a key takes 2 D multiplications. Each position at each level takes 12 D^2: 4 D^2 for the
+    projections to queries, keys, values and output, and 8 D^2 for a feed-forward block of 4 D hidden units.
     """
     levels = num_levels(length, chunk_size)
     return 2 * d_model * attention_pairs(length, chunk_size) + 12 * d_model**2 * length * levels
@@ -54,6 +54,6 @@ def published_break_even(length: int, chunk_size: int) -> float:
     """
     if length < 2 or chunk_size < 2:
         raise ValueError(
-            f"length, chunk_size: expected at least 2, got {length} and {chunk_size}: no level merges less"
+            f"length, chunk_size: expected at least 2, got {length} and {chunk_size}; a merge needs two symbols"
         )
     return length / (chunk_size * math.log(length, chunk_size))

@@ -1,4 +1,4 @@
-"""The drift of a recurrence that counts a remainder: the mean states of the remainders shrink together, and turn."""
+"""The drift of a recurrence that computes a remainder: the mean states of the remainders shrink and turn."""
 
 import math
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from lengthwise.threads import one_thread
 class DriftPoint(NamedTuple):
     """The states at one length, compared with the states at the reference length.
 
-    `shifts` are the fractions of strings whose answer is the remainder plus 0, 1, ..., m-1. `kept` is the norm of each
-    harmonic relative to the reference. `turns` is its angle from the reference, in remainders.
+    `shifts` are the fractions of strings whose answer is the remainder plus 0, 1, ..., m-1. `kept` has the norm of each
+    harmonic relative to the reference. `turns` has the angle of each harmonic from the reference, in remainders.
     """
 
     length: int
@@ -36,13 +36,13 @@ class DriftPoint(NamedTuple):
 def remainder_drift(
     model: RecurrentModel, task: Sum, lengths: Sequence[int], reference: int, *, num_strings: int = 1_024, seed: int = 0
 ) -> list[DriftPoint]:
-    """Compare the harmonics of mean states over remainders, at each length, with the harmonics at `reference`.
+    """Compare harmonics of the mean states of remainders: those at each length, and those at the length `reference`.
 
-    Let c_q(T) be the mean state of the strings of T symbols whose digits add up to q. Harmonic k is
-    ``z_k(T) = (1/m) sum_q exp(-2 pi i k q / m) c_q(T)``. In a net that keeps the sum, no z_k changes with T. If its
-    planes shrink at each symbol, ``|z_k|`` falls. If they turn, the angle
-    ``angle(<z_k(reference), z_k(T)>) m / (2 pi k)``, in remainders, grows evenly. From half a remainder on, all answers
-    are the neighbor's. The angle of harmonic k is between -m/2 and m/2 before it is divided by k.
+    Let c_q(T) be the mean state of the strings of T symbols whose digits add up to q. Harmonic k is ``z_k(T) = (1/m)
+    sum_q exp(-2 pi i k q / m) c_q(T)``. In a net that keeps the sum, no z_k changes with T. If the states shrink at
+    each symbol, ``|z_k|`` falls. If the states turn at each symbol, the angle ``angle(<z_k(reference), z_k(T)>) m / (2
+    pi k)``, in remainders, grows evenly. From half a remainder on, every answer is off by one. The angle of harmonic k
+    is between -m/2 and m/2 before it is divided by k.
 
     Raises:
         ValueError: a length is not positive, or a remainder does not occur because there are too few strings.
@@ -85,7 +85,9 @@ def harmonics(states: Float[Tensor, "B D"], remainders: Int64[Tensor, " B"], mod
     """
     groups = [states[remainders == q].double() for q in range(modulus)]
     if not all(map(len, groups)):
-        raise ValueError(f"strings: expected each of {modulus} remainders, got too few; draw more")
+        raise ValueError(
+            f"strings: expected strings of each of {modulus} remainders, got none of some; draw more strings"
+        )
     means = torch.stack([group.mean(0) for group in groups])
     angles = torch.outer(torch.arange(1, modulus // 2 + 1), torch.arange(modulus)) * (-2 * math.pi / modulus)
     waves = torch.polar(torch.ones_like(angles, dtype=torch.float64), angles.double())

@@ -1,4 +1,4 @@
-"""Runs of a model on given vectors instead of the embeddings of its symbols."""
+"""Replacement of the embeddings of a model's symbols by given vectors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 @contextmanager
 def looking_up(embedding: nn.Embedding, embedded: Float[Tensor, "B T D"]) -> Iterator[None]:
-    """Make an embedding return these vectors for any symbols, within the block; each call returns the next positions.
+    """Make an embedding return these vectors inside the `with` block; each call returns the next positions.
 
-    Some models read a string in parts, and so call their embedding several times.
+    The symbols are ignored. Some models read a string in parts, and so call their embedding several times.
     """
     start = 0
 

@@ -1,4 +1,4 @@
-"""All analyses of a trained model on the same strings: states and their clusters, receptive field, flips."""
+"""All analyses of a trained model on the same strings: clusters of states, receptive field, replaced symbols."""
 
 from copy import deepcopy
 from typing import NamedTuple
@@ -22,16 +22,16 @@ NUM_STRINGS = 200
 """The number of strings, which is also the largest number of states of each level."""
 
 NUM_FIELD_STRINGS = 64
-"""The number of strings, among these, for gradients and flips."""
+"""The number of these strings for which gradients and flips are computed."""
 
 NUM_FLIP_DISTANCES = 100
-"""The largest number of distances at which symbols are replaced, evenly spaced from the last symbol to the first."""
+"""The largest number of distances at which symbols are replaced; they range from the last symbol to the first."""
 
 RELATIVE_DISTANCE = 1 / 8
 """The distance at which clusters are counted, as a fraction of the root mean square norm of the states."""
 
 MAX_LENGTH = 10_000
-"""The largest length of the strings, in symbols; longer strings have too many states for memory."""
+"""The largest length of the strings, in symbols. The states of longer strings do not fit into memory."""
 
 
 class Analysis(NamedTuple):
@@ -50,7 +50,7 @@ class Analysis(NamedTuple):
 
 @one_thread()
 def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 0) -> Analysis:
-    """Return the states, gradients and answers of a trained model on random strings.
+    """Analyze the states, gradients and answers of a trained model on random strings.
 
     If not every class can occur at `length`, but can at one symbol less, the strings have one symbol less.
 
@@ -76,7 +76,7 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
     supervised = targets != IGNORE
     if not supervised.any():
         raise ValueError(
-            f"length: expected strings that have an answer, got {NUM_STRINGS} of {length} symbols without; choose "
+            f"length: expected strings that have an answer, got {NUM_STRINGS} of {length} symbols without one; choose "
             "another length"
         )
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The receptive field of an answer in its string: by gradients, as published, and by replaced symbols."""
+"""The symbols on which an answer depends: by gradients, as published, and by replacing symbols."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -28,7 +28,7 @@ def tree_answer(model: RegularGPT) -> Answer:
     """Return the model's answer as a function of the embedding at each position."""
 
     def answer(embedded: Float[Tensor, "B T D"]) -> Float[Tensor, "B Y"]:
-        # Each position becomes a symbol of its own, so that equal symbols at two positions have separate gradients.
+        # Each position gets its own symbol id, so that equal symbols at two positions have separate gradients.
         tree = model.tree
         leaves = torch.cat([tree.leaves[:1], embedded.flatten(0, 1)])
         ids = torch.arange(1, len(leaves)).reshape(embedded.shape[:2])
@@ -43,8 +43,8 @@ def gradient_norms(
 ) -> Float[Tensor, "B T"]:
     """Return ``|| d m_b / d e_bt ||`` with the log-odds m of the target y: ``m = z_y - log sum_{k != y} exp z_k``.
 
-    ``-log p_y`` has the gradient ``-(1 - p_y) dm``, which differs by one factor for each string. `cumulative_field`
-    cancels this factor, but for a confident model rounding makes it 0.
+    The loss ``-log p_y`` has the gradient ``-(1 - p_y) dm``, which differs from dm by one factor for each string. This
+    factor cancels in `cumulative_field`, but for a confident model it rounds to 0.
 
     Raises:
         ValueError: there is only one class.
@@ -71,8 +71,8 @@ def _gradient_norms(
 def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
     """Return the fraction of the gradient at position m or later: ``c_m = sum_{n >= m} |g_n| / sum_n |g_n|``.
 
-    If all positions have the same gradient norm, it is a straight line from 1 at the oldest symbol to 1 / T at the
-    newest.
+    If all positions have the same gradient norm, the result is a straight line from 1 at the oldest symbol to 1 / T at
+    the newest.
 
     Raises:
         ValueError: the gradient of a string is 0 everywhere, or not finite.
@@ -112,7 +112,7 @@ def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> I
 class FlipPoint(NamedTuple):
     """The effect of replacing the symbol `distance` before the last on the answers.
 
-    Among `num_strings` strings, the model's answer changed in `num_changed`, and the correct one in `num_expected`.
+    The model's answer changed for `num_changed` of `num_strings` strings, and the correct answer for `num_expected`.
     """
 
     distance: int
@@ -147,9 +147,9 @@ def flip_test(
 ) -> list[FlipPoint]:
     """Replace one symbol by another, drawn uniformly, and test whether the answer to the whole string changes.
 
-    Suppose that the monoid of the task is a group. Then another symbol of another element changes the element of the
-    string, at any distance, which gradients need not show. Only pairs of strings with supervised answers count, and
-    distances without such a pair are left out.
+    If the task's monoid is a group, replacing a symbol by one with another group element changes the element of the
+    whole string, at any distance. Gradients need not show this. Only pairs of strings that both have an answer count.
+    Distances without such a pair are left out.
 
     Raises:
         ValueError: a distance is outside 0 ... T-1, or the task has a single symbol.
@@ -169,7 +169,7 @@ def flip_test(
         replaced[:, position] += torch.randint(1, num_symbols, (len(inputs),), generator=generator)
         replaced[:, position] %= num_symbols
         targets = task.solve(replaced)[:, -1]
-        # A replacement may make a string malformed; then neither answer is right or wrong.
+        # A replacement may make a string malformed; then it has no right answer.
         supervised = (original_targets != IGNORE) & (targets != IGNORE)
         if supervised.any():
             changed = (final_answers(model, replaced) != answers)[supervised]

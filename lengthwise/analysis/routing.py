@@ -1,8 +1,9 @@
 """The routings of RegularGPT's tree and of similar parallel scans: the values that are merged at each step.
 
-A routing is a list of merges over the positions 0 ... T-1 of a string. Initially, the value of each position is its
-symbol. A merge replaces the value of its `position` by the product of the values that `parts` had before the step,
-oldest first. Positions without a merge in a step keep their value. Negative parts are pads, the identity.
+A routing is a list of merges over the positions 0 ... T-1 of a string. At first, the value of each position is its
+symbol. A merge replaces the value of its `position` by the product of the values that the positions `parts` had before
+the step, oldest first. Positions without a merge in a step keep their value. Negative parts are pads, whose value is
+the identity.
 
 Source: Chi et al. (2023), Figures 1 and 2.
 """
@@ -39,7 +40,7 @@ def sliding_routing(length: int, chunk_size: int = 2) -> list[Merge]:
 
 
 def tree_routing(length: int, chunk_size: int = 2) -> list[Merge]:
-    """Return the routing for the answer to the whole string: as many steps, but only about T / (C - 1) merges.
+    """Return the routing for the answer to the whole string: ceil(log_C T) steps, but only about T / (C - 1) merges.
 
     At level l, only the positions T-1, T-1 - C^l, ... have merges. At the end, the value of the last position is the
     product of the string.
@@ -79,8 +80,9 @@ def hillis_steele_scan(length: int) -> list[Merge]:
 def blelloch_scan(length: int) -> list[Merge]:
     """Return a routing for all prefixes with few merges: at most 2 log_2 T steps and 2 T merges.
 
-    It goes up a tree over aligned pairs, and then down. On the way up, the positions 2^l - 1, 2 * 2^l - 1, ... merge
-    with the position 2^(l-1) before them. On the way down, in reverse order of l, the positions halfway between do.
+    The scan goes up a tree over aligned pairs, and then down. On the way up, the positions 2^l - 1, 2 * 2^l - 1, ...
+    merge with the position 2^(l-1) before them. On the way down, in reverse order of l, the positions halfway between
+    these merge with the position 2^(l-1) before them.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in blelloch_scan(4)]
@@ -111,7 +113,7 @@ def path_to(merges: Iterable[Merge], position: int) -> list[Merge]:
         >>> [(merge.step, merge.parts) for merge in path_to(hillis_steele_scan(4), 3)]
         [(1, (0, 1)), (1, (2, 3)), (2, (1, 3))]
     """
-    # Backwards from the last step, because a merge replaces the values that are needed by those before it.
+    # Go backwards from the last step, because a merge's parts are the results of earlier merges.
     needed, path = {position}, []
     in_order = sorted(merges, key=lambda merge: (-merge.step, merge.position))
     at = {(merge.step, merge.position): merge for merge in in_order}

@@ -1,4 +1,4 @@
-"""The block outputs of a RegularGPT at each level of its tree, with the monoid element of the string below each."""
+"""The states in the tree of a RegularGPT, level by level, each with the monoid element of the symbols below it."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from lengthwise.tasks.base import RegularTask
 
 
 class BlockStates(NamedTuple):
-    """Block outputs, one in each row: the state of a window, its level, and its element in `monoid`.
+    """States of windows, one in each row, with the window's level and its element in `monoid`.
 
     A window of level l has C^l symbols, C = `chunk_size`, or fewer after pads; level 1 is the lowest.
     """
@@ -42,7 +42,7 @@ class BlockStates(NamedTuple):
         return self._keep(self.levels == level)
 
     def subsample(self, max_states: int, generator: torch.Generator) -> "BlockStates":
-        """Draw at most `max_states` rows of each level; a level has C times as many rows as the next higher one.
+        """Draw at most `max_states` rows of each level; a level has C times as many rows as the next higher level.
 
         Raises:
             ValueError: `max_states` is below 1.
@@ -61,15 +61,14 @@ class BlockStates(NamedTuple):
 
 @torch.no_grad()
 def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B T"]) -> BlockStates:
-    """Return the outputs of all blocks that answer these strings, about T / (C - 1) for each string.
+    """Return the states of all nodes in the trees of these strings, about T / (C - 1) for each string.
 
     The monoid belongs to the task's minimal transducer. In a correct model whose states distinguish no more than
     necessary, windows with the same element have equal states.
 
     Raises:
-        ValueError: the model's thickness is above 1, so that a state depends on more than its window. Chunk sizes
-            differ between levels. A symbol id is outside the task's alphabet. The monoid is too large
-            (`transition_monoid`).
+        ValueError: the model's thickness is above 1; a state then depends on more than its window. Chunk sizes differ
+            between levels. A symbol id is outside the task's alphabet. The monoid is too large (`transition_monoid`).
 
     Example:
         >>> from lengthwise.models import make_model
@@ -107,7 +106,7 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
 def window_elements(
     monoid: TransitionMonoid, strings: Int64[np.ndarray, "B T"], chunk_size: int
 ) -> list[Int64[np.ndarray, "B N"]]:
-    """Return the element of each node's window, level by level from the first merges to the root; pads are identities.
+    """Return the element of each node's window, level by level from the lowest to the root; pads are identities.
 
     Raises:
         ValueError: a symbol id is outside the alphabet, or the strings are empty.
@@ -130,7 +129,7 @@ def window_elements(
 
 
 def _level_states(model: RegularGPT, inputs: Int64[Tensor, "B T"]) -> list[Float[Tensor, "B N D"]]:
-    """Return the states of the nodes at each level, which a perturbation receives; this one changes nothing."""
+    """Return the states of the nodes at each level, which are collected by a perturbation that changes nothing."""
     levels = []
 
     def keep(states: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The receptive field of a text's next token among the tokens before it, by gradients."""
+"""The tokens on which the prediction of a text's next token depends, by gradients."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from lengthwise.threads import one_thread
 
 
 class TextField(NamedTuple):
-    """The fractions of the gradient from each position on, in chunks of `length` tokens; the last one is predicted."""
+    """The fraction of the gradient from each position on, in chunks of `length` tokens; the last token is predicted."""
 
     length: int
     cumulative: Float[Tensor, "B T"]
@@ -31,8 +31,8 @@ def text_fields(
 ) -> list[TextField]:
     """Return cumulative fields of chunks of each length; all lengths end at the same tokens of the test split.
 
-    In a chunk of T tokens, T - 1 are read and the last one is predicted. The gradient is taken of the log-odds of the
-    last token (`gradient_norms`).
+    In a chunk of T tokens, the first T - 1 are read and the last one is predicted. `gradient_norms` gives the gradient
+    of the log-odds of the last token.
 
     Raises:
         ValueError: the model does not look up its symbols in one table, or the text does not have one of the lengths.
@@ -53,7 +53,7 @@ def text_fields(
 
 
 def embedded_answer(model: SequenceModel) -> Answer:
-    """Return the model's answer as a function of the embeddings of its symbols, before positions, norms and layers."""
+    """Return the model's answer as a function of its symbols' embeddings, to which positions are not yet added."""
     embedding = _embedding(model)
 
     def answer(embedded: Float[Tensor, "B T D"]) -> Float[Tensor, "B Y"]:

@@ -1,4 +1,4 @@
-"""The command ``lengthwise``: its commands, their exit codes, and the messages when one fails.
+"""The program ``lengthwise``: its commands, their exit codes, and the messages of failed commands.
 
 Commands import what they need when they run, so that ``--help`` is quick.
 """
@@ -43,7 +43,7 @@ app = App(
 
 
 def flowing(text: str) -> str:
-    """Return paragraphs without line breaks, which a terminal wraps at its own width."""
+    """Return paragraphs without line breaks, so that a terminal wraps them at its own width."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit codes: 0 done, 1 the work failed, 2 the request was wrong, 128 + N stopped by signal N."""
     quiet_processes()
     try:
-        # Streams first: without them not even the message about a deleted folder could be written.
+        # The streams come first: without them not even the message about a deleted folder could be written.
         code = _run(arguments) if open_streams() and has_folder() else 2
     except KeyboardInterrupt:
         code = say("stopped", _code_of(signal.SIGINT))
@@ -99,10 +99,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
-    """Call a command and return its exit code; after a failure, write one sentence and return its code."""
+    """Call a command and return its exit code. If the command fails, write one sentence."""
     try:
         code = call()
-    except BrokenPipeError:  # the reader of the output, as `head`, has ended: that is not a failure
+    except BrokenPipeError:  # the reader of the output, such as `head`, has ended: that is not a failure
         return 0
     except ValueError as error:
         return say(line_in_extension(error) + with_flag(str(error), command), 2)

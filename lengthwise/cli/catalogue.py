@@ -31,7 +31,7 @@ def show(
     name: Annotated[str, Parameter(help="Name of a task, model, preset, construction or experiment; or train.")],
     /,
 ) -> int:
-    """Show all about a name: definition, source, settings with their defaults, presets and result pages."""
+    """Show the definition of a name, its source, its settings with their defaults, presets and result pages."""
     from lengthwise.cli.index import description
 
     console = Output()
@@ -43,7 +43,7 @@ def show(
 def read_index(name: str = "") -> "FamilyIndex":
     """Return descriptions of all members.
 
-    If the user has files with further members, the registries are read. Only `name` then gets paragraphs.
+    If the user has files with further members, the registries are read. Then only the member `name` gets paragraphs.
     """
     if extensions():
         from lengthwise.cli.members import FAMILIES, describe_members

@@ -25,31 +25,33 @@ def certify(
     *,
     machine: Annotated[
         Source | None,
-        Parameter(help="Certify on this machine instead of its task: a file, a folder or a regular expression."),
+        Parameter(help="Compare with this machine instead of the task: a file, a folder or a regular expression."),
     ] = None,
     out: Annotated[
-        Path | None, Parameter(help="File for the certificate; by default in that folder, with --machine none.")
+        Path | None, Parameter(help="File for the certificate; by default in the run's folder, or none with --machine.")
     ] = None,
     check: Annotated[
-        Path | None, Parameter(help="A certificate, or its folder, to verify; with a run, also that they match.")
+        Path | None,
+        Parameter(help="Verify this certificate, or the one in this folder; with a run, also that they match."),
     ] = None,
     proof: Annotated[
-        bool, Parameter(help="Also write the proof, next to the certificate; with --check, check it.")
+        bool, Parameter(help="Also write the proof, next to the certificate; with --check, also check the proof.")
     ] = False,
     draw: Annotated[
-        Path | None, Parameter(help="SVG file for a drawing of the machine read off it, or else of the task's.")
+        Path | None,
+        Parameter(help="SVG file for a drawing of the machine read off the net, or else of the task's machine."),
     ] = None,
     min_level: Annotated[
         str | None,
-        Parameter(help="Exit with code 1 below this level: tested if not given, with --check refuted, the lowest."),
+        Parameter(help="Exit with code 1 below this level. Default: tested; with --check: refuted, the lowest level."),
     ] = None,
 ) -> int:
     """Prove as much as possible about a model at every length, or verify a certificate.
 
-    Levels: refuted (it answers a string wrongly), tested (no such string was found), extracted (its machine is right at
-    every length, and its states stay in the machine's classes on all strings followed), bounded (they cannot leave them
-    up to a length that is named), proved (they cannot leave them). A refuted net exits with code 1; with --min-level
-    refuted every level exits with code 0.
+    Levels: refuted (the net answers a string wrongly), tested (no such string was found), extracted (its machine is
+    right at every length, and the net followed the machine on all strings tried), bounded (the net cannot leave the
+    machine up to a stated length), proved (the net cannot leave the machine at any length). A refuted net exits with
+    code 1; with --min-level refuted every level exits with code 0.
     """
     from lengthwise.certification.certificate import certificate_file, parse_level
 
@@ -175,7 +177,7 @@ def extract(
     out: Annotated[Path, Parameter(help="File for the machine; its suffix, such as .dot, selects the format.")],
     seed: StringSeed = 0,
 ) -> int:
-    """Read the machine off a recurrent net, whatever its task, and prove if possible that the net is this machine.
+    """Read the machine off a recurrent net, and prove if possible that the net is this machine at every length.
 
     Only the names of symbols and answers are taken from the task.
     """

@@ -21,7 +21,7 @@ def compare(
     /,
     *,
     seeds: Annotated[
-        str | None, Parameter(help="With a task: how many seeds, as in 3 for 0-2, or which, as in 0,1 or 5-9.")
+        str | None, Parameter(help="With a task: the number of seeds (3 means 0-2), or a list such as 0,1 or 5-9.")
     ] = None,
     preset: Annotated[
         str | None, Parameter(help="With a task: preset of all models; by default each model's own; `show` names it.")
@@ -35,8 +35,8 @@ def compare(
 ) -> int:
     """Compare models on a task, paired by seed: accuracies, differences with intervals, certificates, cost.
 
-    Give folders of runs, which need the same task, plan and seeds, or models by name, which are trained unless they are
-    trained already. `diff` compares two machines, and `certify --machine` a net with a machine.
+    Give folders of runs with the same task, measurements and seeds; or give a task and names of models. Missing runs
+    are trained. `diff` compares two machines, and `certify --machine` compares a net with a machine.
     """
     from lengthwise.report.pages.compared import print_comparison
     from lengthwise.report.pages.terminal import print_failures
@@ -73,7 +73,7 @@ def compare(
 
 
 def _is_task(compared: Sequence[str]) -> bool:
-    """Return whether the first word is a task's name; a word that is neither task nor path raises a ValueError."""
+    """Return whether the first word is a task's name. If it is neither a task nor a path, raise a ValueError."""
     from lengthwise.registry import nearest
     from lengthwise.tasks.base import TASKS
 
@@ -136,7 +136,9 @@ def _read(folders: Sequence[str]) -> "list[RunResult]":
     for folder in folders:
         result = read_measured(Path(folder)).result
         if result is None:
-            raise ValueError(f"{folder}: expected a finished run, got another; `lengthwise resume` continues it")
+            raise ValueError(
+                f"{folder}: expected a finished run, got an unfinished one; `lengthwise resume` continues it"
+            )
         results.append(result)
     return results
 

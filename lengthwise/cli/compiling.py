@@ -13,7 +13,7 @@ from lengthwise.files import exists
 
 def compile_machine(
     pattern: Annotated[
-        str | None, Parameter(help="Regular expression, or the file of a machine; or give --task.")
+        str | None, Parameter(help="Regular expression or a machine's file, unless --task is given.")
     ] = None,
     /,
     *,
@@ -25,7 +25,8 @@ def compile_machine(
         Parameter(name="--set", negative=(), show_default=False, help="A setting of the task, as task.key=value."),
     ] = (),
     chunk_size: Annotated[
-        int | None, Parameter(converter=whole_number, help="States merged into one (regular-gpt; 2 if not given).")
+        int | None,
+        Parameter(converter=whole_number, help="For regular-gpt: number of states merged into one; default 2."),
     ] = None,
     out: Annotated[Path, Parameter(converter=folder, help="Folder for the model.")] = Path("compiled"),
 ) -> int:
@@ -56,19 +57,23 @@ def memorize(
     word: Annotated[str, Parameter(allow_leading_hyphen=True, help="The word to repeat indefinitely.")],
     /,
     *,
-    rational: Annotated[bool, Parameter(negative=(), help="A W_h of rational numbers; they are integers.")] = False,
-    robust: Annotated[bool, Parameter(negative=(), help="The widest margin of all nets of that dimension.")] = False,
+    rational: Annotated[bool, Parameter(negative=(), help="Use a W_h of integers.")] = False,
+    robust: Annotated[
+        bool, Parameter(negative=(), help="Find the net with the widest margin of its dimension.")
+    ] = False,
     prove: Annotated[bool, Parameter(negative=(), help="Prove that no net without feedback is smaller.")] = False,
     max_dimension: Annotated[
-        int | None, Parameter(converter=count, help="Largest dimension; more than needed widens margins.")
+        int | None, Parameter(converter=count, help="Largest dimension; a larger one than needed can widen the margin.")
     ] = None,
-    budget: Annotated[int, Parameter(converter=count, help="Linear programs until only bounds are given.")] = 3_000,
+    budget: Annotated[
+        int, Parameter(converter=count, help="Linear programs after which the search stops and prints bounds.")
+    ] = 3_000,
     out: Annotated[Path, Parameter(help="The picture, PNG or SVG.")] = Path("memorize.png"),
 ) -> int:
     """Compute the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 
-    No net with W_x = 0 is smaller, whatever the order of its W_h. --prove verifies that without trust in the linear
-    programs. A net with W_x may be smaller.
+    No net with W_x = 0 is smaller, for any W_h. --prove verifies this without trust in the solver of linear programs. A
+    net that reads its own answers may be smaller.
     """
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word

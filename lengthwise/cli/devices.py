@@ -8,7 +8,7 @@ VARIABLE = "LENGTHWISE_DEVICE"
 
 
 def quiet_processes() -> None:
-    """Silence torch's remarks about shared gradients if several processes run, each with its own output.
+    """Silence torch's remarks about shared gradients if torchrun runs several processes.
 
     torch reads the variable when it is imported. Errors are still written.
     """
@@ -18,7 +18,7 @@ def quiet_processes() -> None:
 
 @contextmanager
 def workers_on(device: str) -> Iterator[None]:
-    """Let this process and the workers that it starts train and measure on a device, after checking that it exists."""
+    """Check that a device exists, and let this process and its workers train and measure on this device."""
     from lengthwise.devices import find_device
 
     # Jobs read the device from the environment and carry it to the workers of every pool.
@@ -34,7 +34,7 @@ def workers_on(device: str) -> Iterator[None]:
 
 
 def check_alone(argument: str, instead: str) -> None:
-    """Raise a ValueError if torchrun started several processes for the work of one."""
+    """Raise a ValueError if torchrun started several processes for a command that needs one."""
     from lengthwise.training.parallel import is_started_by_torchrun
 
     if is_started_by_torchrun():

@@ -56,11 +56,10 @@ def reproduce(
     ] = "small",
     workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None,
     runs: Root = Path("runs"),
-    pages: Annotated[Path, Parameter(converter=folder, help="Folder for the page with the results.")] = Path(
-        "docs/results"
-    ),
+    pages: Annotated[Path, Parameter(converter=folder, help="Folder for the page of results.")] = Path("docs/results"),
     recorded: Annotated[
-        bool, Parameter(negative=(), help="Count recorded runs as finished: the page's own, else the package's.")
+        bool,
+        Parameter(negative=(), help="Count recorded runs as finished: records next to the page, else in the package."),
     ] = False,
     page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
     row: Annotated[str | None, Parameter(help="Run only this row's cells, and write no page.")] = None,
@@ -70,14 +69,15 @@ def reproduce(
         str | None, Parameter(help="Address of the pool's cluster; by default, one is started on this machine.")
     ] = None,
     shard: Annotated[
-        str | None, Parameter(help="Run only a share of the runs, such as 2/3, and write neither table nor page.")
+        str | None,
+        Parameter(help="I/N, such as 2/3: run only every N-th run from the I-th, and write no table or page."),
     ] = None,
     device: Device = "cpu",
 ) -> int:
     """Run an experiment and write its page: our numbers next to the paper's.
 
     Finished runs are not repeated; after an interruption the same command continues. While runs execute, the page is
-    also written every quarter of an hour. Results are kept next to it in records/, with the earlier ones.
+    written every quarter of an hour. The folder records/ next to the page keeps all results.
     """
     from lengthwise.cli.progress import page_updates, run_all
     from lengthwise.experiment import EXPERIMENTS, parse_scale
@@ -108,7 +108,7 @@ def reproduce(
 
 
 def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool, takes_records: bool) -> None:
-    """Print what the experiment's runs require; raise a ValueError if something is missing or needs weights."""
+    """Print what an experiment requires; raise a ValueError if it cannot run, or needs weights that records lack."""
     if takes_records and experiment.needs_weights:
         raise ValueError(
             "recorded: this experiment reads the weights of its nets, which records do not contain; leave it out"
@@ -121,7 +121,7 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
 
 
 def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: bool) -> "list[RunResult]":
-    """Return the results recorded next to a page, or else, if they count as finished, in the package."""
+    """Return the results recorded next to a page or, if records count as finished and are not there, in the package."""
     from lengthwise.runs.records import read_diverged, read_records, records_file, restore, restore_diverged
 
     records = records_file(pages, stem) if counts else pages / "records" / f"{stem}.jsonl.gz"
@@ -134,7 +134,7 @@ def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: b
 
 
 def _check_page_only(page_only: bool, **given: object) -> None:
-    """Raise a ValueError if options about execution are given although nothing runs; the environment may set one."""
+    """Raise a ValueError if options about execution are given with --page-only; the environment may set the device."""
     defaults = (None, "local", "cpu", os.environ.get(VARIABLE))
     for option, value in given.items():
         if page_only and value not in defaults:
@@ -146,7 +146,7 @@ def _check_page_only(page_only: bool, **given: object) -> None:
 def _run_shard(
     text: str, experiment: "Experiment", runs: Path, console: Output, options: "PoolOptions", pool: str
 ) -> int:
-    """Run a share of the runs; the page is left to a command that comes after all shares."""
+    """Run a share of the runs. A later command writes the page."""
     from lengthwise.cli.progress import run_all
     from lengthwise.report.pages.terminal import print_failures
     from lengthwise.runs.pools.shard import parse_shard
@@ -178,9 +178,9 @@ def print_outcomes(experiment: "Experiment", outcomes: "list[Outcome]", console:
 
 
 class Page(NamedTuple):
-    """The page of an experiment and the records of its runs; `before` are the earlier records.
+    """The page of an experiment and the records of its runs; `before` contains the results that were recorded earlier.
 
-    `command` is the command that makes it, if that is not `lengthwise reproduce`.
+    `command` is the command that makes the page, if it is not `lengthwise reproduce`.
     """
 
     name: str
@@ -192,7 +192,7 @@ class Page(NamedTuple):
     command: str = ""
 
     def write(self, outcomes: "list[Outcome] | None" = None) -> list[Path]:
-        """Write both, from all finished runs if no outcomes are given; return the files of the page."""
+        """Write page and records from outcomes, by default of all finished runs; return the files of the page."""
         from lengthwise.report.pages.results import file_stem, write_page
         from lengthwise.runs.pools.outcome import finished
         from lengthwise.runs.records import diverged_now, read_diverged, with_earlier, write_records
@@ -203,7 +203,7 @@ class Page(NamedTuple):
         if experiment.cells:
             results = [outcome.result for outcome in outcomes if outcome.result is not None]
             records = self.pages / "records" / f"{stem}.jsonl.gz"
-            # A partial run of the experiment must not remove results that were recorded before.
+            # If only some runs of the experiment are finished, the results that were recorded before must stay.
             kept = with_earlier(results, self.before, experiment.specs)
             earlier = read_diverged(records) if records.exists() else []
             write_records(records, kept, diverged_now(experiment.specs, self.runs, earlier, kept))

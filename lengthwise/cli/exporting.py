@@ -21,7 +21,9 @@ def export(
     out: Annotated[Path, Parameter(help="File to write, or folder (hub-folder, vnnlib).")],
     form: Annotated[
         Literal["step", "strings", "parts"] | None,
-        Parameter(help="Graph: one step of a recurrent model, its default; whole strings; in ONNX, parts of them."),
+        Parameter(
+            help="Graph of one step (default of recurrent models), of whole strings or, in ONNX, of parts of strings."
+        ),
     ] = None,
     max_length: Annotated[
         int | None, Parameter(converter=count, help="Longest strings, if the graph grows with the length.")
@@ -30,8 +32,8 @@ def export(
 ) -> int:
     """Write a model for other runtimes, or its machine as source code or text.
 
-    Graphs are compared with the model on 1,000 strings before they are written. Machines contain their certificate's
-    level and digest, and twenty test strings.
+    Graphs are compared with the model on 1,000 strings before they are written. Files of machines contain the level and
+    digest of their certificate, and twenty test strings.
     """
     from lengthwise.export.base import EXPORTS, Options
     from lengthwise.export.base import export as export_model

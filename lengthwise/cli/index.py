@@ -21,7 +21,7 @@ SETTINGS = "settings"
 
 
 class Line(NamedTuple):
-    """A line of text; if it is too wide, it continues after `hang` blanks, or stays as it is if that is None."""
+    """A line of text. A line that is too wide is wrapped and indented by `hang` blanks; with None it stays as it is."""
 
     text: str
     hang: int | None = None
@@ -97,7 +97,7 @@ def description(index: FamilyIndex, name: str, width: int) -> list[str]:
         ValueError: no member has the name.
     """
     paragraphs = [part for members in index.values() if name in members for part in members[name].paragraphs]
-    # A near miss is more likely a typing error than a wish for another name, so the nearest name is shown.
+    # An unknown name is usually a typing error, so the nearest name is shown.
     if not paragraphs:
         known = [member for family, members in index.items() if family != SETTINGS for member in members]
         raise UnknownName(f"unknown name {name!r}{nearest(name, known)}; `lengthwise list` shows all names")

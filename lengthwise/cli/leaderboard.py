@@ -28,20 +28,20 @@ def leaderboard(
     ] = None,
     row: Annotated[str | None, Parameter(help="Run only the cells of this task.")] = None,
     scale: Annotated[
-        str, Parameter(help="small, as in the records of the others, or smoke (seconds), to try a model.")
+        str, Parameter(help="small, the size of the recorded runs, or smoke (seconds), to try a model.")
     ] = "small",
     workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None,
     runs: Root = Path("runs"),
     pages: Annotated[
-        Path, Parameter(converter=folder, help="Folder for the page; if it has no records, the package's are used.")
+        Path, Parameter(converter=folder, help="Folder for the page; without records there, the package's are used.")
     ] = Path("docs/results"),
     device: Device = "cpu",
 ) -> int:
     """Measure all models on all regular tasks by one protocol, or add your own to the recorded ones.
 
-    Your model gets its learning rate as all others did: by the lowest training loss on the task of `leaderboard/rates`.
-    Its file is loaded for this command; for other commands, name it in the environment variable LENGTHWISE_EXTENSIONS.
-    The page is written again, with your column last, even if you stop the command.
+    The learning rate of your model is chosen like all others, by the lowest training loss on the task of
+    `leaderboard/rates`. This command loads your file; for other commands, name the file in the environment variable
+    LENGTHWISE_EXTENSIONS. The page is written again, with your column last, even if you stop the command.
     """
     from lengthwise.experiment import parse_scale
     from lengthwise.report.pages.results import file_stem
@@ -81,7 +81,7 @@ def leaderboard(
 
 
 def _announce(names: Sequence[str], row: str | None, size: "Scale", console: Output) -> None:
-    """Print how many runs each model takes. Making them here reveals a wrong setting before the first run trains."""
+    """Print how many runs each model needs. A wrong setting is found here, before the first run trains."""
     from lengthwise.studies.leaderboard.experiments.leaderboard import RATES, Entrant, leaderboard_of
 
     planned = leaderboard_of([Entrant(name, name, {}, RATES[0]) for name in names], size).select(row)
@@ -99,7 +99,7 @@ def _restore(records: Path, before: "list[RunResult]", runs: Path) -> None:
 
 
 def _run(own: "Experiment", page: Page, console: Output, options: "PoolOptions") -> int:
-    """Run these cells and write the page of all, even after an interruption; return the exit code."""
+    """Run these cells and write the whole page, even after an interruption; return the exit code."""
     from lengthwise.cli.progress import page_updates, run_all
     from lengthwise.runs.signals import Interrupted
 
@@ -139,7 +139,7 @@ def _check_is_new(names: Sequence[str], columns: Mapping[str, str]) -> None:
 def _print_recorded(
     records: Path, before: "Sequence[RunResult]", on_page: Sequence[str], scale: str, console: Output
 ) -> None:
-    """Print if no others are recorded, and which recorded models the page will not show."""
+    """Print whether other models are recorded, and which recorded models the page will not show."""
     others = sorted({str(result.spec["model"]["name"]) for result in before} - {*on_page})
     if not before:
         way_out = "name its folder, --pages" if scale != "smoke" else "at --scale small they are in docs/results"
@@ -148,8 +148,8 @@ def _print_recorded(
         console.print_line(f"the other models' results come from {records}")
     if others:
         console.print_line(
-            f"recorded in {records}, but not on this page, which has the models of one file: {', '.join(others)}; put "
-            "all into one file"
+            f"these models are recorded in {records}, but the page shows only models of one file: {', '.join(others)}; "
+            "put all into one file"
         )
 
 

@@ -27,29 +27,31 @@ if TYPE_CHECKING:
 
 def learn(
     file: Annotated[
-        Path, Parameter(help="Labeled strings: .csv, .tsv, .jsonl, .parquet or Abbadingo's or StaMInA's .dat.")
+        Path, Parameter(help="Labeled strings: .csv, .tsv, .jsonl, .parquet, or .dat as in Abbadingo or StaMInA.")
     ],
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for machine, picture, net, certificate and numbers.")],
     separator: Annotated[str, Parameter(help="The text between symbols; without it each character is a symbol.")] = "",
-    string: Annotated[str | None, Parameter(help="Column of the strings; by default one with a common name.")] = None,
-    label: Annotated[str | None, Parameter(help="Column of the labels; by default one with a common name.")] = None,
+    string: Annotated[
+        str | None, Parameter(help="Column of the strings; by default a column with a usual name.")
+    ] = None,
+    label: Annotated[str | None, Parameter(help="Column of the labels; by default a column with a usual name.")] = None,
     supervision: Annotated[
-        Literal["last", "prefix"], Parameter(help="last: one label a string; prefix: one label a symbol.")
+        Literal["last", "prefix"], Parameter(help="last: one label for each string; prefix: one label for each symbol.")
     ] = "last",
     budget: Annotated[float, Parameter(help="CPU seconds after which no further attempt begins.")] = 60.0,
     seed: Annotated[
         int, Parameter(converter=whole_number, help="Seed of the models and of the choice of held-out strings.")
     ] = 0,
     exact: Annotated[
-        bool, Parameter(negative=(), help="The labels are right: prefer machines that contradict none.")
+        bool, Parameter(negative=(), help="All labels are right: prefer machines that contradict no label.")
     ] = False,
 ) -> int:
     """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
 
-    The longest strings, up to a fifth, and a tenth of the others are held out. The proof shows that the net answers
-    like the machine. Only the held-out strings can suggest whether the machine is right about the world.
+    The longest strings, up to a fifth of all, and a tenth of the others are held out. The proof shows that the net
+    answers like the machine. Only the held-out strings can show whether the machine is the right one.
     """
     unfinished = out / UNFINISHED
     check_folder(out, "learn", exists(out / "learned.json") or exists(unfinished / "compiled.json"))
@@ -76,11 +78,11 @@ def learn(
         )
     if (out / "learned.json").exists():
         say(f"{out}: replaces the machine that was learned before", 0)
-    # If a later write fails, an old page must not describe the new machine.
+    # If a later write fails, the old page must not stay next to the new machine.
     (out / "report.html").unlink(missing_ok=True)
     learned.save(out)
     write_learned_page(learned, out / "report.html")
-    # Removed last: until the results are complete, the best net so far is all there is.
+    # The best net so far is removed last, when the results are complete.
     rmtree(unfinished, ignore_errors=True)
     lines = [*learned_lines(learned), ("wrote", f"{out}: report.html, machine.dot and others")]
     write_lines(f"{name}: {sentence}" for name, sentence in lines)

@@ -20,7 +20,7 @@ Source = Annotated[
     str,
     Parameter(
         allow_leading_hyphen=True,
-        help="A machine's file, a certificate, a folder with one, or a regular expression (regex:... if it is a path).",
+        help="A machine's file, a certificate, a folder with a certificate, or a regular expression (regex:...).",
     ),
 ]
 
@@ -35,7 +35,7 @@ Accept = Annotated[
     str | None,
     Parameter(
         allow_leading_hyphen=True,
-        help="The answer that accepts; all others reject. For machines that have this answer.",
+        help="Let this answer accept and all others reject, in each machine that has this answer.",
     ),
 ]
 
@@ -79,9 +79,9 @@ def diff(
 ) -> int:
     """Compare two machines on all strings, and print the shortest string on which they differ, if there is one.
 
-    Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name. Accept and reject
-    are matched by meaning, and so are common labels such as OK and FAIL if the other machine has other names. Strings
-    that one of them does not answer are not compared.
+    Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name. Names that mean
+    accept and reject are matched by meaning; these include labels such as OK and FAIL if the other machine uses other
+    names. Strings without an answer by one of the machines are not compared.
     """
     from lengthwise.automata.labeled import difference
 
@@ -108,7 +108,7 @@ def diff(
 
 
 def _taken(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
-    """Return which labels are matched with accept and reject, if the answers of the machines have different names."""
+    """Return which labels are matched with accept and reject, if the machines use different names of answers."""
     from lengthwise.automata.answers import acceptor_index
 
     if len({frozenset(one.labeled.classes) for one in given}) == 1:
@@ -120,7 +120,7 @@ def _taken(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
 
 
 def _taken_of(labeled: "LabeledMachine") -> str | None:
-    """Return which labels are matched with accept and reject; None for automata, and without such labels."""
+    """Return which labels are matched with accept and reject, or None for automata and if no labels match."""
     from lengthwise.automata.answers import acceptor_index
 
     index = acceptor_index(labeled.classes)
@@ -163,7 +163,7 @@ def convert(
     kind_of_file = format_of(file)
     (given,) = _machines([machine], alphabet, accept, rename)
     check_writable(file)
-    # Asked before writing, when the difference can still be seen.
+    # Checked before writing, because afterwards the file always exists.
     wrote = "replaced" if file.exists() else "wrote"
     with _naming_options():
         write_machine(given.labeled, file, mealy=mealy)
@@ -186,7 +186,7 @@ def _machines(
 ) -> "list[Given]":
     """Return the machine of each source, with these symbols added; the symbols of a net cannot be extended.
 
-    In each machine that has them, answers are renamed first; then the one that accepts is chosen.
+    Answers are renamed first. Then the accepting answer is chosen.
     """
     from lengthwise.runs.machines import given_machines
 

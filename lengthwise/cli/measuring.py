@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lengthwise.text.language import LanguageTask, Split
 
 MAX_QUOTED = 60
-"""The longest string that a terminal shows whole; of longer ones it shows 40 symbols, files and pipes get all."""
+"""The longest string that a terminal shows whole, in symbols. It shows 40 symbols of longer ones; files get all."""
 
 
 def evaluate(
@@ -33,7 +33,7 @@ def evaluate(
     strings: Annotated[int, Parameter(converter=whole_number, help="Strings at each length.")] = 256,
     protocol: Annotated[str, Parameter(help="independent, one-pass or structured.")] = "independent",
     seed: StringSeed = 1,
-    split: Annotated[str, Parameter(help="Of a language model's text: test, valid or train.")] = "test",
+    split: Annotated[str, Parameter(help="For a language model, the part of the text: test, valid or train.")] = "test",
     labeled: Annotated[Path | None, Parameter(help="File of strings with labels, as for `learn`.")] = None,
     separator: Annotated[str, Parameter(help="With --labeled: the text between symbols.")] = "",
     string: Annotated[str | None, Parameter(help="With --labeled: the name of the column with strings.")] = None,
@@ -41,11 +41,12 @@ def evaluate(
     csv: Annotated[Path | None, Parameter(help="File for all points.")] = None,
     device: Device = "cpu",
 ) -> int:
-    """Measure a model at lengths of your choice, on new strings; a language model by its perplexity.
+    """Measure the accuracy of a model on new strings of given lengths, or the perplexity of a language model.
 
-    With --labeled, strings and right answers come from a file, whatever the task.
+    With --labeled, strings and right answers come from a file, not from the task.
 
-    For a language model the lengths are chunks of the text, in tokens, and --strings counts chunks.
+    For a language model, lengths are the lengths of chunks of the text, in tokens, and --strings is the number of
+    chunks.
     """
     from lengthwise.runs.stored import load_stored
     from lengthwise.text.language import LanguageTask, parse_split
@@ -57,7 +58,7 @@ def evaluate(
     if labeled is not None and (
         given := [name for name, value in {**drawing, "split": split != "test"}.items() if value]
     ):
-        raise ValueError(f"{given[0]}: expected none with --labeled, whose file has the strings; leave it out")
+        raise ValueError(f"{given[0]}: expected none with --labeled, because the file has the strings; leave it out")
     stored = load_stored(model, device)
     if csv is not None:
         check_writable(csv)
@@ -67,7 +68,7 @@ def evaluate(
     if isinstance(stored.task, LanguageTask):
         return _evaluate_text(stored, stored.task, lengths, parse_split(split), strings, protocol, seed, csv)
     if split != "test":
-        raise ValueError(f"split: expected test for {stored.task.name}, which has no text, got {split}; leave it out")
+        raise ValueError(f"split: expected test for {stored.task.name}, a task without text, got {split}; leave it out")
     return _evaluate_drawn(stored, name, lengths, strings, protocol, seed, csv)
 
 
@@ -155,7 +156,7 @@ def _evaluate_text(
 ) -> int:
     """Measure the perplexity of chunks of a text."""
     if protocol != "independent":
-        raise ValueError(f"protocol: expected none with a text, whose chunks are one, got {protocol}; leave it out")
+        raise ValueError(f"protocol: expected none with a text, got {protocol}; leave it out")
     from lengthwise.evaluation.perplexity import perplexity_curve
     from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
     from lengthwise.files import write_by_rename
@@ -207,10 +208,10 @@ def predict(
     ] = None,
     device: Device = "cpu",
 ) -> int:
-    """Answer strings, one a line: the model's answer, its probability, and the verdict by the task.
+    """Answer strings, one in each line: the model's answer, its probability, and whether the task agrees.
 
-    Blank lines of the input are skipped. A rejected string is named, and the others are answered. A language model
-    answers with the likeliest next token, or writes a text.
+    Blank lines of the input are skipped. A string that cannot be read causes a message, and the others are answered. A
+    language model answers with the likeliest next token, or writes a text.
     """
     from lengthwise.randomness import generator_for
     from lengthwise.runs.predict import predict_text, sample_text
@@ -241,7 +242,7 @@ def predict(
         try:
             prediction = predict_text(stored.model, stored.task, text, is_learned=is_learned)
         except ValueError as error:
-            # One bad string among thousands of lines should not cost the answers to the others.
+            # One bad string among thousands of lines should not prevent the answers to the others.
             code = say(f"string {number}: {error}", 2)
             continue
         is_short = len(text) <= MAX_QUOTED or not sys.stdout.isatty()
@@ -269,7 +270,7 @@ def analyze(
     length: Annotated[int, Parameter(converter=whole_number, help="Symbols of each string.")] = 500,
     seed: StringSeed = 0,
 ) -> int:
-    """Write one HTML page about the states of a trained RegularGPT: their clusters, and how far back they look."""
+    """Write an HTML page about a trained RegularGPT: clusters of its states, and how far back its answers depend."""
     from lengthwise.report.pages.analysis import write_analysis
     from lengthwise.runs.folder import load_run
 

@@ -79,7 +79,7 @@ def own_families() -> Families:
 
 
 def describe_members(families: Families, names: Container[str]) -> FamilyIndex:
-    """Return the summary of every member, and for `names` also the paragraphs, which take seconds for all members."""
+    """Return the summary of every member, and the paragraphs of `names`; for all members these take seconds."""
     index = {
         family: {
             name: Member(_first_line(member), _paragraphs(family, name, member) if name in names else [])
@@ -121,7 +121,7 @@ def _first_line(member: object) -> str:
 
 
 def _docstring(member: object) -> list[Paragraph]:
-    """Return the paragraphs of a docstring, to be wrapped again; indented lines hang, and examples stay as they are."""
+    """Return the paragraphs of a docstring, joined so that they can be wrapped again. Examples stay as they are."""
     paragraphs = []
     for text in (inspect.getdoc(member) or "").split("\n\n"):
         lines = text.splitlines()
@@ -143,7 +143,7 @@ def _docstring(member: object) -> list[Paragraph]:
 
 
 def _hanging(text: str) -> Line:
-    """Return a line whose continuation has the indentation of its text, as items of a list have."""
+    """Return a line that continues with the indentation of its text, like an item of a list."""
     return Line(text, len(text) - len(text.lstrip(" -")))
 
 
@@ -263,7 +263,7 @@ def _all_settings(kind: type[BaseModel], prefix: str) -> Iterator[Setting]:
 
 
 def _rows(settings: Iterable[Setting]) -> Paragraph:
-    """Return a line for each setting, whose values hang."""
+    """Return a line for each setting; if a line is wrapped, it continues below the values."""
     rows = list(settings)
     indent = max((len(row.name) for row in rows), default=0) + 4
     texts = [f"{row.values}; default {row.default}" if row.values else row.default for row in rows]

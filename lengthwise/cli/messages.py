@@ -1,4 +1,4 @@
-"""Messages on standard error: library arguments under the names of their flags, warnings, and unknown options."""
+"""Messages on standard error: errors that name flags instead of arguments, warnings, and unknown options."""
 
 import inspect
 import re
@@ -63,20 +63,20 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
 
 
 def line_in_extension(error: BaseException) -> str:
-    """Return the innermost line of a user's own file through which an error passed; empty without one."""
+    """Return the file and line of a user's own code that caused an error, or an empty text if there is none."""
     frame = innermost_frame(error, loaded_extensions())
     return f"{frame.filename}, line {frame.lineno}, in {frame.name}: " if frame else ""
 
 
 def _option_names(parameter: Parameter) -> list[str]:
-    """Return the options of a parameter: its own name or, if it groups several, their names."""
+    """Return the options of a parameter: its own name or, if it groups several options, the names of these."""
     if is_dataclass(parameter.default):
         return [field.name for field in fields(parameter.default)]
     return [parameter.name]
 
 
 def refusal(error: CycloptsError) -> str:
-    """Return what is wrong with the words of a command, and the way out for superfluous words and misused settings."""
+    """Return the message for a command that cannot be parsed, with a way out for extra words and misused settings."""
     # The messages of cyclopts name its own concepts, so the frequent ones are replaced.
     if isinstance(error, UnusedCliTokensError):
         command = " ".join(error.command_chain or ())
@@ -102,7 +102,7 @@ def refusal(error: CycloptsError) -> str:
 
 
 def _section_of(name: str) -> str:
-    """Return the section of settings (training, model or task) that has one of this name; empty without one."""
+    """Return the section (train, model or task) that has a setting of this name, or an empty text."""
     from lengthwise.training.recipe import Recipe
 
     if name in Recipe.model_fields:

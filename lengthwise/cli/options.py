@@ -29,7 +29,7 @@ def count(kind: Any, tokens: Sequence[Any]) -> int:
 
 
 def folder(kind: Any, tokens: Sequence[Any]) -> Path:
-    """Parse a folder; an empty name, as from an unset shell variable, would mean the working folder."""
+    """Parse a folder, and reject an empty name, which an unset shell variable would cause."""
     if not (text := tokens[0].value):
         raise ValueError(
             f"{tokens[0].keyword or 'argument'}: expected a folder, got an empty name; write . for this one"
@@ -64,7 +64,9 @@ Device = Annotated[
 ]
 ParallelKind = Annotated[
     str | None,
-    Parameter(help="How processes of torchrun share a run: ddp (each has all weights) or fsdp (each has a part)."),
+    Parameter(
+        help="How processes of torchrun share a run: ddp (each stores all weights) or fsdp (each stores a part)."
+    ),
 ]
 TrainedRun = Annotated[Path, Parameter(help="Folder of a trained run.")]
 StoredPath = Annotated[
@@ -75,7 +77,7 @@ StoredPath = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Given:
-    """Settings that override a preset's: from a file, then one by one."""
+    """Settings that override the preset's settings: from a file, then one by one."""
 
     config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None
     set_: Annotated[
@@ -90,12 +92,14 @@ class Given:
     text: Annotated[
         tuple[Path, ...],
         Parameter(
-            negative=(), show_default=False, help="For task text: a text file, a document; may be given many times."
+            negative=(),
+            show_default=False,
+            help="For the task text: a file that is one document; may be given many times.",
         ),
     ] = ()
 
     def read(self) -> dict[str, Any]:
-        """Return the settings of the file, overridden by the single settings, and these by text files."""
+        """Return the settings of the file, overridden by single settings. The option --text overrides both."""
         from lengthwise.runs.spec import merge, parse_assignments, read_settings
 
         settings = merge(read_settings(self.config) if self.config else {}, parse_assignments(self.set_))

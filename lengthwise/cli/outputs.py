@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_writable(file: Path) -> None:
-    """Raise a ValueError if a file cannot be written, before the work for it begins."""
+    """Raise a ValueError if a file cannot be written. Commands check this before they begin to work."""
     is_existing = exists(file)
     if file.is_dir():
         raise ValueError(f"{file}: expected a file to write, got a folder; name a file in it")
@@ -37,7 +37,7 @@ def note_unfinished(path: object, run: "Run") -> None:
 
 
 def check_folder(folder: Path, command: str, is_own: bool) -> None:
-    """Raise a ValueError if a command cannot write into a folder, or would mix its files with other files."""
+    """Raise a ValueError if a command cannot write into a folder, or if the folder contains other files."""
     existing = next(path for path in (folder, *folder.absolute().parents) if exists(path))
     if not existing.is_dir():
         raise ValueError(f"{existing}: expected a folder, got a file; name another")

@@ -16,9 +16,10 @@ def play(
     out: Annotated[Path, Parameter(help="The page, a single file.")] = Path("play.html"),
     title: Annotated[str, Parameter(help="Its heading.")] = "Playground",
 ) -> int:
-    """Write a page for typing strings: a net's answers with their reasons, next to its machine and its task.
+    """Write a page on which to type strings. It shows a net's answers with reasons, next to its machine and its task.
 
-    The page runs the net in the browser and loads nothing. A model without a certificate is certified first.
+    The page runs the net in the browser and loads nothing from the network. A model without a certificate is certified
+    first.
     """
     from lengthwise.playground.page import write_playground
 

@@ -1,4 +1,4 @@
-"""Runs with shown progress, which stop with a checkpoint on request."""
+"""Runs whose progress is shown, and which save a checkpoint if they are stopped."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ from lengthwise.runs.signals import StopRequested, stop_on_interrupt
 from lengthwise.runs.spec import RunSpec
 
 PAGE_EVERY = 900.0
-"""The smallest number of seconds between two pages that are written while runs execute."""
+"""The smallest number of seconds between two updates of a page while runs execute."""
 
 
 def page_updates(write: Callable[[], object]) -> Listener:
@@ -39,9 +39,9 @@ def page_updates(write: Callable[[], object]) -> Listener:
 def watched(
     console: Output, specs: Iterable[RunSpec], also: Listener | None = None
 ) -> Iterator[tuple[Listener, StopRequested]]:
-    """Show the progress of runs, and yield a listener and a function that tells when to stop.
+    """Show the progress of runs, and yield a listener and a function that returns whether to stop.
 
-    The reasons to stop are Ctrl-C, and an output that nobody reads any more. `also` gets the progress as well.
+    Runs stop after Ctrl-C, or if nobody reads the output any more. `also` is another listener.
     """
     hung_up = threading.Event()
     with progress_display(console, specs) as listener, stop_on_interrupt(_confirm_stop) as interrupted:
@@ -59,7 +59,7 @@ def watched(
 
 
 def _confirm_stop() -> None:
-    """Confirm on a terminal that the request was received, because a step may take long."""
+    """Confirm on a terminal that the request to stop was received, because a step may take long."""
     with suppress(OSError):  # the terminal may be what is gone
         if sys.stderr is not None and sys.stderr.isatty():
             # A signal handler may interrupt a print, so nothing buffered is used here.
@@ -75,7 +75,7 @@ def run_all(
     pool: str = "local",
     also: Listener | None = None,
 ) -> list[Outcome]:
-    """Execute all runs on a pool, and return their outcomes. `also` gets the progress as well."""
+    """Execute all runs on a pool, and return their outcomes. `also` is a further listener."""
     opener = POOLS[pool]
     if not specs:
         return []

@@ -26,7 +26,7 @@ def report(
 def claims(
     *,
     paper: Annotated[
-        str | None, Parameter(help="chi2023, fan2024, memorization or xu2024; all of them if not given.")
+        str | None, Parameter(help="chi2023, fan2024, memorization or xu2024; all papers if not given.")
     ] = None,
     docs: Annotated[
         Path | None,
@@ -34,7 +34,7 @@ def claims(
     ] = None,
     write: Annotated[Path | None, Parameter(help="Write all claims as a page instead.")] = None,
 ) -> int:
-    """List the claims of the papers: which are reproduced, contradicted, undecided or not run, and by which number.
+    """List the papers' claims, each with our number and a verdict: reproduced, contradicted, undecided or not run.
 
     Numbers come from the recorded results, which are part of the package.
     """
@@ -46,9 +46,7 @@ def claims(
     from lengthwise.studies.claims.page import claims_page, claims_table, verdict_sentence
 
     if write is not None and paper is not None:
-        raise ValueError(
-            f"--write: expected no --paper next to it, because the page covers all papers, got {paper}; leave it out"
-        )
+        raise ValueError(f"--write: expected no --paper, because the page covers all papers, got {paper}; leave it out")
     console = Output()
     if docs is None:
         docs = own if has_records(own := Path("docs")) else shipped_docs()

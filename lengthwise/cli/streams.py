@@ -14,10 +14,10 @@ UNLIMITED = 10_000
 
 
 class Output(Console):
-    """Standard output; if its reader hung up, printing raises BrokenPipeError, while a plain Console ends the process.
+    """Standard output. If its reader has ended, printing raises BrokenPipeError; a plain Console would end the process.
 
-    Lines for files and other programs are not wrapped, unless COLUMNS sets their width, or the output `is_help`, whose
-    frames fill all columns.
+    Lines for files and other programs are not wrapped, unless COLUMNS sets their width or the output `is_help`. The
+    frames of help fill all columns.
     """
 
     def __init__(self, *, is_help: bool = False) -> None:
@@ -35,7 +35,7 @@ class Output(Console):
 
 
 def open_streams() -> bool:
-    """Prepare standard output and error, and return whether there is an output to write to.
+    """Prepare standard output and error, and return whether standard output is open.
 
     Characters that the encoding of a stream lacks are written as backslash escapes.
     """

@@ -42,14 +42,16 @@ def train(
     given: Given = NOTHING_GIVEN,
     seed: Seed = None,
     seeds: Annotated[
-        str | None, Parameter(help="Several runs instead of one: seeds as in 0,1,2 or 0-4 (3 means seed 3 only).")
+        str | None, Parameter(help="Train one run for each of these seeds, such as 0,1,2 or 0-4 (3 means seed 3 only).")
     ] = None,
     workers: Workers = 1,
     runs: Root = Path("runs"),
     longest: Longest = 100_000,
     until: Annotated[
         str | None,
-        Parameter(help="Train until this is reached: solved (a low training loss), extracted, bounded or proved."),
+        Parameter(
+            help="Train until this goal: solved (a low training loss), or a level: extracted, bounded or proved."
+        ),
     ] = None,
     budget: Annotated[
         float | None, Parameter(help="With --until: CPU seconds after which no attempt begins; 600 if not given.")
@@ -60,10 +62,11 @@ def train(
     device: Device = "cpu",
     parallel: ParallelKind = None,
 ) -> int:
-    """Train and measure a run, or one for each of several seeds; settings come from the preset, the file, then --set.
+    """Train and measure a run, or one run for each of several seeds.
 
-    An interrupted run continues from its checkpoint. A finished run is shown, or measured again if other measurements
-    are requested. With --until it makes attempts, with other seeds and sizes, until one succeeds.
+    An interrupted run continues from its checkpoint. The results of a finished run are shown; if other measurements are
+    requested, the run is measured again. With --until, a run makes attempts with other seeds and sizes until one
+    succeeds. The file overrides the preset's settings, and --set overrides both.
     """
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.models.base import MODELS
@@ -74,7 +77,7 @@ def train(
     if task in MODELS and model in TASKS:
         raise ValueError(f"task: {task} is a model and {model} a task; write `lengthwise train {model} {task}`")
     if budget is not None and until is None:
-        raise ValueError(f"budget: expected none without a level to reach, got {budget:g}; add --until proved")
+        raise ValueError(f"budget: expected none without --until, got {budget:g}; add --until proved")
     _check_seeds(seeds, seed, workers, parallel)
     settings = given.read()
     seconds = BUDGET if budget is None else budget
@@ -132,13 +135,13 @@ def resume(
         int | None,
         Parameter(
             converter=whole_number,
-            help="Measure at the lengths of `train` up to this one; by default as before.",
+            help="Measure at the lengths of `train` up to this length; by default at the same lengths as before.",
         ),
     ] = None,
     device: Device = "cpu",
     parallel: ParallelKind = None,
 ) -> int:
-    """Continue an interrupted run; its settings and its plan of measurements are in its folder."""
+    """Continue an interrupted run, with the settings and the plan of measurements in its folder."""
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.runs.folder import RunFolder, load_run
 
@@ -146,7 +149,7 @@ def resume(
     spec = folder.read_spec()
     if (folder.path / "result.json").exists() and folder.checkpoint.exists():
         load_run(run)  # a finished run is not trained again, so damaged weights would go unnoticed
-    # Training would begin a new folder under the id, and leave this one as it is.
+    # Otherwise training would begin in a new folder named after the id, and ignore this folder.
     if run.resolve().name != spec.id:
         raise ValueError(f"{run}: expected a folder named {spec.id}, as in its run.json; rename it")
     plan = folder.read_plan()
@@ -165,7 +168,7 @@ def _train(
     parallel: str | None,
     also: "Listener | None" = None,
 ) -> int:
-    """Execute one run, alone or with other processes; the first process shows its result."""
+    """Execute one run, alone or with other processes. The first process shows the result."""
     from lengthwise.cli.progress import watched
     from lengthwise.report.pages.terminal import print_results
     from lengthwise.runs.execute import execute
@@ -193,7 +196,7 @@ def _train(
 def _train_all(
     specs: "Sequence[RunSpec]", root: Path, plan: "EvaluationPlan", workers: int, also: "Listener | None" = None
 ) -> int:
-    """Run several runs, show each result, and their mean and range."""
+    """Execute several runs, and show their results with mean and range."""
     from lengthwise.cli.progress import run_all
     from lengthwise.report.pages.terminal import print_failures, print_results
     from lengthwise.runs.pools.base import PoolOptions
@@ -210,7 +213,7 @@ def _train_all(
 
 
 def comparison(results: "Sequence[RunResult]") -> list[str]:
-    """Return sentences with the mean and the range over runs of their score: accuracy, or the last error."""
+    """Return sentences with the mean and the range of the runs' scores: accuracies, or errors of the last answer."""
     from lengthwise.report.tables.numbers import percent
     from lengthwise.report.tables.perplexities import seeds_sentence
 

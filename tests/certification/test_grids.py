@@ -49,7 +49,8 @@ def test_a_net_that_is_the_rule_is_proved_verified_and_confirmed(name: str) -> N
         in check(again).verified[0]
     )
     assert "method 'rules' proves the model again" in confirm(again, model, task)
-    assert ("machine", f"{size} classes go down; of the task's rule {size}") in list(certificate_lines(certificate))
+    sentence = f"{size} classes of messages go down; the task's rule has {size}"
+    assert ("machine", sentence) in list(certificate_lines(certificate))
     assert list(checked_lines(again, check(again)))
     with pytest.raises(ValueError, match="expected a machine that reads one string, got one that reads two"):
         machine_model(certificate)

@@ -77,7 +77,7 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
         MODELS._members.pop(name.replace("my-", "other-"), None)
     printed = capsys.readouterr().out
     assert "is on record" not in printed
-    assert f"but not on this page, which has the models of one file: {name}; put all into one file" in printed
+    assert f"but the page shows only models of one file: {name}; put all into one file" in printed
     file = tmp_path / "file"
     file.touch()
     assert exit_code("leaderboard", "--model", str(mine), "--scale", "smoke", "--pages", str(file)) == 2

@@ -22,7 +22,7 @@ def test_says_dimension_matrices_and_lifetimes_and_draws(tmp_path: Path, capsys)
     assert re.search(r"^margin: 0\.\d+ ", text, flags=re.MULTILINE)
     assert all(f"\n{name}:\n" in text for name in ("W_h", "W_y", "b_y", "h_1"))
     assert "bfloat16: first wrong symbol at step 6,492\n" in text
-    assert "proof: no dimension below 3 will do; largest sets of frequencies there: 4, each" in text
+    assert "proof: no dimension below 3 is enough. It has 4 maximal sets of frequencies, and" in text
     assert text.endswith(f"wrote {picture}\n")
     assert picture.read_text().startswith("<svg")
 
@@ -46,7 +46,7 @@ def test_more_dimensions_for_the_margin(tmp_path: Path, capsys) -> None:
         text = capsys.readouterr().out
         margins.append(float(re.search(r"^margin: ([\d.]+)", text, flags=re.MULTILINE).group(1)))
     assert margins[0] < margins[1]
-    assert "for the margin; the smallest is" in text
+    assert "for a wider margin; the smallest is" in text
 
 
 def test_words_that_say_less_than_they_seem_to(tmp_path: Path, capsys) -> None:
@@ -68,7 +68,7 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
     assert run("00101101110100011110", "--budget", "2", "--out", str(tmp_path / "orbit.png")) == 0
     text = capsys.readouterr().out
     assert "BOUNDS ONLY: the smallest dimension is at least" in text
-    assert "need not be the smallest" in text
+    assert "maybe not the smallest" in text
     assert run("000000011111111", "--rational", "--budget", "1", "--out", str(tmp_path / "orbit.png")) == 0
     text = capsys.readouterr().out
     assert "BOUNDS ONLY: the smallest dimension of a rational W_h is at least 8 and at most 14" in text

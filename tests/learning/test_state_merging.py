@@ -153,5 +153,5 @@ def test_learn_names_the_chosen_machine_and_the_runner_up() -> None:
     lines = dict(learned_lines(learned))
     assert lines["chosen"].startswith("states merged at noise 0.1%, description of ")
     assert "; runner-up: the most frequent answer, 1 state, " in lines["chosen"]
-    assert lines["wrong labels"] == "about 0 % of the training labels, by this machine"
+    assert lines["wrong labels"] == "about 0 % of the training labels, according to this machine"
     assert learned.certificate.level == "proved"

@@ -88,14 +88,14 @@ def test_settings_tell_models_of_one_name_apart() -> None:
 @pytest.mark.parametrize(
     ("others", "message"),
     [
-        ([], "expected two runs or more to compare, got 1"),
+        ([], "expected two or more runs to compare, got 1"),
         ([{"task": "even-pairs"}], "expected runs of one task, got .* of parity and .* of even-pairs; compare"),
         (
             [{"plan": PLAN.model_copy(update={"dense": (41, 50)})}],
             r"measured by one plan, got parity-\S+ with dense \(41, 60\) and \S+ with \(41, 50\); `lengthwise resume",
         ),
         ([{"model": "rnn"}], "expected each run once, got parity-rnn-seed0-.* twice"),
-        ([{"model": "rnn", "seed": 1}], "expected two models or more, or two settings of one, got rnn alone"),
+        ([{"model": "rnn", "seed": 1}], "expected two or more models, or .* settings of a model, got only rnn"),
         ([{"seed": 1}], "expected a seed that all models have, .*, got rnn 0; gru 1; train"),
     ],
 )

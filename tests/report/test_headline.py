@@ -134,11 +134,11 @@ def test_a_headline_waits_for_the_runs_of_the_cells_that_it_names() -> None:
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{cell[Parity][C=2][mean]}", r"headline: no such field as 'cell'; did you mean 'cells'\?"),
-        ("{cells[Party][C=2][mean]}", r"headline: no row is 'Party'; did you mean 'Parity'\?"),
-        ("{cells[Parity][C=4][mean]}", r"headline: no column is 'C=4'; did you mean"),
-        ("{cells[not *][C=2][mean]}", r"headline: no row is 'not \*'"),
-        ("{cells[Parity][C=2][means]}", r"headline: no figure 'means'; did you mean 'mean'\?"),
+        ("{cell[Parity][C=2][mean]}", r"headline: unknown field 'cell'; did you mean 'cells'\?"),
+        ("{cells[Party][C=2][mean]}", r"headline: unknown row 'Party'; did you mean 'Parity'\?"),
+        ("{cells[Parity][C=4][mean]}", r"headline: unknown column 'C=4'; did you mean"),
+        ("{cells[not *][C=2][mean]}", r"headline: unknown row 'not \*'"),
+        ("{cells[Parity][C=2][means]}", r"headline: unknown figure 'means'; did you mean 'mean'\?"),
         ("{cells[Parity][C=2]}", "headline: expected 3 names in brackets, got 2"),
         ("{highest[*][*][column]}", "headline: expected a number, got the figure 'C=2'; name another figure"),
     ],

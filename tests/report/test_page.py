@@ -82,9 +82,9 @@ def test_the_numbers_are_on_the_page(tmp_path: Path) -> None:
 def test_unbalanced_lengths_have_a_section_of_their_own(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     write_report([synthetic_run(is_balanced=lambda length: length % 2 == 0)], page)
-    assert "Unbalanced lengths, apart" in page.read_text(encoding="utf-8")
+    assert "Unbalanced lengths</h3>" in page.read_text(encoding="utf-8")
     write_report([synthetic_run()], page)
-    assert "Unbalanced lengths, apart" not in page.read_text(encoding="utf-8")
+    assert "Unbalanced lengths</h3>" not in page.read_text(encoding="utf-8")
     assert "<h2>Differences</h2>" not in page.read_text(encoding="utf-8"), "of one run"
 
 

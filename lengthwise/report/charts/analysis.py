@@ -1,4 +1,4 @@
-"""Charts about the inside of a model: its states, its receptive field, and the routing of its tree."""
+"""Charts about the inside of a model: states, receptive field, and routing of the tree."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -29,7 +29,7 @@ POSITIONS = 500
 
 def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
     """Draw states on the plane of the first two components, with a color for each element and its shortest string."""
-    # Both axes have one scale, so that a component with hardly any variance looks like that.
+    # Both axes have the same scale, so that a component with hardly any variance is visible as such.
     reach = 1.1 * max(float(components.points.abs().max()), 1e-9)
     scale, axis = alt.Scale(domain=[-reach, reach], nice=False), alt.Axis(tickCount=5)
     x, y = (
@@ -61,7 +61,7 @@ def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Cha
 
 
 def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_size: int) -> alt.LayerChart:
-    """Draw the number of clusters against the distance that joins states, a line for each level; both axes are log."""
+    """Draw the number of clusters against the distance that joins states, by level, on logarithmic axes."""
     exponents = torch.linspace(0, 1, GRID, dtype=torch.float64)
     grid = (distance * NEAR * (FAR / NEAR) ** exponents).tolist()
     values = [
@@ -125,7 +125,7 @@ def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
 
 
 def flip_chart(points: Sequence[FlipPoint], *, length: int) -> alt.LayerChart:
-    """Draw how often the model's answer and the right one change if the symbol at a position is replaced."""
+    """Draw how often the model's answer and the right answer change if the symbol at a position is replaced."""
     right, given = "right answer", "model's answer"
     expected = [
         {"position": length - point.distance, "answer": right, "changed": round(point.expected, 4)} for point in points
@@ -165,7 +165,7 @@ def flip_chart(points: Sequence[FlipPoint], *, length: int) -> alt.LayerChart:
 
 
 def routing_chart(routings: Mapping[str, Sequence[Merge]], length: int) -> alt.ConcatChart:
-    """Draw routings side by side under their titles; steps go upwards, and what the last position needs is dark."""
+    """Draw routings side by side with titles. Steps go upwards, and values that the last position needs are dark."""
     panels = [_routing_panel(merges, length).properties(title=title) for title, merges in routings.items()]
     config = alt.Config(background="white", view=alt.ViewConfig(stroke=None))
     return alt.ConcatChart(concat=panels, columns=3, config=config)
@@ -183,7 +183,8 @@ def _routing_panel(merges: Sequence[Merge], length: int) -> alt.LayerChart:
             dark = merge in needed
             nodes.append({"position": merge.position + 1, "step": step, "needed": dark})
             for part in (part + 1 for part in merge.parts if part >= 0):
-                # A state that waits for a later step goes straight up first, so that no line crosses another circle.
+                # The line of a value that waits for a later step first goes straight up, so that it crosses no other
+                # circle.
                 if held_since[part - 1] < step - 1:
                     edges.append(_edge((part, held_since[part - 1]), (part, step - 1), dark))
                 edges.append(_edge((part, step - 1), (merge.position + 1, step), dark))
@@ -205,7 +206,7 @@ def _edge(start: tuple[int, int], end: tuple[int, int], needed: bool) -> dict[st
 
 
 def _state_values(blocks: BlockStates, components: PrincipalComponents) -> list[dict[str, Any]]:
-    """Return a value for each state: its position on the plane, its level and the name of its element."""
+    """Return the data of each state: its position on the plane, its level and the name of its element."""
     names = blocks.names
     rows = zip(components.points.tolist(), blocks.levels.tolist(), blocks.elements.tolist(), strict=True)
     return [
@@ -215,7 +216,7 @@ def _state_values(blocks: BlockStates, components: PrincipalComponents) -> list[
 
 
 def _element_color(blocks: BlockStates) -> alt.Color:
-    """Return a color for each element; more elements than the palette has colors get no legend."""
+    """Return a color for each element; if there are more elements than colors, there is no legend."""
     names = [blocks.names[element] for element in blocks.elements.unique().tolist()]
     few = len(names) <= len(PALETTE)
     legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolOpacity=1, columns=8)

@@ -16,13 +16,13 @@ from lengthwise.report.tables.training import Change
 from lengthwise.training.loop import StepRecord
 
 LOSS_WINDOWS = 200
-"""The largest number of points of a loss curve, each the median of the steps since the previous point."""
+"""The largest number of points of a loss curve; a point is the median over the steps since the previous point."""
 
 LOSS_FLOOR = 1e-8
-"""The smallest loss that is drawn; smaller ones, which a logarithmic axis may not contain, are drawn here."""
+"""The smallest loss that is drawn. Smaller losses, maybe 0, do not fit on a logarithmic axis and are drawn here."""
 
 FEW = 4
-"""The largest number of seeds that are distinguished where they coincide, by line widths and by offsets of points."""
+"""The largest number of seeds whose equal accuracies stay visible, by line widths and by offsets of points."""
 
 Value = dict[str, Any]
 
@@ -193,7 +193,7 @@ def _baseline(rows: Sequence[RunRow], x: alt.X) -> list[alt.Chart]:
 
 
 def _dense_lines(values: list[Value], x: alt.X, seeds: Sequence[int], *, hover: bool) -> list[alt.Chart]:
-    # Seeds often coincide, for instance at 100 %: broad lines are drawn first, so that each stays visible.
+    # Seeds often have equal accuracies, such as 100 %. Broad lines are drawn first, so that each line stays visible.
     lines, points = [], []
     for index, seed in enumerate(seeds):
         width = 1.5 + 2.5 * (len(seeds) - 1 - index if len(seeds) <= FEW else 0)

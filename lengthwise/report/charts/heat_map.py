@@ -17,11 +17,11 @@ PADDING = {"left": 24, "top": 12, "right": 24, "bottom": 5}
 
 COLORS = ("#f4f1ec", "#1f8a70")
 MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}
-"""The colors of the marks, for levels about every length or about all lengths up to one."""
+"""The colors of the marks, for levels that prove something about all lengths, or all lengths up to a limit."""
 
 
 def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatChart:
-    """Draw a panel for each part: the mean accuracy in percent, cut, on a color that begins at chance.
+    """Draw a panel for each part: the mean accuracy in percent, rounded down, on a color that begins at chance.
 
     A dot is the lowest level of all finished runs of a cell; without any dot the legend is left out.
     """
@@ -45,7 +45,7 @@ def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatCha
 
 
 def has_marks(entries: Sequence[Entry]) -> bool:
-    """Return whether some cell has a level about every length, or about all lengths up to one."""
+    """Return whether some cell has a level that is marked."""
     return any(entry.level in MARKS for entry in entries)
 
 

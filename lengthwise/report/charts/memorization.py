@@ -1,4 +1,4 @@
-"""The orbit of a generator with its decision regions, in the plane if it has one, and along one period."""
+"""Pictures of a generator: its states with decision regions, in its planes and along one period."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,7 +19,7 @@ SIZE = 260
 """The size of a plane, in pixels; a period is as wide as two planes."""
 
 MAX_PLANES = 8
-"""The largest number of planes; if there are more, the first ones are drawn."""
+"""The largest number of planes that are drawn; of more planes, the first ones are drawn."""
 
 EDGE = 1.35
 """The distance from the center of a plane to its edge, in units of the state."""
@@ -72,7 +72,7 @@ def _frequencies(memorization: Memorization | RationalMemorization) -> tuple[int
 
 
 def _named(states: Array, memorization: Memorization | RationalMemorization) -> Values:
-    """Return a point for every state; states at the same point share a name, and show their symbol if it is the same.
+    """Return a point for every state. States at the same point share a name.
 
     Names are placed outside; names of several steps, which are wide, are placed above or below the point.
     """
@@ -162,7 +162,7 @@ def _cut(corners: list[Point], normal: Point, offset: float) -> list[Point]:
 
 
 def _period_chart(memorization: Memorization | RationalMemorization) -> alt.LayerChart:
-    """Return the logits of all symbols over one period, which are trigonometric polynomials, and the symbols read."""
+    """Draw the logits of all symbols over one period, and the symbols that are read along the orbit."""
     generator = memorization.generator
     word = memorization.word
     frequencies = _frequencies(memorization)

@@ -38,14 +38,14 @@ def pictures(requests: Sequence[tuple[str, Chart]]) -> list[bytes] | None:
         raise RuntimeError(done.stderr)
     warnings.warn(
         f"picture: the chart library crashed with {signal.Signals(-done.returncode).name}, so no picture is drawn. All "
-        "else is done. The library reserves over 40 GB of address space; try again after `ulimit -v unlimited`",
+        "other results are complete. The library reserves over 40 GB of address space; try again after `ulimit -v unlimited`",
         stacklevel=2,
     )
     return None
 
 
 def _run_renderer(requests: str) -> subprocess.CompletedProcess[str]:
-    # V8 may end its process for want of address space; in a process of its own it cannot end this one.
+    # V8 may end its process if address space is short. A separate process protects this process.
     command = [sys.executable, "-m", "lengthwise.report.charts.renderer"]
     return subprocess.run(command, input=requests, capture_output=True, check=False, text=True)
 

@@ -1,1 +1,1 @@
-"""Whole pages: of a run, an analysis, an experiment."""
+"""Whole pages about runs, analyses, comparisons and experiments."""

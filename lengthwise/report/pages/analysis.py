@@ -1,4 +1,4 @@
-"""One self-contained HTML page about the inside of a trained run: Figures 3 and 4a of Chi et al. (2023)."""
+"""A self-contained HTML page about the inside of a trained net, with Figures 3 and 4a of Chi et al. (2023)."""
 
 import math
 from html import escape
@@ -20,13 +20,13 @@ from lengthwise.runs.provenance import versions
 
 
 def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) -> Path:
-    """Analyze a run and write the page; errors are as in `analyze`, and another suffix than .html is a ValueError."""
+    """Analyze a run and write the page. Errors are as in `analyze`; a suffix other than .html is a ValueError."""
     check_page(page)
     result = analyze(run.model, run.spec.task, length=length, seed=seed)
     states = {"elements": "All levels together", "levels": "Level by level", "clusters": "Clusters against distance"}
     reach = {"field": "Cumulative gradient", "flips": "One symbol replaced"}
     on_strings = f" Strings: {len(result.inputs):,} of {result.inputs.shape[1]:,} symbols, seed {seed}."
-    on_first = f" Strings: the first {len(result.cumulative):,} of the same."
+    on_first = f" Strings: the first {len(result.cumulative):,} of these strings."
     sections = {
         "States": html_note(_states_note(result) + on_strings) + html_figures(states) + html_table(level_table(result)),
         "Receptive field": html_note(_FIELD_NOTE + on_first) + html_figures(reach) + html_table(reach_table(result)),
@@ -51,15 +51,18 @@ def analysis_charts(result: Analysis) -> dict[str, alt.Chart | alt.LayerChart]:
 
 
 _FIELD_NOTE = (
-    "Left: of the gradient of the answer by each symbol's embedding, the share that lies at a position or later; the "
-    "line is the mean over strings, the band their middle 80 %. Right: how often the answer changes when the symbol at "
-    "a position is replaced by another, with 95 % intervals; gray is how often the right answer does. A replacement "
-    "says whether a symbol counts, a gradient how far a small change of its embedding is passed on."
+    "Left: the share of the answer's gradient at a position or later. The gradient is taken with respect to the "
+    "embedding of each symbol. The line is the mean over strings, and the band contains their middle 80 %. Right: how "
+    "often the net's answer changes if the symbol at a position is replaced by another, with 95 % intervals. Gray "
+    "shows "
+    "how often the right answer changes. A replacement shows whether a symbol matters. A gradient shows how much a "
+    "small "
+    "change of its embedding matters."
 )
 
 
 def summary(run: Run, result: Analysis) -> str:
-    """Return a summary: the strings, and at how many levels the states are elements of the task's monoid."""
+    """Return a summary: the strings, and the number of levels at which clusters correspond to monoid elements."""
     num_strings, length = result.inputs.shape
     trained_to = run.spec.recipe.max_length
     one_each = sum(level.are_elements for level in result.levels)
@@ -77,16 +80,18 @@ def _states_note(result: Analysis) -> str:
     names = result.blocks.names
     named = ", ".join(names[:8]) + (" and so on" if len(names) > 8 else "")
     return (
-        "Outputs of the blocks at all levels, projected on the two directions of largest variance over all levels "
-        f"together. Each output is the state of a window of the string, and a window is one of {len(names):,} elements "
-        f"of the task's transition monoid{f' ({kind})' if kind else ''}, named by their shortest strings: "
-        f"{escape(named)}. Two states are in one cluster if steps of at most the given distance lead from one to the "
-        "other over other states of their level."
+        "The states at all levels, projected on the two directions of largest variance. Each state belongs to a window "
+        "of "
+        f"the string. A window stands for one of the {len(names):,} elements of the task's transition "
+        f"monoid{f' ({kind})' if kind else ''}, which are named by their shortest strings: {escape(named)}. Two states "
+        "of a "
+        "level are in one cluster if a path over states of this level connects them in steps of at most the given "
+        "distance."
     )
 
 
 def level_table(result: Analysis) -> Table:
-    """Return the number of clusters at each level, and whether these are the elements."""
+    """Return the number of clusters at each level, and whether clusters correspond to elements."""
     header = (
         *("level", "window", "states", "elements", f"clusters at {result.distance:.3g}"),
         *("one for each element from", "up to", "clusters are elements"),
@@ -136,24 +141,31 @@ def _protocol(run: Run, result: Analysis, seed: int) -> list[tuple[str, str]]:
         ("Strings", f"{num_strings:,} strings of {length:,} symbols as {run.spec.task.name} draws them, seed {seed}."),
         (
             "States",
-            "Of the blocks that answer the whole string, ceil(log_C T) levels above one another; at most "
-            f"{maximum:,} of a level, drawn at random. The weights are those after step {run.steps_done:,}.",
+            "States of the tree that answers the whole string, which has ceil(log_C T) levels; at most "
+            f"{maximum:,} states of each level, drawn at random. Weights: after step {run.steps_done:,}.",
         ),
         (
             "Clusters",
-            f"Single linkage on Euclidean distance within a level, counted at {result.distance:.3g}, an eighth of the "
-            "states' root mean square norm. Clusters correspond one to one to the elements at every distance from the "
-            "smallest at which every element is in one cluster to the smallest between two elements.",
+            "Single linkage by Euclidean distance within a level. Clusters are counted at distance "
+            f"{result.distance:.3g}, an "
+            "eighth of the states' root mean square norm. Two distances matter: the smallest at which every element is "
+            "in "
+            "one cluster, and the smallest between states of two elements. Between these, clusters correspond one to "
+            "one "
+            "to elements.",
         ),
         (
             "Gradient",
-            f"Norm of the gradient by each embedding, of the right answer's log-odds at the last position, in float64, "
-            f"on the first {len(result.cumulative):,} strings. Cross-entropy has the same gradient up to a factor for "
-            "each string, which the shares do not depend on.",
+            "Norm of the gradient of the right answer's log-odds at the last position with respect to each embedding, "
+            "in "
+            f"float64, on the first {len(result.cumulative):,} strings. The gradient of cross-entropy differs by a "
+            "factor "
+            "for each string, and the shares do not depend on this factor.",
         ),
         (
             "Replacements",
-            f"In the same strings, one symbol at a time by another drawn uniformly, at {len(result.flips):,} "
-            "positions. Only where the answers before and after are supervised.",
+            "In the same strings, one symbol at a time is replaced by another, drawn uniformly, at "
+            f"{len(result.flips):,} "
+            "positions. A replacement counts only if both strings have a right answer.",
         ),
     ]

@@ -24,15 +24,15 @@ MAX_TABLE_SIZE = 30
 """The largest number of classes or states, and of symbols, of a machine whose table is shown."""
 
 _MAP_NOTE = (
-    "Prototype maps. A point is a prototype: a state of the net that stands for all states near it. Axes: the two "
+    "Prototype maps. A point is a prototype: a state of the net that represents all states near it. Axes: the two "
     "directions along which the prototypes of a run vary most, in units of the state. Letters: the prototype's class "
-    "in the machine, named by the shortest string that leads there (a dot is the pad, which stands for no symbol; - is "
-    "a class to which no string leads). Prototypes with the same letters are different states of one meaning."
+    "in the machine, named by the shortest string that leads there (a dot is the pad, which represents no symbol; - is "
+    "a class to which no string leads). Prototypes with the same letters are different states with the same meaning."
 )
 
 
 def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, dict[str, alt.LayerChart]]:
-    """Return HTML about certificates, given by the names of their runs, and its charts by their names."""
+    """Return HTML about certificates by the name of their run, and the charts in it by name."""
     if not certificates:
         return "", {}
     charts, titles = {}, {}
@@ -75,7 +75,7 @@ def _details(run: str, certificate: Certificate, names: Sequence[str]) -> str:
 
 
 def _picture(certificate: Certificate) -> str:
-    """Draw the machine, or return a sentence on why it is not drawn."""
+    """Return a drawing of the machine, or the reason why it is not drawn."""
     drawing = drawing_of(certificate)
     if drawing is None:
         return ""

@@ -21,7 +21,7 @@ from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentence
 from lengthwise.report.tables.table import Table
 
 MAX_LENGTHS = 8
-"""The largest number of lengths of the dense range, about, in the curves of a terminal."""
+"""The approximate number of lengths of the dense range at which a terminal shows accuracies."""
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
@@ -33,9 +33,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     print_table(console, "Difference (first - second), paired by seed", model_difference_table(compared))
     sentences = [
         *multiplicity(compared),
-        *(["differences of one seed have no interval; compare several"] if len(comparison.seeds) == 1 else []),
+        *(["differences of one seed have no interval; compare several seeds"] if len(comparison.seeds) == 1 else []),
         *(f"best shallow baseline: {sentence}" for sentence in shallow_baseline_sentences(comparison.results)),
-        *(f"left out, as another model lacks its seed: {run_id}" for run_id in comparison.left_out),
+        *(f"left out, because another model lacks its seed: {run_id}" for run_id in comparison.left_out),
         *(
             f"{level}: {what}"
             for level, what in level_sentences(row.level for m in comparison.models for row in m.rows)

@@ -29,14 +29,16 @@ from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentence
 
 _DIFFERENCES = (
     "Entries are accuracies of first - second, in percentage points. Difference: the mean over seeds; each seed "
-    "measures both models on the same strings. 95 % interval: Student's, for other seeds, not corrected for the number "
-    "of intervals. Better: the model that is better at every value in the interval (-: it contains 0, or the seeds are "
-    "too few for an interval). p, Holm: Student's test, corrected for the number of differences."
+    "measures both models on the same strings. 95 % interval: Student's interval for other seeds, not corrected for "
+    "the "
+    "number of intervals. Better: the better model, if the interval excludes 0 (-: the interval contains 0, or the "
+    "seeds "
+    "are too few for an interval). p, Holm: Student's test, corrected for the number of differences."
 )
 _CHART = (
-    "Lines: the mean over seeds in the dense range; bands and rules: from the lowest seed to the highest. Diamonds: "
-    "the long lengths. The axis shows 0 to 100 %; the tables have differences that are too small to see. Only lengths "
-    "at which every class can occur are shown."
+    "Lines: the mean over seeds in the dense range. Bands and vertical lines: from the lowest seed to the highest. "
+    "Diamonds: the long lengths. The axis shows 0 to 100 %; the tables also show small differences. Only lengths at "
+    "which every class can occur are shown. "
 )
 
 
@@ -97,7 +99,7 @@ def _measured(comparison: Comparison) -> list[tuple[str, str]]:
     return [
         *protocol_sentences(results, run_rows(results)),
         *(("Best shallow baseline", sentence) for sentence in shallow_baseline_sentences(results)),
-        *(("Left out", f"{run_id}, whose seed another model lacks.") for run_id in comparison.left_out),
+        *(("Left out", f"{run_id}, because another model lacks its seed.") for run_id in comparison.left_out),
         *((name, " and ".join(values)) for name, values in versions_of(results)),
     ]
 

@@ -20,7 +20,7 @@ def html_page(
 ) -> str:
     """Return the page. Sections are HTML by heading; each chart is drawn into the element whose id is its name.
 
-    It loads nothing from outside: it contains style, charts and the library that draws them.
+    The page contains its style, its charts and the library that draws them, and loads nothing from the network.
     """
     return Template(files("lengthwise.report.pages").joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=escape(title),
@@ -31,7 +31,7 @@ def html_page(
 
 
 def _scripts(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
-    """Return scripts with the chart library and the charts; empty without charts, a note without a library."""
+    """Return scripts with the chart library and the charts, or a note if the library is missing."""
     if not charts:
         return ""
     library = chart_library()
@@ -61,7 +61,7 @@ def html_figures(titles: Mapping[str, str]) -> str:
 
 
 def html_table(table: Table) -> str:
-    """Return the table, and below it a note with the columns that all its rows share."""
+    """Return the table, and below it a note with the columns that have the same text in all rows."""
     return f"<div class='scroll'>{table.to_html()}</div>{html_note(table.note) if table.note else ''}"
 
 
@@ -77,7 +77,7 @@ def html_definitions(pairs: Iterable[tuple[str, str]], style: str = "prose") -> 
 
 
 def _specifications(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
-    """Return charts by the id of their element, as JSON that no string in it can turn into HTML."""
+    """Return charts by the id of their element, as JSON in which no string can end the script element."""
     content = {name: chart.to_dict() | {"width": "container"} for name, chart in charts.items()}
     # A "<" in a task's symbol could otherwise end the script element.
     return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")

@@ -20,7 +20,7 @@ from lengthwise.report.tables.learned import (
 
 
 def write_learned_page(learned: Learned, page: Path) -> None:
-    """Write a page: the machine, its accuracy, the labels that it contradicts, the certificate and the search.
+    """Write the page: the machine, its accuracy, the labels that it contradicts, the certificate and the search.
 
     Raises:
         ValueError: the page is not named as an HTML file.
@@ -36,17 +36,19 @@ def write_learned_page(learned: Learned, page: Path) -> None:
         "Machine": _machine(learned),
         "Labels that are right": html_table(accuracy_table(learned))
         + html_note(
-            "Held-out strings were neither trained on nor looked at by the search. Where prefixes have labels, those "
-            "of held-out strings count only at prefixes that begin no string that was trained on."
+            "The search and the training do not use held-out strings. If prefixes have labels, a label in a held-out "
+            "string counts only if no training string begins with the same prefix."
         ),
     }
     if learned.contradictions:
         count = len(learned.contradictions)
-        sentence = f"The machine contradicts {counted(count, 'label')} ({CONTRADICTED}); those of the shortest strings:"
+        sentence = (
+            f"The machine contradicts {counted(count, 'label')} ({CONTRADICTED}). For the shortest strings, these are:"
+        )
         sections["Labels that it contradicts"] = f"<p>{sentence}</p>{html_table(contradiction_table(learned))}"
     sections["Certificate"] = html_definitions(certificate_lines(learned.certificate))
     sections["Search"] = html_table(attempt_table(learned)) + html_note(
-        f"{learned.num_alike or 'None'} of these attempts became the machine. Of the rows, "
+        f"{learned.num_alike or 'None'} of these attempts found the machine. Rows "
         f"{escape(left_out(learned))}. " + " ".join(escape(f"{note[0].upper()}{note[1:]}.") for note in learned.notes)
     )
     page.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The page of an experiment that is a matrix: a heat map, a line for each column, published numbers, and CSV."""
+"""The page of an experiment that is a matrix: a heat map, a line for each column, published numbers and a CSV file."""
 
 from collections.abc import Sequence
 
@@ -33,14 +33,15 @@ _OVERFLOW = (
     "count as wrong"
 )
 _OURS = (
-    "*ours*{parts}: means over the finished runs, on the published scale, at those of our lengths that the published "
-    "test has."
+    "*ours*{parts}: means over the finished runs, on the published scale. They include our lengths that are also "
+    "lengths "
+    "of the published test."
 )
 _NO_DOTS = "Each cell has a seed that is refuted, or that is only tested."
 
 
 def _checked(outcomes: Sequence[Outcome]) -> str:
-    """Return a sentence with the number of proofs that the separate checker accepts, to follow others."""
+    """Return a sentence with the number of proofs that the separate checker accepted. It begins with a blank."""
     results = (outcome.result for outcome in outcomes)
     checked = independently_checked(result.certificate for result in results if result and result.certificate)
     return f" Proofs that the separate checker accepted: {checked}." if checked else ""
@@ -50,7 +51,7 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
     """Return pairs of column and meaning for the tables with a line for each model."""
     lengths = span(experiment.plan.dense)
     return [
-        ("cells", "cells with a finished run; compare models only if these are all"),
+        ("cells", "cells with a finished run; compare models only if these are all cells"),
         ("mean", f"accuracy at {lengths}, averaged over cells"),
         (
             ", ".join(map(at_length, long_lengths(experiment))),
@@ -58,8 +59,9 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
         ),
         (
             "structured",
-            "accuracy on the family of structured strings with the lowest one, averaged over runs and cells; random "
-            "strings are never structured",
+            "the lowest accuracy on any family of structured strings, averaged over runs and cells. Random sampling "
+            "does not "
+            "draw structured strings",
         ),
         ("fits", f"runs whose final loss, at the lengths of training, is below {LOW_LOSS}"),
         (
@@ -70,14 +72,14 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
         (", ".join(levels_of(entries)), "runs with this level of certificate"),
         (
             "error",
-            "the length in symbols of the shortest known string with a wrong answer, the median over nets (of two in "
-            "the middle the shorter one) and the range",
+            "the length in symbols of the shortest known string with a wrong answer: the median over nets (for an even "
+            "number, the shorter of the two in the middle) and the range",
         ),
     ]
 
 
 def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) -> StudyPage:
-    """Return the page: its sections, the heat map and the table of all cells; unfinished runs are counted."""
+    """Return the page: its sections, the heat map and the table of all cells. It states how many runs are finished."""
     entries = entries_of(experiment, outcomes)
     if not entries:
         return StudyPage(["The experiment has no finished run yet."], {})
@@ -98,11 +100,12 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         definitions(_about_scores(experiment, entries)),
         (
             "Numbers in the picture are the mean accuracy of final answers over finished seeds and lengths "
-            f"{lengths}{every} in percent, cut, never rounded up. Colors begin at chance. "
+            f"{lengths}{every} in percent, rounded down. Colors begin at chance. "
             f"{_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}"
         ),
         f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
-        f"{len(experiment.cells):,} cells. [{stem}.csv]({stem}.csv) has all finished cells, in full precision.",
+        f"{len(experiment.cells):,} cells. [{stem}.csv]({stem}.csv) has the numbers of all finished cells in full "
+        "precision.",
         folded("Columns of that file", [definitions(CSV_COLUMNS.items())]),
         "## What it costs",
         *table_paragraphs(cost_table(experiment, entries)),

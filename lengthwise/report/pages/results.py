@@ -1,4 +1,4 @@
-"""The page of an experiment: our numbers next to the paper's, with everything needed to judge and repeat them."""
+"""The page of an experiment: our numbers next to the paper's, with all details needed to judge and repeat them."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
@@ -40,7 +40,7 @@ _SCORED = {
 NO_RESULT = "no recorded result: not run yet, or diverged (early records keep nothing of diverged runs)"
 
 MAX_NAMED = 5
-"""The largest number of runs without a result that are named for one reason; more are counted."""
+"""The largest number of runs without a result that are named for one reason; if there are more, they are counted."""
 
 _SMOKE = "**This is a smoke run: it shows that everything works, and its numbers have no meaning.**"
 
@@ -53,9 +53,7 @@ _MACHINE_COLUMNS = {
 }
 
 
-_NO_STUDY = (
-    "The results and pictures that are computed from all of these runs are left out until each run has a result."
-)
+_NO_STUDY = "The results and pictures that need all of these runs are left out until each run has a result."
 
 
 def file_stem(name: str, scale: str) -> str:
@@ -66,7 +64,7 @@ def file_stem(name: str, scale: str) -> str:
 def write_page(
     name: str, scale: str, command: str, experiment: Experiment, outcomes: Sequence[Outcome], runs: Path, page: Path
 ) -> list[Path]:
-    """Write the page of an experiment, and its study's pictures if all of its runs succeeded; return their paths.
+    """Write the page of an experiment, and the pictures of its study if all runs have results; return the paths.
 
     `runs` is the folder of the runs, which a study reads. `command` is the command that the page names for repeating
     the experiment.
@@ -75,7 +73,7 @@ def write_page(
     if experiment.is_matrix:
         study = matrix_page(experiment, outcomes, page.stem)
     elif experiment.study is not None:
-        # A study of some of the runs would look like a study of all of them.
+        # A study of some runs would look like a study of all runs.
         is_whole = all(outcome.result is not None for outcome in outcomes)
         study = STUDY_PAGES[name](experiment.study(runs), page.stem) if is_whole else StudyPage([_NO_STUDY], {})
     charts = [(Path(file).suffix[1:], chart) for file, chart in study.pictures.items()]
@@ -126,7 +124,7 @@ def markdown_page(
 def _of_records(name: str, experiment: Experiment) -> str:
     """Return a sentence about the use of records for the page."""
     if experiment.needs_weights:
-        return "They have no weights, which this page needs, so the command trains all nets that it does not find."
+        return "This page needs weights, and records have none. So the command trains all nets that it does not find."
     return (
         f"With option `recorded`, `lengthwise reproduce {name}` counts these runs as finished. With `page-only`, it "
         "trains no other nets."
@@ -190,7 +188,7 @@ def _notes(experiment: Experiment) -> list[str]:
 
 
 def _failures(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the runs without a result and the reasons, as a number if many have the same reason."""
+    """Return the runs without a result, with reasons. If many runs have the same reason, they are only counted."""
     runs: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.result is None:
@@ -203,7 +201,7 @@ def _failures(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _overflows(results: Sequence[RunResult]) -> list[str]:
-    """Return the runs whose states overflow, and on how many of their measured strings."""
+    """Return the runs whose states overflow, with the number of strings on which they do."""
     lines = []
     for result in results:
         points = [point for curve in result.curves for point in curve.points]

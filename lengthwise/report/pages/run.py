@@ -1,4 +1,4 @@
-"""One self-contained HTML page about finished runs, with pictures and a CSV file next to it."""
+"""A self-contained HTML page about finished runs, with pictures and a CSV file next to it."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -40,8 +40,8 @@ class MeasuredRun(NamedTuple):
 def read_measured(path: Path) -> MeasuredRun:
     """Read a run for a report, without its weights; a missing or damaged folder raises a ValueError.
 
-    A certificate that was made after the run was measured replaces the measured one. If it is false, or about another
-    run, a ValueError is raised.
+    The certificate in the folder replaces the certificate in the result, because it may be newer. If it is false, or
+    about another run, a ValueError is raised.
     """
     folder = RunFolder(path)
     folder.read_spec()
@@ -55,7 +55,7 @@ def _own_certificate(path: Path, result: RunResult) -> Certificate:
     """Read the certificate in a run's folder, and verify it as far as possible without the weights."""
     certificate = Certificate.read(path)
     about = (certificate.versions.get("run"), certificate.task, certificate.model)
-    # The last attempt may have another size than the specification, and the certificate is about that net.
+    # The certificate is about the net of the last attempt, which may have another size than the specification.
     attempts = result.training.attempts
     model = result.spec["model"] | (attempts[-1].model if attempts else {})
     if about != (result.run_id, result.spec["task"], model):
@@ -90,7 +90,7 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     """Write the page and, next to it, its charts (PNG, SVG) and every measured point (CSV); return their paths.
 
     Raises:
-        ValueError: no run is given, or a run twice; a run is not finished; or the page's name does not end in .html.
+        ValueError: no run is given, a run is given twice or is not finished, or the page's name does not end in .html.
     """
     check_page(page)
     results = _finished(runs)
@@ -123,13 +123,14 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
             )
         if run.result.errors is not None:
             raise ValueError(
-                f"{run.folder.path}: its answers are numbers, for which this page has no chart; `lengthwise resume` "
-                "prints its errors"
+                f"{run.folder.path}: expected answers that are classes, got numbers, for which this page has no chart; "
+                "`lengthwise resume` prints the errors"
             )
         if run.result.perplexity is not None:
             raise ValueError(
-                f"{run.folder.path}: its answers are the next tokens of a text, for which this page has no chart; "
-                "`lengthwise resume` prints its perplexities"
+                f"{run.folder.path}: expected answers that are classes, got the next tokens of a text, for which this "
+                "page has no "
+                "chart; `lengthwise resume` prints the perplexities"
             )
         if run.result.run_id in results:
             raise ValueError(f"{run.folder.path}: run {run.result.run_id} is given twice; leave one of the two out")
@@ -138,7 +139,7 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
 
 
 def _title(row: RunRow) -> str:
-    """Return the settings that all seeds of a run share, as far as other runs of the page differ in them."""
+    """Return the task and the model of a run, and the settings in which other runs of the page differ."""
     return f"{row.task}, {row.model}" + (f" ({row.variation})" if row.variation else "")
 
 
@@ -193,19 +194,22 @@ def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
 
 
 _ACCURACY_NOTE = (
-    "The axis always shows 0 to 100 %; the table has differences that are too small to see in it. Lines are the dense "
-    "range. Diamonds are the long lengths with Wilson's 95 % interval, seeds side by side at the same length. Only "
-    "lengths at which every class can occur are shown."
+    "The axis always shows 0 to 100 %; the table also shows small differences. Lines are the dense range. Diamonds are "
+    "the "
+    "long lengths with Wilson's 95 % interval, with seeds side by side. Only lengths at which every class can occur "
+    "are "
+    "shown. "
 )
 _LOSS_NOTE = 'The axis is logarithmic. If its title contains "median", single steps with a high loss are hidden.'
 _FLOOR_NOTE = f"Losses below {LOSS_FLOOR:.0e} are drawn there. "
 _DIFFERENCE_NOTE = (
-    "Difference: second less first, in percentage points, of the mean accuracy over the points at which both were "
-    "measured. Ahead: at how many of these points one is above the other."
+    "Difference (second - first) of the mean accuracies, in percentage points, over the points at which both runs were "
+    "measured. Ahead: the number of these points at which a run is above the other."
 )
 _UNBALANCED_NOTE = (
-    "At these lengths some class cannot occur, so that a constant answer may be right; random strings of such lengths "
-    "are in none of the numbers above."
+    "At these lengths some class cannot occur, so a constant answer may be right. The numbers above do not include "
+    "random "
+    "strings of such lengths."
 )
 
 
@@ -237,7 +241,7 @@ def _results(rows: Sequence[RunRow]) -> str:
     html = html_table(summary_table(rows))
     unbalanced = unbalanced_table(rows)
     if unbalanced:
-        html += f"<h3>Unbalanced lengths, apart</h3>{html_note(_UNBALANCED_NOTE)}{html_table(unbalanced)}"
+        html += f"<h3>Unbalanced lengths</h3>{html_note(_UNBALANCED_NOTE)}{html_table(unbalanced)}"
     return html
 
 
@@ -280,8 +284,9 @@ def _configuration(panel: _Panel) -> str:
     goal = "until {level} with a budget of {budget:g} CPU seconds, ".format(**spec["until"]) if "until" in spec else ""
     seeds = ", ".join(str(row.seed) for row in panel.rows)
     how = (
-        f"Saved as a file, this is the configuration of <code>{escape(command)}</code>, over preset "
-        f"{preset_below(spec)}, {goal}that repeats the training, seed {seeds}."
+        "To repeat the training, save this as a file, and give it as the configuration of "
+        f"<code>{escape(command)}</code> "
+        f"with preset {preset_below(spec)}, {goal}seed {seeds}."
     )
     return (
         f"<details><summary>{escape(panel.title)}</summary>{html_note(how)}<pre>{escape(as_toml(spec))}</pre></details>"

@@ -1,4 +1,4 @@
-"""Pages of studies: the results that an experiment computes besides its table of runs."""
+"""Pages of studies: results that an experiment computes in addition to its table of runs."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from lengthwise.report.charts.pictures import Chart
 class StudyPage(NamedTuple):
     """Sections of an experiment's page, and its charts and other files by their names.
 
-    `headline`: the outcome of the study, if the experiment's own headline does not contain it.
+    `headline`: a sentence with the result of the study, if the experiment's own headline does not contain it.
     """
 
     sections: list[str]
@@ -21,4 +21,4 @@ class StudyPage(NamedTuple):
 
 
 STUDY_PAGES: Registry[Callable[[Any, str], StudyPage]] = Registry("page of a study", "lengthwise.studies.*.pages")
-"""Functions by the name of the experiment, from the result of its study and the page's stem to its page."""
+"""Functions that make the page of a study, by the experiment's name, from the study's result and the page's stem."""

@@ -1,4 +1,4 @@
-"""Output of a terminal: progress, results, curves, and lists of members."""
+"""Output on a terminal: progress, results and curves."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,10 +28,10 @@ from lengthwise.runs.spec import RunSpec
 
 @contextmanager
 def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterator[Listener]:
-    """Yield a listener that shows one line for each run in progress: a bar in a terminal, else a line at every tenth.
+    """Yield a listener that shows the progress of runs: as bars on a terminal, else as a line at every tenth of a run.
 
-    The changes of a recipe during training are printed first, because the loss may jump there. If there are several
-    runs, the finished ones are counted; if there are more than `MAX_BARS`, finished runs lose their bars.
+    Changes during training are printed first, because they may make the loss jump. If there are several runs, the
+    finished ones are counted. If there are more than `MAX_BARS`, the bars of finished runs disappear.
     """
     specs = list(specs)
     changes = dict.fromkeys(late_change(spec.to_json()["train"]) for spec in specs)
@@ -87,7 +87,7 @@ class _Bars:
         if progress.phase == "done" and self._runs is not None:
             self._done.add(progress.run_id)
             self._bars.update(self._runs, completed=len(self._done))
-            # A terminal has too few lines for all bars, so finished runs lose theirs.
+            # A terminal has too few lines for all bars, so the bars of finished runs disappear.
             if self._num_runs > MAX_BARS:
                 self._bars.update(line, visible=False)
 
@@ -103,7 +103,7 @@ class _PlainLines:
             print_line(self._console, f"{progress.run_id}: {progress.note}")
             return
         tenth = 10 * progress.done // max(1, progress.total)
-        # A log file needs ten lines a run, not one for each of thousands of steps.
+        # A log file should get ten lines for each run, not thousands.
         if progress.fraction or (progress.phase == "training" and self._tenths.get(progress.run_id) == tenth):
             return
         self._tenths[progress.run_id] = tenth
@@ -115,7 +115,7 @@ class _PlainLines:
 
 
 def print_results(console: Console, results: Sequence[RunResult], title: str) -> None:
-    """Print a line for each run, below it the columns that all lines share, and unbalanced lengths separately."""
+    """Print a line for each run, then the columns that all lines share, and then unbalanced lengths."""
     errors = error_run_table(results)
     if errors.lines:
         print_table(console, f"{title}: squared error / dimension of the inputs", errors)
@@ -176,7 +176,7 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None)
     If a curve has more than `MAX_ROWS` points, a subsample is shown with the first, the last and the lowest point.
     """
     if not curve.points:
-        print_line(console, f"protocol {curve.protocol}: none of these strings has a supervised position")
+        print_line(console, f"protocol {curve.protocol}: these strings have no right answers")
         return
     subsample = _subsample(curve.points)
     header = ("length", "family", "right", "accuracy", "95 % interval", "chance", "plot")
@@ -197,10 +197,10 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None)
 
 
 def _subsample(points: Sequence[LengthPoint]) -> list[LengthPoint]:
-    """Return at most about `MAX_ROWS` points, the last and the lowest among them."""
+    """Return about `MAX_ROWS` points, including the last and the lowest one."""
     stride = -(-len(points) // MAX_ROWS)
     lowest = min(points, key=lambda point: point.accuracy)
-    # Points come family by family: a stride with a common factor would skip some families altogether.
+    # Families alternate: a stride that shares a factor with their number would skip some families.
     while math.gcd(stride, len(STRUCTURED)) > 1:
         stride += 1
     return [p for index, p in enumerate(points) if index % stride == 0 or p is lowest or index == len(points) - 1]

@@ -17,31 +17,34 @@ from lengthwise.runs.result import RunResult
 COLUMNS = {
     "mean": "accuracy of the final answer, averaged over runs and lengths",
     "interval": (
-        "a 95 % interval for the mean over all tasks of the kind that the cell's were drawn from. If all scores are "
-        "equal there is no interval, because they do not show how much others would differ"
+        "a 95 % interval for the mean over all random tasks of this kind, of which the cell has a sample. If all "
+        "scores are "
+        "equal there is no interval, because equal scores do not show how much other tasks would differ"
     ),
-    "proved": "runs whose net is proved right at every length, with a 95 % interval for the share of all such tasks",
+    "proved": "runs whose net is proved right at every length, with a 95 % interval for the share over all such tasks",
     "lowest": "the lowest accuracy of any run at any length",
     "best run": "the highest mean over lengths of any run",
     "solved": "runs without a single error at the lengths scored",
     "chance": "accuracy of the best constant answer, averaged over lengths",
-    "structured": "the lowest accuracy of any run on structured strings (in brackets: the best constant answer's)",
+    "structured": "the lowest accuracy of any run on structured strings (in brackets: the best constant answer there)",
     "at step": (
-        f"the first step at and after which solved runs made no error on a fixed probe, taken every {PROBE_EVERY} "
+        "for solved runs, the step from which on they made no error on a fixed probe, which is taken every "
+        f"{PROBE_EVERY} "
         "steps. A probe has other strings of 48 to 500 symbols (or of the task's longest length below 48). -: the last "
         "probe had an error, or the run had no probes"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
-    "CPU s": "CPU seconds of training; if a run makes several attempts, of all attempts and their certificates",
+    "CPU s": "CPU seconds of training; for a run of several attempts, the sum over these and their certificates",
     "attempts": "the number of nets that a run trained; the last one was measured",
     "best test": (
         f"the highest test accuracy of a run, averaged over runs. Tests come every {TEST_EVERY:,} steps, on "
-        f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (or of the longest length below that the task "
-        "has). This is the rule of Fan et al. (2024), which selects on test data"
+        f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (or of the task's longest length below). This is "
+        "the "
+        "rule of Fan et al. (2024), which selects on test data"
     ),
     "fits": (
         "whether every run is right on nearly all strings of the training length (see the notes). If not, the lowest "
-        "accuracy there is in brackets; scores beyond then do not measure generalization and are not ranked"
+        "accuracy at that length is in brackets. Scores at longer lengths then do not measure generalization"
     ),
     "guesses": "the expected best test of a net that knows only the most frequent answer",
 }
@@ -66,7 +69,7 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
 
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
-    """Return the most important columns, at most eight; of longest length, best test and best run there is one."""
+    """Return the most important columns, at most eight, with one of: longest length, best test, best run."""
     if experiment.best_test and experiment.fit:
         return ("row", "column", "fits", "mean", "best test", "guesses", "chance", "paper")
     if experiment.best_test:
@@ -120,7 +123,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
 
 
 def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]) -> tuple[str, str]:
-    """Return the interval of the mean and the share proved, if a cell's runs have random tasks; else nothing."""
+    """Return the interval of the mean and the share of proved runs, if a cell's runs have random tasks."""
     if len({spec.task for spec in cell.specs}) == 1 or len(means) < 2:
         return NOTHING, NOTHING
     low, high = mean_interval(means)
@@ -133,7 +136,7 @@ def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]
 
 
 def _best_tests(results: Sequence[RunResult]) -> tuple[str, str]:
-    """Return the mean over runs of the best test, and its expected value for guesses or a constant answer."""
+    """Return the mean over runs of the best test, and the expected best test of the most frequent answer."""
     tests = [result.fresh_tests for result in results]
     if not all(tests):
         return NOTHING, NOTHING
@@ -150,6 +153,6 @@ def _lowest(points: Sequence[LengthPoint]) -> str:
 
 
 def _lowest_and_chance(points: Sequence[LengthPoint]) -> str:
-    """Return the lowest accuracy and the chance level there, which structured strings with few answers raise."""
+    """Return the lowest accuracy with the chance level at the same point."""
     lowest = min(points, key=lambda point: (point.accuracy, point.baseline), default=None)
     return f"{percent(lowest.accuracy)} ({percent(lowest.baseline)})" if lowest else NOTHING

@@ -1,4 +1,4 @@
-"""Runs with a goal in rows: their cost over the runs of each cell."""
+"""Runs that train until a goal: one line for each cell with the cost of its runs."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -17,9 +17,9 @@ COLUMNS = {
     "reached": "runs whose certificate reached the level",
     "CPU s, median": "CPU seconds of all attempts of a run, with their certificates: the median over runs",
     "CPU s, max": "the CPU seconds of the run that took the longest",
-    "attempts": "the number of nets that a run trained; the last one is the result",
-    "restarts": "attempts of all runs that ended by a certificate below the level; others ended by their loss",
-    "sizes": "the smallest and the largest settings of the model in the last attempts",
+    "attempts": "the number of nets that a run trained; the last net is the result",
+    "restarts": "attempts, over all runs, that a certificate below the level ended; other attempts ended by their loss",
+    "sizes": "the smallest and the largest size of the model in the last attempts",
     "steps": "training steps of all attempts of a run",
     "states": "states of the minimal machine read off the last net",
     "certificate CPU s": "CPU seconds of the last certificate",
@@ -29,7 +29,7 @@ COLUMNS = {
 
 
 def attempts_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell: how many runs reached the level, and at which cost."""
+    """Return one line for each cell: how many runs reached the level, and their cost."""
     lines = [_cell_line(cell, results_of(cell, outcomes)) for cell in experiment.cells]
     return Table(("row", "column", "runs", *COLUMNS, "paper"), tuple(lines))
 

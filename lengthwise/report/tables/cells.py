@@ -1,4 +1,4 @@
-"""The runs of an experiment's cells, and the numbers that count for them."""
+"""The runs of an experiment's cells, and their scored numbers."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def results_of(cell: Cell, outcomes: Sequence[Outcome]) -> list[RunResult]:
 
 
 def runs_text(cell: Cell, results: Sequence[RunResult]) -> str:
-    """Return the number of a cell's runs with a result, and of all its runs if some have no result."""
+    """Return the number of a cell's runs with a result, and the number of all its runs if some have no result."""
     return str(len(results)) if len(results) == len(cell.specs) else f"{len(results)} of {len(cell.specs)}"
 
 
@@ -38,7 +38,7 @@ def long_accuracies(results: Sequence[RunResult], length: int) -> list[float]:
 
 
 def fit_text(results: Sequence[RunResult], experiment: Experiment) -> str:
-    """Return whether all runs reach the accuracy of `experiment.fit`, or the lowest accuracy that it has."""
+    """Return "yes" if all runs reach the accuracy of `experiment.fit`, or else a phrase with the lowest accuracy."""
     assert experiment.fit is not None
     length, demanded = experiment.fit
     accuracies = long_accuracies(results, length)
@@ -48,7 +48,7 @@ def fit_text(results: Sequence[RunResult], experiment: Experiment) -> str:
 
 
 def best_by_loss(results: Sequence[RunResult]) -> RunResult | None:
-    """Return the run with the lowest final training loss, the first of equals; None without a finite loss.
+    """Return the run with the lowest final training loss, or the first of equal ones; None without a finite loss.
 
     Measurements at other lengths have no influence.
     """

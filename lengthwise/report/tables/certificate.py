@@ -22,8 +22,8 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
             quoted = f"{quoted[: MAX_QUOTED_LENGTH - 20]}... ({len(counterexample.string):,} symbols)"
         how = {
             "of all strings": "no shorter string is answered wrongly",
-            "of the machine": "the shortest on which the machine read off the model errs",
-            "as found": "made as short as leaving out parts allows",
+            "of the machine": "the shortest string that the machine read off the model answers wrongly",
+            "as found": "shortened by leaving out parts",
         }[counterexample.shortest]
         answer = "has a logit that is not finite" if counterexample.got is None else f"says {counterexample.got}"
         yield "counterexample", f"{quoted}: the model {answer}, right is {counterexample.expected} ({how})"
@@ -49,7 +49,7 @@ def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
     if machine is not None:
         size, size_of_task = certificate.num_classes
         yield (
-            ("machine", f"{size} classes go down; of the task's rule {size_of_task}")
+            ("machine", f"{size} classes of messages go down; the task's rule has {size_of_task}")
             if certificate.machine_kind == "grid"
             else ("machine", f"{size} classes; the task's transducer has {size_of_task} states")
         )
@@ -58,7 +58,7 @@ def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
         yield (
             "classes",
             f"{closure.num_prototypes} prototypes, closed after {closure.num_levels} levels; states within "
-            f"{closure.radius:.2f} of theirs, {gap}",
+            f"{closure.radius:.2f} of their prototypes, {gap}",
         )
     if laws is not None:
         identity = "the pad is the identity" if laws.pad_is_identity else "the pad is not the identity"

@@ -20,16 +20,17 @@ from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import identity
 
 COLUMNS = {
-    "mean": "mean over seeds and lengths of the accuracy of the final answer",
+    "mean": "the accuracy of the final answer, averaged over seeds and lengths",
     "95 % interval": (
-        "of that mean, for other seeds and other strings; where all seeds are as accurate, for other strings alone"
+        "an interval for the mean, which covers other seeds and other strings. If all seeds have equal accuracies, it "
+        "covers only other strings"
     ),
     "lowest": "the lowest accuracy of any seed at any length",
     "structured": "the lowest accuracy of any seed on structured strings",
     "chance": "the highest score of a constant answer at any length",
-    "certificate": "how many seeds have which level",
-    "parameters": "of one net",
-    "CPU s": "CPU seconds of training, of all attempts where a run makes several, over seeds",
+    "certificate": "the number of seeds at each level",
+    "parameters": "the number of parameters of one net",
+    "CPU s": "CPU seconds of training, from the fastest seed to the slowest, over all attempts of a run",
 }
 """The meaning of the columns; each long length is another column, with the lowest accuracy of any seed."""
 
@@ -43,7 +44,7 @@ class ComparedModel(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Models with the same seeds; `left_out` are runs of seeds that another model lacks."""
+    """Models with the same seeds. `left_out` are the runs of seeds that another model does not have."""
 
     task: str
     seeds: tuple[int, ...]
@@ -66,7 +67,7 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
     _check_comparable(results)
     groups: dict[str, dict[int, RunResult]] = {}
     for result in results:
-        # The identity leaves out what changes no number, so runs with other budgets belong to one model.
+        # The identity leaves out settings that change no number, so runs with other budgets belong to one model.
         specification = {key: value for key, value in identity(result.spec).items() if key != "seed"}
         by_seed = groups.setdefault(json.dumps(specification, sort_keys=True), {})
         if result.spec["seed"] in by_seed:
@@ -75,7 +76,8 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
     names = _names([next(iter(group.values())) for group in groups.values()])
     if len(groups) < 2:
         raise ValueError(
-            f"results: expected two models or more, or two settings of one, got {names[0]} alone; add runs of another"
+            f"results: expected two or more models, or two or more settings of a model, got only {names[0]}; add other "
+            "runs"
         )
     seeds = sorted(set.intersection(*(set(group) for group in groups.values())))
     if not seeds:
@@ -83,8 +85,9 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
             f"{name} {', '.join(map(str, sorted(group)))}" for name, group in zip(names, groups.values(), strict=True)
         )
         raise ValueError(
-            f"results: expected a seed that all models have, as differences are paired by seed, got {having}; train "
-            "the seeds that are missing"
+            f"results: expected a seed that all models have, because differences are paired by seed, got {having}; "
+            "train "
+            "the missing seeds"
         )
     models = []
     for name, group in zip(names, groups.values(), strict=True):
@@ -96,18 +99,22 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
 
 def _check_comparable(results: Sequence[RunResult]) -> None:
     if len(results) < 2:
-        raise ValueError(f"results: expected two runs or more to compare, got {len(results)}; add another model's")
+        raise ValueError(
+            f"results: expected two or more runs to compare, got {len(results)}; add a run of another model"
+        )
     first = results[0]
     for other in results:
         if other.errors is not None:
             raise ValueError(
-                f"results: expected answers that are classes, got {other.run_id}, whose answers are numbers; reproduce "
-                "an experiment about them"
+                f"results: expected answers that are classes, got {other.run_id}, whose answers are numbers; compare "
+                "such runs in "
+                "an experiment"
             )
         if other.perplexity is not None:
             raise ValueError(
-                f"results: expected accuracies to compare, got {other.run_id}, which has perplexities; reproduce an "
-                "experiment about them"
+                f"results: expected accuracies to compare, got {other.run_id}, which has perplexities; compare such "
+                "runs in "
+                "an experiment"
             )
         if identity(other.spec)["task"] != identity(first.spec)["task"]:
             raise ValueError(
@@ -121,13 +128,14 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
             differing = next(name for name, value in one if value != getattr(two, name))
             raise ValueError(
                 f"results: expected runs measured by one plan, got {first.run_id} with {differing} "
-                f"{getattr(one, differing)} and {other.run_id} with {getattr(two, differing)}; `lengthwise resume` "
-                "measures a run again, up to the length that it is told"
+                f"{getattr(one, differing)} and {other.run_id} with {getattr(two, differing)}; `lengthwise resume RUN "
+                "--longest N` "
+                "measures a run again"
             )
 
 
 def _names(results: Sequence[RunResult]) -> list[str]:
-    """Return a name for each model: the registered one, and the settings by which it differs from the others."""
+    """Return a name for each model: its registered name, and the settings in which it differs from other models."""
     differing = variations(results)
     names = []
     for result in results:
@@ -178,7 +186,7 @@ def _lowest(accuracies: Sequence[float]) -> str:
 def model_differences(comparison: Comparison) -> list[Difference]:
     """Return the differences of all pairs of models, seed by seed: dense range, each long length, structured strings.
 
-    p is corrected for all of them together.
+    The p-values are corrected for the number of all differences.
     """
     accuracies = {
         model.name: [
@@ -210,7 +218,7 @@ def differing_settings(comparison: Comparison) -> Table:
 
 
 def accuracies_by_length(model: ComparedModel) -> Mapping[int, list[float]]:
-    """Return the accuracy of each seed at each balanced length of the dense range and each long length, in order."""
+    """Return the accuracies of all seeds by length, for balanced lengths of the dense range and for long lengths."""
     points: dict[int, list[float]] = {}
     for row in model.rows:
         for length, accuracy in best_known([*row.dense.points, *row.long.values()]).items():

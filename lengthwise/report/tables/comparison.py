@@ -32,8 +32,9 @@ def _truncated(text: str, start: int) -> str:
 def accuracy_differences(first: RunResult, second: RunResult) -> Table | None:
     """Return paired accuracies at the points at which both runs were measured; None for runs of different tasks.
 
-    There is one line for the dense range, for each long length and for structured strings. It contains both means,
-    their difference in percentage points (second - first), and at how many points each run is ahead.
+    There is one line for the dense range, one for each long length, and one for structured strings. A line contains
+    both means, their difference in percentage points (second - first), and the number of points at which each run is
+    ahead.
     """
     if identity(first.spec)["task"] != identity(second.spec)["task"]:
         return None

@@ -17,13 +17,13 @@ from lengthwise.runs.pools.outcome import Outcome
 HEADER = ("row", "first", "second", "difference", "95 % interval", "better", "p, Holm")
 
 LEVEL = 0.05
-"""The error probability of the intervals, and of differences that count after Holm's correction."""
+"""The significance level: intervals have 95 %, and a difference is decided if its corrected p is at most this."""
 
 
 class Difference(NamedTuple):
     """The difference (first - second) of two columns: mean over seeds, Student's 95 % interval, p and p by Holm.
 
-    p is corrected for all differences of the experiment, and NaN with too few seeds.
+    Holm's correction includes all differences of the experiment. With too few seeds, p is NaN.
     """
 
     row: str
@@ -41,8 +41,8 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
     """Return the differences of an experiment: all pairs of columns that it compares, in each row that has both.
 
     Raises:
-        ValueError: a compared column has several runs of a seed, so that it is unknown which of them to pair with the
-            run of the other column.
+        ValueError: a compared column has several runs of a seed. It is then unknown which run to pair with the run of
+            the other column.
     """
     pairs: list[tuple[str, str, str, list[float]]] = []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
@@ -50,14 +50,15 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
         for first, second in experiment.compared:
             if first in cells and second in cells:
                 scores = [_scores(cells[column], experiment, outcomes) for column in (first, second)]
-                # Seeds that only one column has are left out: without a pair, problems and initial weights differ.
+                # Seeds that only one column has are left out, because their problems and initial weights have no
+                # counterpart.
                 gaps = [scores[0][seed] - scores[1][seed] for seed in scores[0].keys() & scores[1].keys()]
                 pairs.append((row, first, second, gaps))
     return paired_differences(pairs)
 
 
 def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -> list[Difference]:
-    """Return tuples (row, first, second, gap of each seed) with the statistics of their gaps; p is corrected for all.
+    """Return the statistics of differences, given as tuples (row, first, second, gap of each seed).
 
     Example:
         >>> difference, _ = paired_differences([("a", "x", "y", [0.3, 0.1, 0.2]), ("b", "x", "y", [0.1])])
@@ -80,7 +81,7 @@ def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -
 
 
 def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return paragraphs of an experiment's page: its differences, singly and corrected for their number."""
+    """Return paragraphs of an experiment's page: its differences, tested singly and corrected for their number."""
     compared = compared_columns(experiment, outcomes)
     if not compared:
         return []
@@ -89,10 +90,11 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
     return [
         "## Differences",
         (
-            f"Entries are {what} of *first* - *second*. *Difference*: the mean over seeds; each seed gives both "
-            "columns the same training problems. *95 % interval*: Student's, for other seeds on the same test "
-            "problems, not corrected for the number of intervals. *Better*: the column that is better at every value "
-            f"in the interval. It is {NOTHING} if the interval contains 0, if the seeds are too few for an interval, "
+            f"Entries are {what} of *first* - *second*. *Difference*: the mean over seeds. Each seed gives both "
+            "columns the same training problems. *95 % interval*: Student's interval for other seeds on the same test "
+            "problems, not corrected for the number of intervals. *Better*: the better column, if the interval "
+            "excludes 0. "
+            f"It is {NOTHING} if the interval contains 0, if the seeds are too few for an interval, "
             "or if all differences are equal. *p, Holm*: Student's test, corrected for the number of differences."
         ),
         *multiplicity(compared),
@@ -106,7 +108,7 @@ def difference_lines(compared: Sequence[Difference], *, errors: bool) -> list[tu
 
 
 def multiplicity(compared: Sequence[Difference]) -> list[str]:
-    """Return how many differences were tested, and how many of them count."""
+    """Return a sentence with the number of tested differences, and of those that are decided."""
     tested = [difference for difference in compared if not math.isnan(difference.p_value)]
     if not tested:
         return []

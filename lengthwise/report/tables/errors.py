@@ -20,7 +20,7 @@ COLUMNS = {
         "squared error of the last answer, after all other examples, averaged over runs. It is divided by the "
         "dimension of the inputs, as in the paper's code"
     ),
-    "95 % interval": "Student's, over the seeds of the cell",
+    "95 % interval": "Student's interval over the seeds of the cell",
     "lowest run": "the lowest error of any run",
     "over all": "the mean error over all positions of a prompt",
     "mean predicted": "the error of the best constant answer",

@@ -1,19 +1,19 @@
-"""What came out of an experiment: sentences whose numbers are looked up in its results when a page is made.
+"""The result of an experiment in sentences, whose numbers are looked up when a page is made.
 
-A headline is a format string. Each name in brackets selects rows or columns: `*` stands for any text, `A | B` for
-either, `not A` for all others.
+A headline is a format string with fields. Names in brackets select rows or columns: `*` stands for any text, `A | B`
+selects both, and `not A` selects all others.
 
 | field | what it becomes |
 |---|---|
-| `{cells[ROW][COLUMN][FIGURE]}` | the figure of a cell; of several the sum of "k of n", or the lowest and the highest |
+| `{cells[ROW][COLUMN][FIGURE]}` | the figure of a cell; for several cells, the sum of "k of n", or lowest and highest |
 | `{highest[ROW][COLUMN][FIGURE]}`, `{lowest[...]}` | the highest or lowest figure among cells |
 | `{share[ROW][COLUMN][FIGURE][TEXT]}` | how many of the cells have this text |
 | `{reached[ROW][COLUMN]}` | how many of the paper's means ours reach, to the digits that it prints |
 | `{runs}`, `{diverged}` | runs of the experiment, and those without a result |
 | `{compared}`, `{decided}` | compared pairs of columns, and those that differ after Holm's correction |
 
-Figures are the columns of the tables on the page; also `level proved` (or another level), the runs whose certificate
-has it, and `counterexamples`, the lengths of refuting strings.
+Figures are the columns of the tables on the page. Two more figures are `level proved` (or another level), the number of
+runs whose certificate has this level, and `counterexamples`, the lengths of refuting strings.
 """
 
 import re
@@ -36,10 +36,10 @@ _NUMBER = re.compile(r"(?P<low>[\d,.]+(?:e[+-]\d+)?)(?:-(?P<high>[\d,.]+))?(?P<u
 
 
 def headline(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
-    """Return the headline of an experiment with the numbers of its results; `-` stands for those that are not there.
+    """Return the headline of an experiment with the numbers of its results, and `-` for missing numbers.
 
-    The headline is empty while a run of a cell that it names is neither finished nor diverged. Fields about the whole
-    experiment, and a headline without fields, name all cells.
+    If a run is neither finished nor diverged and belongs to a cell that the headline names, the headline is empty.
+    Fields about the whole experiment, and a headline without fields, name all cells.
 
     Raises:
         ValueError: the headline names a field, row, column or figure that does not exist.
@@ -89,7 +89,7 @@ class _Fields:
     def __getitem__(self, name: str) -> object:
         if name not in self._fields:
             known = f"{nearest(name, self._fields)} (known: {', '.join(self._fields)})"
-            raise ValueError(f"headline: no such field as {name!r}{known}")
+            raise ValueError(f"headline: unknown field {name!r}{known}")
         if name in ("runs", "diverged", "compared", "decided"):
             self.named |= {(cell.row, cell.column) for cell in self._experiment.cells}
         return self._fields[name]()
@@ -106,7 +106,9 @@ class _Fields:
             names = list(dict.fromkeys(line[axis] for line in lines))
             selected = _selected(pattern, names)
             if not selected:
-                raise ValueError(f"headline: no {axis} is {pattern!r}{nearest(pattern, names)} ({', '.join(names)})")
+                raise ValueError(
+                    f"headline: unknown {axis} {pattern!r}{nearest(pattern, names)} (known: {', '.join(names)})"
+                )
             lines = [line for line in lines if line[axis] in selected]
         self.named |= {(line["row"], line["column"]) for line in lines}
         return lines
@@ -115,7 +117,9 @@ class _Fields:
         """The texts of a figure in the selected cells that have it."""
         lines = self._lines(row, column)
         if figure not in lines[0]:
-            raise ValueError(f"headline: no figure {figure!r}{nearest(figure, lines[0])} ({', '.join(lines[0])})")
+            raise ValueError(
+                f"headline: unknown figure {figure!r}{nearest(figure, lines[0])} (known: {', '.join(lines[0])})"
+            )
         return [line[figure] for line in lines if line[figure] not in ("", NOTHING)]
 
     def _share(self, row: str, column: str, figure: str, text: str) -> str:
@@ -129,7 +133,7 @@ class _Fields:
 
 
 class _Names:
-    """A field that answers once it has as many names in brackets as it takes."""
+    """A field that collects names in brackets, and becomes a text once it has all of them."""
 
     def __init__(self, num_names: int, answer: Callable[..., str], names: tuple[str, ...] = ()) -> None:
         self._num_names, self._answer = num_names, answer
@@ -168,7 +172,7 @@ def combined(figures: Sequence[str]) -> str:
 
 
 def _extreme(figures: Sequence[str], extreme: Callable[..., tuple[float, str]]) -> str:
-    """The text of the lowest or highest number among figures, of which some may be spans."""
+    """The text of the lowest or highest number among figures. A figure may be a span of two numbers."""
     if not figures:
         return NOTHING
     numbers = []

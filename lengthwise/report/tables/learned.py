@@ -21,12 +21,12 @@ PARTS = {"trained on": "trained on", "longest": "held out, the longest", "at ran
 
 
 def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
-    """Return name and sentence for each fact: first a doubt, if there is one, then the machine."""
+    """Return pairs of name and sentence: first a doubt, if there is one, then facts about the machine."""
     if learned.doubt:
         yield "NOT CONFIRMED", learned.doubt
     counts = learned.counts
     yield "examples", f"{counts.num_rows:,} rows; {left_out(learned)}"
-    alike = f"{learned.num_alike} of {counted(len(learned.attempts), 'attempt')} became it"
+    alike = f"{learned.num_alike} of {counted(len(learned.attempts), 'attempt')} found this machine"
     yield "machine", f"{learned.machine.num_states} states, {len(learned.machine.symbols)} symbols; {alike}"
     yield from _choice(learned)
     yield from (("expression", " ".join(one)) for one in expressions(learned))
@@ -35,11 +35,11 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
             f"{learner} {_share(score)}" + (f" of {score.num_labels:,}" if learner == "machine" else "")
             for learner, score in scores.items()
         ]
-        nothing = f"{NOTHING}, as all of its labels were trained on"
+        nothing = f"{NOTHING}, because all of its labels were trained on"
         yield f"right, {PARTS[part]}", "; ".join(shares) if scores["machine"].num_labels else nothing
     if learned.contradictions:
         named = ", ".join(
-            f"{one.string!r} is labeled {one.label}, the machine says {one.answer}"
+            f"{one.string!r} is labeled {one.label}, the machine answers {one.answer}"
             for one in learned.contradictions[:MAX_NAMED]
         )
         count = len(learned.contradictions)
@@ -49,28 +49,28 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
 
 
 def _choice(learned: Learned) -> Iterator[tuple[str, str]]:
-    """Yield the attempt that was taken and the runner-up, with their lengths, and the share of wrong labels."""
+    """Yield the chosen attempt and the runner-up with their description lengths, and the share of wrong labels."""
     best, second = learned.best, learned.runner_up
     sentence = f"{best.method}, description of {best.num_bits:,.0f} bits"
     if second is not None:
         sentence += f"; runner-up: {second.method}, {counted(second.num_states, 'state')}, {second.num_bits:,.0f} bits"
     yield "chosen", sentence
-    yield "wrong labels", f"about {percent(learned.share_wrong)} of the training labels, by this machine"
+    yield "wrong labels", f"about {percent(learned.share_wrong)} of the training labels, according to this machine"
 
 
 def left_out(learned: Learned) -> str:
     """Return a sentence about the rows on which no net was trained."""
-    answered = " (no net reads it; the machine answers it as it is labeled)" if learned.answers_empty else ""
+    answered = " (nets do not read the empty string; the machine gives its label)" if learned.answers_empty else ""
     unused = learned.counts.describe_unused_columns()
     return f"left out: {learned.counts.describe_omitted_rows()}{answered}{f'; {unused}' if unused else ''}"
 
 
 def expressions(learned: Learned) -> Iterator[tuple[str, str]]:
-    """Return each answer but the first, if there are few, with the expression of its strings, if it is short."""
+    """Return the second and third answer, each with the regular expression of its strings, if this is short."""
     machine = learned.machine
     given = set(machine.outputs[machine.semiautomaton.reachable(machine.start)].tolist())
     for index, answer in list(enumerate(learned.classes))[1:3]:
-        if index not in given:  # an answer of held-out strings only: its expression would not be supported by examples
+        if index not in given:  # an answer of held-out strings only: no training example supports an expression for it
             yield f"{answer}:", "no string"
             continue
         try:
@@ -82,7 +82,7 @@ def expressions(learned: Learned) -> Iterator[tuple[str, str]]:
 
 
 def accuracy_table(learned: Learned) -> Table:
-    """Return a line for each learner, with a column for each part of the examples."""
+    """Return the accuracies, with a line for each learner and a column for each part of the examples."""
     learners = next(iter(learned.accuracies.values()))
     header = ("labels that are right", *(PARTS[part] for part in learned.accuracies))
     lines = tuple(

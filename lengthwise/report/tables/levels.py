@@ -1,4 +1,4 @@
-"""Levels of certificates: their meaning, and how many runs of an experiment's cells have each."""
+"""Levels of certificates: their meaning, and the number of runs at each level."""
 
 import re
 from collections import defaultdict
@@ -20,7 +20,7 @@ LEVELS = {
         "found no difference between the net and this machine; nothing is proved about the net itself"
     ),
     "tested": "no wrong answer was confirmed; nothing is proved",
-    "refuted": "the net answers a string wrongly, and the certificate contains it",
+    "refuted": "the net answers a string wrongly, and the certificate contains this string",
 }
 """The meaning of each level, highest first."""
 
@@ -34,10 +34,10 @@ def level_sentences(levels: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell: how many of its runs have which certificate, and the lengths in these.
+    """Return one line for each cell: the number of runs at each level, and the lengths that certificates name.
 
-    *independently checked*: how many of the proofs the separate checker accepts. *right up to*: the smallest length of
-    the runs that are proved up to a length.
+    *independently checked*: how many of the proofs the separate checker accepts. *right up to*: the smallest length
+    among the runs that are proved up to a length.
     """
     lines = []
     for cell in experiment.cells:
@@ -51,7 +51,7 @@ def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def independently_checked(certificates: Iterable[Certificate]) -> str:
-    """Return how many proofs the separate checker accepted, and how many it was not tried on; empty without proofs.
+    """Return how many proofs the separate checker accepted, and how many were not tried; empty without proofs.
 
     Certificates of an earlier format were made before `certify` ran the checker.
     """
@@ -63,7 +63,7 @@ def independently_checked(certificates: Iterable[Certificate]) -> str:
 
 
 def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """Return why certificates are not higher, for which cells and how many runs; numbers in reasons become spans."""
+    """Return the reasons why levels are not higher, each with its cells and number of runs."""
     texts: dict[str, list[str]] = defaultdict(list)
     cells: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     one_column = len({cell.column for cell in experiment.cells}) == 1
@@ -71,7 +71,8 @@ def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[s
         for certificate in _certificates(results_of(cell, outcomes)):
             # These levels need no reason why they are not higher.
             if certificate.level not in ("proved", "refuted"):
-                # Otherwise each run would have a line: reasons contain the sizes and margins of their own net.
+                # Reasons contain sizes and margins of a net. Without their numbers, equal reasons of several runs share
+                # a line.
                 skeleton = _NUMBER.sub("#", certificate.reason)
                 texts[skeleton].append(certificate.reason)
                 cells[skeleton][cell.row if one_column else f"{cell.row}, {cell.column}"] += 1

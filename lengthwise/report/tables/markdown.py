@@ -8,12 +8,12 @@ from lengthwise.report.tables.table import Table
 
 
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells in Markdown; bars in cells are escaped, and percentages do not break."""
+    """Return a table of cells in Markdown. Bars in cells are escaped, and a number is not separated from its %."""
     return "\n".join(_line(cells) for cells in (header, ["---"] * len(header), *lines))
 
 
 def table_paragraphs(table: Table) -> list[str]:
-    """Return the table, whose cells are text, and a sentence with the columns that all its rows share."""
+    """Return the table, and a sentence with the columns that have the same text in all rows."""
     shared = "; ".join(f"{literal(name)} {literal(text)}" for name, text in table.shared)
     header, *lines = [[literal(cell) for cell in line] for line in (table.header, *table.lines)]
     return [markdown_table(header, lines), *([f"In every row: {shared}."] if shared else [])]
@@ -25,7 +25,7 @@ def definitions(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def folded(title: str, paragraphs: Iterable[str]) -> str:
-    """Return paragraphs under a title that opens on a click, here and on code hosts."""
+    """Return paragraphs that are hidden under a title until it is clicked, also on code hosts."""
     return "\n\n".join([f'<details markdown="1"><summary>{title}</summary>', *paragraphs, "</details>"])
 
 

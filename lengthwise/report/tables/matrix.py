@@ -1,4 +1,4 @@
-"""Rows by columns: each cell of an experiment in numbers, each column in a line, and all of it as CSV."""
+"""Experiments that are a matrix: numbers of each cell, a line for each column, and all numbers as CSV."""
 
 import math
 import re
@@ -21,7 +21,7 @@ LOW_LOSS = 0.01
 
 
 class Entry(NamedTuple):
-    """A cell with results: over its runs the mean and lowest accuracy, the same at the longest length, and more.
+    """A cell with results: the mean and the lowest accuracy of its runs, also at the longest length, and more.
 
     `at_long`: the mean accuracy at each of the plan's long lengths, shortest first; NaN without strings of the length.
     `structured`: the mean over runs of the accuracy on the family of structured strings with the lowest accuracy.
@@ -102,7 +102,7 @@ def _printed(cell: Cell) -> tuple[Printed, ...]:
 
 
 def _ours(printed: Printed, results: Sequence[RunResult], cell: Cell, experiment: Experiment) -> str:
-    """Return our mean at the lengths of a printed number, on its scale."""
+    """Return our mean at the lengths of a printed number, on the scale of that number."""
     at_window = cell._replace(window=printed.window or cell.window)
     curves = [accuracies_scored(result, at_window, experiment) for result in results]
     if not all(curve.points for curve in curves):  # scale smoke is shorter than the paper's lengths
@@ -115,7 +115,7 @@ def _ours(printed: Printed, results: Sequence[RunResult], cell: Cell, experiment
 
 
 def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Table]:
-    """Return a table for each part of an experiment, with a line of scores for each column that has results."""
+    """Return a table for each part of an experiment, with a line of scores for each column with results."""
     tables = {}
     for part in dict.fromkeys(cell.part for cell in experiment.cells):
         cells = Counter(cell.column for cell in experiment.cells if cell.part == part)
@@ -189,7 +189,7 @@ def _mean(values: Iterable[float]) -> str:
 
 
 def printed_tables(entries: Sequence[Entry]) -> dict[str, Table]:
-    """Return by protocol a line for each cell for which a paper prints a number, next to ours at its lengths."""
+    """Return tables by protocol: a line for each number that a paper prints, next to our number at its lengths."""
     lines: dict[str, list[tuple[str, ...]]] = {}
     for entry in entries:
         for printed, ours in zip(_printed(entry.cell), entry.at_printed, strict=True):
@@ -208,7 +208,7 @@ def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[s
     reasons: dict[str, Counter[str]] = {}
     for outcome in outcomes:
         if outcome.result is None:
-            # Without the step, all diverged runs share one reason.
+            # The step is left out, so that all diverged runs share one reason.
             reason = _AT_STEP.sub("", outcome.reason)
             reasons.setdefault(reason, Counter())[columns[outcome.spec.id]] += 1
     return [
@@ -224,7 +224,7 @@ def matrix_csv(entries: Iterable[Entry]) -> str:
 
 
 CSV_COLUMNS = {
-    "part": "what was given in training",
+    "part": "the answers that were given in training",
     "row": "the task",
     "column": "the model",
     "runs": "the number of finished runs, on which all other columns are based",
@@ -232,7 +232,7 @@ CSV_COLUMNS = {
     "lowest": "the lowest accuracy of any run at any of these lengths",
     "at_longest": "accuracy at the longest length, averaged over runs",
     "lowest_at_longest": "the lowest accuracy of any run at the longest length",
-    "structured": "accuracy on the family of structured strings with the lowest one, averaged over runs",
+    "structured": "the lowest accuracy on any family of structured strings, averaged over runs",
     "fits": f"runs whose final training loss is below {LOW_LOSS}",
     "solved": "runs without an error at the lengths scored",
     "overflowed": "the share of strings of these lengths on which states become infinite or NaN",

@@ -1,4 +1,4 @@
-"""Perplexities in rows, for the cells of an experiment, for single runs, and for one curve; and paired ratios."""
+"""Tables of perplexities: for the cells of an experiment, for single runs, for one curve, and of paired ratios."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -31,11 +31,12 @@ RATIO = "longest / shortest"
 COLUMNS = {
     "whole": "perplexity of all tokens of the longest chunks",
     RATIO: (
-        "the perplexity at the longest length divided by the perplexity at the shortest, of the same last tokens. The "
-        "95 % interval is over chunks, each with its mean over runs. Below 1, more context helps"
+        "the perplexity at the longest length divided by the perplexity at the shortest, for the same last tokens. The "
+        "95 % interval covers other chunks; the log-likelihood of a chunk is averaged over runs. Below 1, more context "
+        "helps"
     ),
     "frequencies": "perplexity of a model that knows only the tokens' frequencies in the training split",
-    "parameters": "of the model",
+    "parameters": "the number of parameters of the model",
     "CPU s": "CPU seconds of training",
 }
 """The meaning of the columns."""
@@ -89,11 +90,11 @@ def _mean_text(curves: Sequence[PerplexityCurve], length: int) -> str:
 def chunk_means(curves: Sequence[PerplexityCurve], length: int) -> list[float]:
     """Return the mean over curves of the negative log-likelihood of the last token, for each chunk of a length.
 
-    Return nothing if a curve lacks the length, or ends its chunks at other tokens.
+    The list is empty if a curve does not have the length, or ends its chunks at other tokens.
     """
     points = [curve.at(length) for curve in curves]
     last = [point.last for point in points if point is not None]
-    # Only equal last tokens can be paired: tokens differ far more from one another than models do.
+    # Only equal last tokens can be paired, because log-likelihoods differ far more between tokens than between models.
     if len(last) < len(curves) or len({curve.ends for curve in curves}) != 1:
         return []
     return [fmean(chunk) for chunk in zip(*last, strict=True)]
@@ -113,7 +114,7 @@ def ratio_text(first: Sequence[float], second: Sequence[float]) -> str:
 
 
 def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return paragraphs of an experiment's page: the columns that it compares, on the same last tokens."""
+    """Return paragraphs of an experiment's page: ratios of the columns that it compares, on the same last tokens."""
     lengths, lines = experiment.plan.chunk_lengths, []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
         cells = {cell.column: cell for cell in experiment.cells if cell.row == row}
@@ -135,8 +136,9 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
         "## Paired ratios",
         (
             "Entries are the perplexity of *first* divided by the perplexity of *second*, on the same last tokens. The "
-            "95 % interval is Student's over chunks, each with its mean over runs. It does not cover other seeds, and "
-            "is not corrected for the number of intervals."
+            "95 % interval is Student's interval over chunks; the log-likelihood of a chunk is averaged over runs. The "
+            "interval "
+            "does not cover other seeds, and is not corrected for the number of intervals."
         ),
         *table_paragraphs(Table(("row", "first", "second", *map(_length, lengths)), tuple(lines))),
     ]
@@ -176,7 +178,7 @@ def curve_table(curve: PerplexityCurve) -> Table:
 
 
 def perplexity_csv(curves: Sequence[tuple[str, Mapping[str, Any], PerplexityCurve]]) -> str:
-    """Return a line for each chunk of each length, under `CSV_COLUMNS`; curves come with run id and settings."""
+    """Return a CSV file with a line for each chunk of each length; curves come with run id and settings."""
     rows: list[tuple[object, ...]] = [CSV_COLUMNS]
     for run_id, spec, curve in curves:
         run = (run_id, spec["task"]["name"], spec["model"]["name"], spec["seed"], curve.split)
@@ -186,7 +188,7 @@ def perplexity_csv(curves: Sequence[tuple[str, Mapping[str, Any], PerplexityCurv
 
 
 def seeds_sentence(results: Sequence[RunResult]) -> list[str]:
-    """Return a sentence on the perplexities of several runs at their longest common length; none for one run."""
+    """Return a sentence about the perplexities of several runs at their longest length, or nothing for one run."""
     curves = [result.perplexity for result in results if result.perplexity is not None]
     if len(curves) < 2 or len({curve.points[-1].length for curve in curves}) != 1:
         return []

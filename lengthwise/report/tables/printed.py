@@ -1,10 +1,10 @@
-"""The entries of papers as numbers: which of our scores round to them."""
+"""The range of scores that round to an entry that a paper prints."""
 
 
 def printed_range(published: str) -> tuple[float, float]:
-    """The lowest mean and the highest maximum that round to an entry, as shares: "max / mean", a mean, or an error.
+    """Return the lowest mean and the highest maximum that round to an entry: "max / mean", a mean, or an error.
 
-    Numbers above 1 are percentages.
+    The results are shares. Numbers above 1 in an entry are percentages.
 
     Example:
         >>> [[round(limit, 4) for limit in printed_range(entry)] for entry in ("100.0 / 89.3", "0.27")]
@@ -16,7 +16,7 @@ def printed_range(published: str) -> tuple[float, float]:
 
 
 def as_share(text: str) -> float:
-    """Return the number of a cell of a table: a percentage as a share, an error as it is."""
+    """Return the number in a cell of a table: a percentage as a share, an error unchanged."""
     return float(text.removesuffix(" %")) / 100 if text.endswith("%") else float(text)
 
 
@@ -26,7 +26,7 @@ def _share(text: str) -> float:
 
 
 def _half_unit(text: str) -> float:
-    """Half of the last printed digit, on the scale of `_share`."""
+    """Return half a unit of the last printed digit, on the scale of `_share`."""
     mantissa, _, exponent = text.partition("e")
     decimals = len(mantissa.partition(".")[2])
     half: float = 0.5 * 10.0 ** (int(exponent or 0) - decimals)

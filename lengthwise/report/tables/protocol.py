@@ -1,4 +1,4 @@
-"""The measurements behind the numbers, in a sentence for each part of the evaluation."""
+"""Sentences about how the numbers were measured, for each part of the evaluation."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,22 +15,23 @@ from lengthwise.tasks.base import TASKS
 from lengthwise.tasks.given.task import ExamplesTask
 
 OF_EXAMPLES = (
-    "The strings of a task of given examples are drawn from these, each as likely, and a net is trained on the same "
-    "ones. Only examples that were held out can show its accuracy on others."
+    "The strings are drawn uniformly from the given examples, on which the net was also trained. Only held-out "
+    "examples "
+    "can show the net's accuracy on other strings."
 )
 
 MAX_LISTED = 10
-"""The largest number of tasks of one name whose levels of chance are listed one by one."""
+"""The largest number of tasks of one name whose chance levels are listed one by one."""
 
 
 def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[tuple[str, str]]:
-    """Return pairs of measurement and method for each different way of measuring the runs, with its chance level."""
+    """Return pairs of measurement and method, for each different way of measuring the runs, with chance levels."""
     scores = _scores(results, rows)
     return [(name, f"{sentence} {_chance(by_task)}") for (name, sentence), by_task in scores.items()]
 
 
 def protocol_methods(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[tuple[str, str]]:
-    """Return the same pairs without chance levels, which are in `chance_table`."""
+    """Return the pairs of measurement and method without chance levels, which are in `chance_table`."""
     return list(_scores(results, rows))
 
 
@@ -73,7 +74,7 @@ def _dense(row: RunRow, plan: EvaluationPlan) -> str:
     if row.dense.protocol == "one-pass":
         return (
             f"One pass: {strings} random strings are read once. Each of their prefixes of {low:,} to {high:,} "
-            f"symbols{apart} counts as a random string of its length: in these tasks, such prefixes have the same "
+            f"symbols{apart} counts as a random string of its length, because in these tasks prefixes have the same "
             "distribution. Lengths share strings, so their scores are not independent of one another."
         )
     lengths = {point.length for point in row.dense.points}
@@ -99,7 +100,7 @@ def _structured(lengths: Sequence[LongLength]) -> str:
     counts = ", ".join(f"{count:,} at {length:,}" for length, count in lengths)
     return (
         f"Strings that random sampling never draws, from the families {', '.join(STRUCTURED)}. Each family has at most "
-        f"{counts}. No string occurs twice, and every string has a supervised position."
+        f"{counts}. No string occurs twice, and every string has a position with a right answer."
     )
 
 

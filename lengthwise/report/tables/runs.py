@@ -1,4 +1,4 @@
-"""Results in rows, one for each run or one for each measured point. Terminal, page and CSV file share them."""
+"""Tables with a line for each run or for each measured point, for terminal, page and CSV file."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ CSV_COLUMNS = (
 
 
 class RunRow(NamedTuple):
-    """One run in numbers. `dense`, `long` and `unbalanced` are random strings, the first two at balanced lengths."""
+    """The numbers of a run on random strings: `dense` and `long` at balanced lengths, `unbalanced` at all others."""
 
     run_id: str
     task: str
@@ -83,7 +83,7 @@ def _run_row(result: RunResult, variation: str) -> RunRow:
 
 
 def summary_table(rows: Sequence[RunRow]) -> Table:
-    """Return one line for each run; columns with equal text in all lines are folded into `shared`."""
+    """Return one line for each run. Columns with equal text in all lines are moved to `shared`."""
     long = [_long_column(length) for length in sorted({length for row in rows for length in row.long})]
     columns = [
         _Column("task", lambda row: row.task),
@@ -104,7 +104,7 @@ def summary_table(rows: Sequence[RunRow]) -> Table:
 
 
 def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
-    """Return the lengths at which some class cannot occur, separately; None if all are balanced."""
+    """Return a table of the lengths at which some class cannot occur; None if there are no such lengths."""
     with_any = [row for row in rows if row.unbalanced.points]
     columns = [
         _Column("task", lambda row: row.task),
@@ -125,7 +125,7 @@ def as_csv(results: Sequence[RunResult]) -> str:
 
 
 def curves_as_csv(curves: Iterable[tuple[str, Mapping[str, Any], LengthCurve]]) -> str:
-    """Return the points of curves under `CSV_COLUMNS`; each curve comes with its run's id and specification."""
+    """Return the points of curves as CSV; each curve comes with its run's id and specification."""
     rows: list[tuple[object, ...]] = [CSV_COLUMNS]
     for run_id, spec, curve in curves:
         run = (run_id, task_title(spec), spec["model"]["name"], spec["seed"])

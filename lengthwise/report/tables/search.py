@@ -1,4 +1,4 @@
-"""Cells that search a recipe: for each, the run with the lowest final training loss."""
+"""Cells that search for a recipe: the run with the lowest final training loss is chosen."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ MAIN_COLUMNS = ("row", "column", "recipes", "chosen", "final loss", "fits", "mea
 """The most important columns."""
 
 COLUMNS = {
-    "recipes": "the number of recipes with a result, one net each; other recipes diverged",
+    "recipes": "the number of recipes with a result, each with one net; other recipes diverged",
     "chosen": "the settings of the run with the lowest final training loss in its cell; only this run counts",
     "final loss": "the chosen run's loss after training, on new strings of the training length",
-    "losses": "the final losses of all recipes, in the order of the search; - without a result",
-    "fits": "whether the chosen run is right on nearly all strings of the training length, or else its accuracy there",
+    "losses": "the final losses of all recipes, in the order of the search; -: the recipe has no result",
+    "fits": "whether the chosen run is right on nearly all strings of the training length; if not, its accuracy there",
     "mean": (
         "the chosen run's accuracy of the final answer, averaged over lengths. It does not measure generalization if "
         "the run does not fit"

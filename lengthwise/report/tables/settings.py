@@ -1,4 +1,4 @@
-"""Specifications for readers: the settings by which runs differ, and the file that repeats a run."""
+"""Specifications for readers: the settings in which runs differ, and the file that repeats a run."""
 
 import json
 from collections import defaultdict
@@ -18,7 +18,7 @@ Settings = Mapping[str, Any]
 
 
 def without_seed(spec: Settings) -> Settings:
-    """Return the configuration that the seeds of a cell share: everything that changes a number but the seed."""
+    """Return the settings that the seeds of a cell share: all settings that change a number, except the seed."""
     return {section: value for section, value in identity(spec).items() if section != "seed"}
 
 
@@ -31,12 +31,12 @@ def collect_differences(specs: Sequence[Settings]) -> list[tuple[str, list[str]]
 
 
 def variations(results: Sequence[RunResult]) -> dict[str, str]:
-    """Return for each run id the settings in which it differs from other runs of its task and model."""
+    """Return for each run id the settings in which the run differs from other runs of its task and model."""
     return variations_of({result.run_id: result.spec for result in results})
 
 
 def variations_of(specs: Mapping[str, Settings]) -> dict[str, str]:
-    """Return the same for specifications by run id, whether or not these runs have a result."""
+    """Return the same as `variations`, from specifications by run id instead of results."""
     cells: dict[tuple[str, str], list[str]] = defaultdict(list)
     for run_id, spec in specs.items():
         cells[task_in(spec), str(spec["model"]["name"])].append(run_id)
@@ -69,7 +69,7 @@ def task_in(spec: Settings) -> str:
     heading = name
     if is_titled(spec["task"]):
         heading = f"{settings.pop('title')} ({name})"
-        # The title replaces these, which would fill the line, as the table of an automaton.
+        # The title replaces settings that would fill the line, such as the table of an automaton.
         settings = {key: value for key, value in settings.items() if key not in TASKS[name].titled}
     fields = TASKS[name].model_fields if name in TASKS else {}
     # Compared as text, because a specification read from JSON has lists where defaults are tuples.
@@ -92,9 +92,9 @@ def model_of(result: RunResult) -> str:
 
 
 def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
-    """Return every name under which results record a version, with its different versions in these results.
+    """Return the name of everything whose version is recorded, with its different versions in these results.
 
-    A user's own file is listed only for the results that name it.
+    A user's own file is listed only with the results that name it.
     """
     names = dict.fromkeys(name for result in results for name in result.versions)
     own = {name: [r for r in results if name in r.versions or not name.startswith(EXTENSION)] for name in names}
@@ -102,9 +102,10 @@ def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
 
 
 def as_toml(spec: Settings) -> str:
-    """Return the specification as a configuration file of ``lengthwise train TASK MODEL``, over `preset_below`.
+    """Return the specification as a file for ``lengthwise train TASK MODEL --preset``, with the preset `preset_below`.
 
-    It contains every setting except None, which TOML cannot express, and except settings that attempts change in turn.
+    The file contains every setting except None, which TOML cannot express, and except settings that differ between
+    attempts.
 
     Example:
         >>> print(as_toml({"task": {"name": "parity", "p": 0.5}, "model": {"name": "x"}, "train": {"steps": 10}}))
@@ -120,7 +121,7 @@ def as_toml(spec: Settings) -> str:
 
 
 def _stated(settings: Settings, left_out: Set[str] = frozenset()) -> dict[str, Any]:
-    """Return what is not None, at any depth."""
+    """Return the settings that are not None, at any depth."""
     return {
         key: _stated(value) if isinstance(value, Mapping) else value
         for key, value in settings.items()
@@ -129,7 +130,7 @@ def _stated(settings: Settings, left_out: Set[str] = frozenset()) -> dict[str, A
 
 
 def preset_below(spec: Settings) -> str:
-    """Return the preset over which the file of `as_toml` repeats the training; it sets no section that the run lacks.
+    """Return the preset with which the file of `as_toml` repeats the training; it adds no section to the run.
 
     Example:
         >>> preset_below({"model": {"name": "gru"}})
@@ -140,5 +141,5 @@ def preset_below(spec: Settings) -> str:
 
 
 def setting_text(value: Any) -> str:
-    """Return a setting's value as text: strings as they are, all else as JSON."""
+    """Return a setting's value as text: strings unchanged, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""Accuracies next to shallow baselines, for tasks whose baselines are known."""
+"""Accuracies next to shallow baselines, for tasks that have such baselines."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from lengthwise.tasks.base_rates import MAJORITY, ShallowTask
 
 ROWS_HEADER = ("row", "best shallow baseline", "feature", "above baseline")
 MAX_CELLS, MAX_NAMED = 12, 6
-"""The largest number of cells with a line each, beyond which rows have lines, and of columns named in such a line."""
+"""If there are more cells than `MAX_CELLS`, a line is a row, not a cell; it names at most `MAX_NAMED` columns."""
 
 HEADER = ("row", "column", "mean", "95 % interval", "best shallow baseline", "feature", "above baseline")
 
@@ -32,14 +32,14 @@ class ShallowBaseline(NamedTuple):
 
 
 MARGIN = 3.0
-"""The number of standard errors by which a feature has to exceed the likeliest answer."""
+"""The number of standard errors by which a feature has to exceed the most frequent answer to count as better."""
 
 MAX_LENGTHS = 6
-"""The largest number of lengths at which a shallow baseline is computed, each in the middle of a group of others."""
+"""The largest number of lengths at which a shallow baseline is computed, evenly spread over the given lengths."""
 
 
 def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline | None:
-    """Return the best baseline of a task at some lengths; None for tasks that know only the likeliest answer."""
+    """Return the best baseline of a task at some lengths; None for tasks without shallow baselines."""
     if not isinstance(task, ShallowTask) or not lengths:
         return None
     step = math.ceil(len(lengths) / MAX_LENGTHS)
@@ -52,10 +52,10 @@ def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline
 
 
 def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
-    """Return for each task with baselines a sentence on the best one's score at the longest length that counts.
+    """Return a sentence for each task with shallow baselines: the best one's score at the longest balanced length.
 
-    That is the last balanced length of the dense range, since accuracies are means over these lengths. At unbalanced
-    lengths a constant answer can be right.
+    Only lengths of the dense range are used, because accuracies are means over these. At unbalanced lengths a constant
+    answer can be right.
     """
     measured = {
         (task_of(result), points[-1].length): result.spec["task"]
@@ -72,7 +72,7 @@ def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
 
 
 class _Compared(NamedTuple):
-    """A cell's mean with its interval, next to the best shallow baseline; `is_above` is "-" with only one run."""
+    """A cell's mean with its interval, next to the best shallow baseline; with only one run, `is_above` is "-"."""
 
     row: str
     column: str
@@ -87,7 +87,7 @@ class _Compared(NamedTuple):
 
 
 def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return paragraphs of an experiment's page: its cells, or its rows if these are many, next to baselines."""
+    """Return paragraphs of an experiment's page: its cells next to baselines, or its rows if there are many cells."""
     if experiment.scored not in ("balanced", "legal"):
         return []
     compared = [one for cell in experiment.cells if (one := _compared(experiment, cell, outcomes)) is not None]
@@ -96,24 +96,27 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
     if len(compared) <= MAX_CELLS:
         table, more = (
             Table(HEADER, tuple(map(_line, compared))),
-            "*Above baseline*: whether the interval lies above the best shallow baseline.",
+            "*Above baseline*: whether the interval is above the best shallow baseline.",
         )
     else:
         rows = dict.fromkeys(one.row for one in compared)
         table = Table(ROWS_HEADER, tuple(_row([one for one in compared if one.row == row]) for row in rows))
         more = (
-            "*Above baseline*: the number of cells whose interval lies above the best shallow baseline, among the "
-            "cells with at least two runs in every part. With two runs, few intervals are narrow enough."
+            "*Above baseline*: the number of cells whose interval is above the best shallow baseline, among all "
+            "cells with at least two runs. With two runs, few intervals are narrow enough."
         )
     return [
         "## Shallow baselines",
         (
             "*Best shallow baseline*: the highest score among three kinds of answers, as a mean over the lengths "
-            "scored. These are the likeliest answer, the likeliest answer given one simple feature of the problem, "
-            "and a logistic regression on the counts of symbols and pairs. *95 % interval*: the interval covers other "
-            "seeds and other problems, and assumes that all runs of a task were measured on the same problems. If all "
-            "runs have equal accuracies, it covers only other problems: equal runs do not show how much other runs "
-            f"would differ. {more}"
+            "scored. The three kinds are the most frequent answer, the most frequent answer given one simple feature "
+            "of the "
+            "problem, and a logistic regression on the counts of symbols and pairs. *95 % interval*: covers other "
+            "seeds and "
+            "other problems; all runs of a task are measured on the same problems. If all runs have equal accuracies, "
+            "the "
+            "interval covers only other problems, because equal runs do not show how much other runs would "
+            f"differ. {more}"
         ),
         *table_paragraphs(table),
     ]
@@ -134,7 +137,7 @@ def _compared(experiment: Experiment, cell: Cell, outcomes: Sequence[Outcome]) -
 
 
 def _mean_of(bests: Sequence[ShallowBaseline]) -> ShallowBaseline:
-    """Return the mean over several tasks of the best baseline of each."""
+    """Return the mean of the best baselines of several tasks."""
     names = list(dict.fromkeys(best.what for best in bests))
     return ShallowBaseline(
         names[0] if len(names) == 1 else "the best of each task", fmean(best.accuracy for best in bests)
@@ -147,7 +150,7 @@ def _line(one: _Compared) -> tuple[str, ...]:
 
 
 def _row(cells: Sequence[_Compared]) -> tuple[str, ...]:
-    """Return a line about a row: the best baseline, and which of the cells that can be decided are above it."""
+    """Return a line about a row: the best baseline, and the cells whose interval is above it."""
     decided = [one for one in cells if one.is_above != NOTHING]
     above = [one.column for one in decided if one.is_above == "yes"]
     named = f": {', '.join(dict.fromkeys(above))}" if 0 < len(above) < len(decided) and len(above) <= MAX_NAMED else ""

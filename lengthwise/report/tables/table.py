@@ -26,7 +26,7 @@ class Table(NamedTuple):
         return self._replace(header=tuple(self.header[index] for index in kept), lines=lines)
 
     def without_empty(self) -> "Table":
-        """Return the columns that have text in some row, or all columns if there are no rows.
+        """Return the table without columns that are empty in every row; a table without rows keeps all columns.
 
         Example:
             >>> Table(("a", "b"), (("1", "-"), ("2", ""))).without_empty().header
@@ -55,12 +55,12 @@ class Table(NamedTuple):
 
     @property
     def note(self) -> str:
-        """A sentence with the columns that all rows share, as HTML; "" without such columns."""
+        """A sentence with the columns that have the same text in all rows, as HTML; "" if there are none."""
         shared = "; ".join(f"{name} {text}" for name, text in self.shared)
         return f"In every row: {escape(shared)}." if shared else ""
 
     def _repr_html_(self) -> str:
-        """Return the table and below it the shared columns, for notebooks."""
+        """Return the table for notebooks, with the shared columns below."""
         return f"<div>{self.to_html()}{f'<p>{self.note}</p>' if self.note else ''}</div>"
 
     def folded(self, foldable: Collection[str]) -> "Table":

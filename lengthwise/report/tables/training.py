@@ -1,4 +1,4 @@
-"""Changes of training on its way, in words: without them a jump of the loss is unexplained."""
+"""Changes during training, in words, which explain a jump of the loss."""
 
 from bisect import bisect_left
 from typing import NamedTuple
@@ -8,21 +8,21 @@ from lengthwise.training.recipe import Recipe
 
 
 class Change(NamedTuple):
-    """The additions to training after `step` steps, each as a phrase."""
+    """The noise and losses that are added to training after `step` steps, each as a phrase."""
 
     step: int
     additions: tuple[str, ...]
 
     @property
     def sentence(self) -> str:
-        """The change as a sentence for readers of a loss curve."""
+        """The change in a sentence, for readers of a loss curve."""
         return f"After step {self.step:,} training adds {' and '.join(self.additions)}, and the loss may jump."
 
 
 def late_change(train: Settings) -> Change | None:
-    """Return the first change during a recipe (section `train` of a specification); None for a recipe without one.
+    """Return the first change during a recipe (section `train` of a specification), or None.
 
-    It is also None if the loss decides when the change comes (`PaceRecipe`).
+    The result is None if nothing changes, or if the loss decides when the change comes (`PaceRecipe`).
 
     Example:
         >>> late_change({"steps": 6000})
