@@ -21,6 +21,7 @@ def track(
     to: Annotated[str, Parameter(help="tensorboard, wandb, trackio or mlflow; each is an extra of its own.")],
     project: Annotated[str, Parameter(help="The tracker's project or experiment.")] = "lengthwise",
     out: Annotated[
+        Path,
         Parameter(converter=folder, help="Folder of local files; trackio and an MLflow server have their own."),
     ] = Path("tracked"),
 ) -> int:

@@ -38,7 +38,8 @@ def pictures(requests: Sequence[tuple[str, Chart]]) -> list[bytes] | None:
         raise RuntimeError(done.stderr)
     warnings.warn(
         f"picture: the chart library crashed with {signal.Signals(-done.returncode).name}, so no picture is drawn. All "
-        "other results are complete. The library reserves over 40 GB of address space; try again after `ulimit -v unlimited`",
+        "other results are complete. The library reserves over 40 GB of address space; try again after `ulimit -v "
+        "unlimited`",
         stacklevel=2,
     )
     return None
