@@ -1,4 +1,4 @@
-"""Chunk sizes that differ by level or that short pilots choose: a limitation named by Chi et al. (2023)."""
+"""Chunk sizes that differ by level, or that short pilot runs choose: a limitation named by Chi et al. (2023)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,13 +23,13 @@ COLUMNS: Mapping[str, Settings] = MappingProxyType(
         "C=4, then 2": {"chunk_size": 2, "lower_chunk_sizes": [4]},
     }
 )
-"""Model settings by column. In the last column, chunks hold four symbols, and two states at the levels above."""
+"""Model settings by column. In the last column, chunks have four symbols, and two states at the levels above."""
 
 SIZES = (2, 3, 4)
 """The chunk sizes that pilots choose from."""
 
 PILOT_STEPS = 1_000
-"""The training steps of a pilot, in which its whole schedule runs; a net takes 6,000."""
+"""The training steps of a pilot, with a complete schedule; a full net takes 6,000 steps."""
 
 DEPTHS_AT = (40, 500, 10_000)
 
@@ -37,7 +37,7 @@ DEPTHS_AT = (40, 500, 10_000)
 class Choice(NamedTuple):
     """The pilots of one task and seed: losses by chunk size, their CPU seconds, and the chosen size.
 
-    `accuracies` and `seconds` hold the accuracy and training time of each full net with a result, by chunk size.
+    `accuracies` and `seconds` are the accuracy and the training time of each full net with a result, by chunk size.
     """
 
     row: str
@@ -80,19 +80,24 @@ def chunks(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT: chunk sizes mixed, and chosen by pilots",
         about=(
-            "Chi et al. (2023) choose the chunk size by hand, which they name as a limitation; here short pilots "
-            "choose it by their training loss."
+            "Chi et al. (2023) choose the chunk size by hand and name this as a limitation; here the training loss of "
+            "short "
+            "pilot runs chooses it."
         ),
         notes=(
             "All nets have preset `fast` and D=64, and take 6,000 steps, with two seeds. They are measured at 41-500 "
-            "with final weights. *C=4, then 2*: chunks hold four symbols, and two states at the levels above.",
-            f"A pilot is a run of {PILOT_STEPS:,} steps, a sixth of a net's, with the whole schedule in them. Pilots "
-            "are compared at equal steps, not at equal seconds: longer chunks make cheaper steps. The pilot with the "
-            "lowest loss of its final weights decides. That loss is measured without noise or pads, on a new batch of "
-            "each training length (`final_loss` in the records). No string longer than 40 symbols plays a part.",
+            "with final weights. *C=4, then 2*: chunks have four symbols, and two states at the levels above.",
+            f"A pilot is a run of {PILOT_STEPS:,} steps with a complete schedule; a full net takes six times as many. "
+            "Pilots "
+            "have equal steps but not equal CPU time, because longer chunks make cheaper steps. The pilot whose final "
+            "weights "
+            "have the lowest loss decides. This loss is measured without noise or pads, on a new batch of each "
+            "training length "
+            "(`final_loss` in the records). No string longer than 40 symbols is used.",
             "Pilots must be long enough to learn something. After 300 steps (seed 0) the losses of the three sizes "
-            "were within a hundredth of one another on each of the four tasks. A choice would be noise.",
-            "If chunks differ by level, the levels still share one layer, and a shorter window takes the first of its "
+            "differed by at most a hundredth on each of the four tasks, so a choice would have been random.",
+            "If chunk sizes differ by level, the levels still share one layer, and shorter windows use only the first "
+            "of its "
             "biases. No machine can be read off such a net, so it has no certificate.",
             "*paper*: max / mean under the paper's own protocol, over three seeds and probably three rates (see "
             "`regular-gpt/table-1`).",

@@ -53,7 +53,7 @@ ENCODINGS = {"KERPLE": "kerple-log", "T5": "t5", "ALiBi": "alibi"}
 
 
 def _like(name: str) -> str:
-    """Return a paper's entry with its C and K, for a column with another C or K."""
+    """Return an entry of the paper with its C and K, for a column of ours that has another C or K."""
     return f"{name}: {PUBLISHED[name]}"
 
 
@@ -77,10 +77,11 @@ COMPARED = (
 
 
 _HEADLINE = (
-    "RegularGPT's perplexity rises at the first length that needs a third level, which training never has: 512 tokens "
-    "with C=16, 2,048 with C=32.\n"
-    "There it goes from {cells[*][16/3][256]} to {cells[*][16/3][512]} and from {cells[*][32/6][1,024]} to "
-    "{cells[*][32/6][2,048]}. With the paper's depth it goes from {cells[*][16/3, depth of the input][256]} to "
+    "RegularGPT's perplexity rises at the first length with a third level, which training never has: 512 tokens with "
+    "C=16, and 2,048 with C=32.\n"
+    "With C=16 and C=32 it rises from {cells[*][16/3][256]} to {cells[*][16/3][512]} and from {cells[*][32/6][1,024]} "
+    "to "
+    "{cells[*][32/6][2,048]}. With the paper's depth it rises from {cells[*][16/3, depth of the input][256]} to "
     "{cells[*][16/3, depth of the input][512]} and from {cells[*][32/3, depth of the input][1,024]} to {cells[*][32/3, "
     "depth of the input][2,048]}. Held at two levels, C=16 has {cells[*][16/3, at most 2 levels][256]} and "
     "{cells[*][16/3, at most 2 levels][512]}. At the training length K=6 has {cells[*][32/6][128]} and K=3 "
@@ -105,23 +106,30 @@ def table_3(scale: Scale = "small") -> Experiment:
             "measured on longer chunks."
         ),
         notes=(
-            f"Perplexities are those of the last tokens of {plan.num_chunks:,} chunks of up to "
+            f"Perplexities are for the last tokens of {plan.num_chunks:,} chunks of up to "
             f"{max(plan.chunk_lengths):,} tokens. Columns C/K: RegularGPT with that chunk size and thickness. The "
             "other columns are transformers of six layers with that position encoding.",
             f"The text: {about_text(task)}",
             f"Ours: D=192, 6 heads, byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 windows, one seed. "
             "The paper: D=768, 12 heads, 512 tokens, 50,000 steps of 32 windows of OpenWebText2, three seeds. "
-            "Perplexities of different texts and tokenizers cannot be compared; their changes with the length can.",
-            "*paper*: its perplexities at 512, 1,024, 2,048, 4,096 and 8,192 tokens, 1 to 16 times its training "
-            "length. If its C and K differ from ours, they precede the numbers. Two levels suffice for C^2 = 1,024 "
-            "tokens with 32 of 512, as for 256 with our 16 of 128. With 64 they suffice for 8 times the training "
-            "length, as with our 32. With 256, training sees two chunks, as with our 64. 128/12 never needs a third "
-            "level in the paper's table; our 32/6 does at 2,048.",
+            "Perplexities of different texts and tokenizers cannot be compared, but their changes with the length can.",
+            "*paper*: the paper's perplexities at 512, 1,024, 2,048, 4,096 and 8,192 tokens, 1 to 16 times its "
+            "training "
+            "length. If the paper's C and K differ from ours, they are printed before the numbers. The chunks of the "
+            "two "
+            "columns are comparable in length. With the paper's C=32 and our C=16, two levels cover twice the training "
+            "length. With the paper's C=64 and our C=32, they cover 8 times the training length. With the paper's "
+            "C=256 and "
+            "our C=64, a training string has two chunks. The paper's 128/12 never needs a third level in its table, "
+            "and our "
+            "32/6 needs one at 2,048.",
             "The first length with a third level is 512 for C=16 and 2,048 for C=32; C=64 has no such length. *At "
             "most 2 levels* leaves the third level out.",
-            "*Depth of the input*, as in the paper: all positions of a window are read after both levels. In the "
-            "other columns of RegularGPT the first C positions are read after one level, so that training reads its "
-            "layers at two depths.",
+            "*Depth of the input*, as in the paper: answers at all positions are read after both levels. In the other "
+            "columns "
+            "of RegularGPT, answers at the first C positions are read after one level. So training reads answers after "
+            "one "
+            "level and after two.",
             "Weights decay in all parameters, including the norms and biases that nanoGPT leaves out.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
@@ -133,11 +141,12 @@ def table_3(scale: Scale = "small") -> Experiment:
 
 
 def papers_needs(num_nets: int) -> str:
-    """Return a sentence on the cost of this number of nets of the paper's size."""
+    """Return a sentence about the cost of nets of the paper's size."""
     return (
         f"These are {num_nets} nets, each of which reads 0.82 billion tokens in about 0.6 (K=12: 1.0) times 10^18 "
         "operations. Each takes months of a CPU core, or one to two hours of a GPU such as the H200 with bfloat16. "
-        "Memory must hold a step, whose logits alone are 0.8 billion numbers. The nets need a text of a few GB (the "
+        "Memory must hold all numbers of a training step; its logits alone are 0.8 billion numbers. The nets need a "
+        "text of a few GB (the "
         "paper: OpenWebText2)."
     )
 
@@ -157,14 +166,14 @@ def _at_the_papers_size() -> Experiment:
             "longer chunks."
         ),
         notes=(
-            f"Perplexities are those of the last tokens of {plan.num_chunks:,} chunks of up to {max(PAPER_LENGTHS):,} "
+            f"Perplexities are for the last tokens of {plan.num_chunks:,} chunks of up to {max(PAPER_LENGTHS):,} "
             "tokens. Columns C/K: RegularGPT with that chunk size and thickness. The other columns are transformers "
             "of twelve layers.",
             f"The text: {about_text(task)}",
             "Preset `chi2023-language`: D=768, 12 heads, 50,000 steps of 32 windows, three seeds. Settings that the "
             "paper does not name are nanoGPT's. The byte-level BPE has as many tokens as GPT-2's, but is learned from "
-            "the given text. Perplexities compare with the paper's, at the same lengths, on its text alone: "
-            "OpenWebText2.",
+            "the given text. Perplexities can be compared with the paper's only on its text, OpenWebText2, at the same "
+            "lengths.",
             "The first length with a third level, which training never has: 2,048 for C=32, 8,192 for C=64.",
             "Weights decay in all parameters, including the norms and biases that nanoGPT leaves out.",
         ),

@@ -12,14 +12,14 @@ _SHORT, _LONG = (30_000, (0, 1, 2)), (100_000, (0,))
 
 SOLVED_LOSS = 1e-3
 MORE_STEPS = 2_000
-"""The number of steps that a net still trains for once its running loss is below `SOLVED_LOSS`."""
+"""The number of further training steps after the running loss is below `SOLVED_LOSS`."""
 
 
 _HEADLINE = (
-    "At its own width the paper's means are reached, to the printed digits, on {reached[not Modular Arithmetic][*]} "
+    "At the paper's width, our means reach its means, to the printed digits, on {reached[not Modular Arithmetic][*]} "
     "tasks other than modular arithmetic.\n"
-    "These nets take {cells[not Modular Arithmetic][*][steps]} steps instead of its 100,000. The last 2,000 steps "
-    "follow once the training loss is low.\n"
+    "These nets take {cells[not Modular Arithmetic][*][steps]} steps; the paper's nets take 100,000. The last 2,000 of "
+    "our steps begin once the training loss is low.\n"
     "On modular arithmetic our means are {cells[Modular Arithmetic][30,000 steps][mean]} after 30,000 steps and "
     "{cells[Modular Arithmetic][100,000 steps][mean]} after 100,000 (the paper: {cells[Modular "
     "Arithmetic][*][paper]})."
@@ -46,16 +46,20 @@ def medium(scale: Scale = "small") -> Experiment:
             "Preset `chi2023` with C=2: the published code's layer, D=256, 8 heads, and batches of 128 strings of at "
             "most 40 symbols. The optimizer is Adam at 3e-4, the middle one of the paper's three rates. Nets are "
             "measured at 41-500 with final weights.",
-            "The training loss alone decides when a net stops. As soon as the running loss (the latest step counts a "
+            "The training loss alone decides when a net stops. As soon as the running loss (the latest step has a "
+            "weight of a "
             f"twentieth) is below {SOLVED_LOSS:g}, the net takes {MORE_STEPS:,} more steps at the same rate. No test "
-            "decides it, and no step is selected afterwards. A net whose loss stays higher takes as many steps as its "
-            "column names. The paper trains for 100,000 steps, its code for up to 1,000,000 on modular arithmetic, "
-            "with a selected seed.",
+            "influences this, and no step is selected afterwards. If the loss stays higher, the net takes the number "
+            "of steps in "
+            "its column's name. The paper trains for 100,000 steps. Its code trains for up to 1,000,000 steps on "
+            "modular "
+            "arithmetic, with a selected seed.",
             "Expressions of modular arithmetic begin with a +, as in the code.",
             "The paper counts 4.3 M parameters (its Transformer baseline has about as many); this net has 0.79 M.",
             "The nets on cycle navigation moved from a CPU to a GPU after some 2,480 steps.",
-            "The first third of the 100,000 steps comes from runs of the same seed with other limits on steps. They "
-            "differ in nothing but the end of training.",
+            "The first third of the 100,000 steps comes from runs of the same seed with other limits on steps. Such "
+            "runs differ "
+            "only in the end of training.",
             "Cost: a step at D=256 takes 36 ms (even pairs, parity) or 50 ms (cycle navigation, modular arithmetic) "
             "on one core. A net that is not solved takes 18 to 28 CPU minutes for 30,000 steps. Modular arithmetic "
             "takes 1.5 CPU hours for 100,000 steps. The page takes 3 to 5 CPU hours.",

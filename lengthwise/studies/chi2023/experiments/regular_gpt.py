@@ -11,7 +11,7 @@ SEEDS = (0, 1, 2, 3, 4)
 
 
 def _our_plan(scale: Scale, *, certificate: bool = False) -> EvaluationPlan:
-    """Return the plan that our experiments share, except for certificates, so that equal cells share their runs."""
+    """Return the plan that our experiments share, with or without certificates; equal cells then share their runs."""
     plan = SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 64)))
     return plan.model_copy(update={"certificate": certificate})
 
@@ -32,7 +32,7 @@ PRODUCTS = "products"
 
 
 def _products(specs: ScaledSpecs) -> list[Cell]:
-    """Return a cell for each language, by a model whose merge is not learned, with the same goal and budget."""
+    """Return a cell for each language, with the model whose merge is not learned and the same goal and budget."""
     of_products = specs._replace(model="block-linear-rnn")
     return [
         Cell(language.row, PRODUCTS, of_products(language.task, {"task": language.fields}, preset="machine"))
@@ -44,21 +44,22 @@ _HEADLINE = (
     "RegularGPT makes no error on random strings of 41-500 symbols in {cells[not D_12 | Modular "
     "Arithmetic][C=2][solved]} nets of fifteen tasks, and in {cells[D_12 | Modular Arithmetic][C=2][solved]} of D_12 "
     "and modular arithmetic.\n"
-    "A tree whose merge is a product of matrices makes no error in {cells[*][products][solved]} nets; "
-    "{cells[*][products][level proved]} such nets are `proved`. It begins again by the same rule."
+    "With a product of matrices as the merge, {cells[*][products][solved]} nets make no error, and "
+    "{cells[*][products][level proved]} are `proved`. Both kinds of nets are trained again by the same rule."
 )
 
 _ABOUT_PRODUCTS = (
-    "*products*: model `block-linear-rnn` with preset `machine`, on the answers to all prefixes. Each symbol is a "
-    "matrix of S x S numbers, S of 16 to 128, whose columns end as one-hot vectors. A node of the tree is the product "
-    "of its symbols' matrices. The product is the same to the last bit in any order: two by two in log T levels, or "
-    "from left to right, as in training. So the merge is known from the start, and only symbols are learned."
+    "*products*: model `block-linear-rnn` with preset `machine`, trained on the answers to all prefixes. Each symbol "
+    "has "
+    "a matrix of S x S numbers, with S from 16 to 128, whose columns become one-hot vectors. A node of the tree is the "
+    "product of its symbols' matrices. The product has the same bits in any order: two by two in log T levels, or from "
+    "left to right, as in training. So the merge is given, and only the symbols' matrices are learned."
 )
 
 
 @EXPERIMENTS.register("regular-gpt/ours")
 def ours(scale: Scale = "small") -> Experiment:
-    """Train seventeen regular tasks by preset `fast`, five seeds; a net whose loss is not low begins again."""
+    """Train seventeen regular tasks by preset `fast`, five seeds, and train again while the final loss is not low."""
     specs = ScaledSpecs(scale, seeds=SEEDS, goal="solved", budget=300)
     return Experiment(
         title="RegularGPT on regular languages, our protocol",
@@ -66,16 +67,19 @@ def ours(scale: Scale = "small") -> Experiment:
         about=(
             "Nets are trained at lengths up to 40 and measured at 41-500 with final weights; no seed, step or setting "
             "is selected.\n"
-            "*C=2*: RegularGPT, with a learned merge. *products*: a tree with products of matrices as its merge, which "
-            "makes it a linear RNN, read as a tree."
+            "*C=2*: RegularGPT, with a learned merge. *products*: the merge is a product of matrices, so the net is a "
+            "linear "
+            "RNN that can be computed as a tree."
         ),
         notes=(
-            "*C=2* has preset `fast`, trained on the final answer only. A net whose training loss does not become low "
-            "begins again, but no attempt begins after 300 CPU seconds. No string beyond 40 symbols plays a part in "
-            "that.",
+            "*C=2* has preset `fast`, trained on the final answer only. If the training loss does not become low, "
+            "training "
+            "starts again, but not after 300 CPU seconds. No string longer than 40 symbols is used for this decision.",
             _ABOUT_PRODUCTS,
-            "Recognition tasks draw near misses. The paper's entries (max / mean) are for its own strings, which are "
-            "easier to distinguish for D_n and Tomita. There they are for lengths 51-100, a different protocol, shown "
+            "Recognition tasks draw near misses. The paper's entries (max / mean) are for the paper's strings, which "
+            "are easier "
+            "for D_n and Tomita, and for lengths 51-100 on these tasks. This is a different protocol, and the entries "
+            "are shown "
             "for orientation. `python benchmarks/shallow_features.py` computes the scores of shallow features on "
             "both.",
         ),
@@ -93,18 +97,21 @@ def codebook(scale: Scale = "small") -> Experiment:
         headline=(
             "{cells[*][*][solved]} nets make no error at the lengths scored: {cells[*][*][level proved]} are `proved` "
             "and {cells[*][*][level extracted]} `extracted`.\n"
-            "Nets took {cells[*][*][attempts]} attempts."
+            "Runs took {cells[*][*][attempts]} attempts."
         ),
         about=(
-            "Merges of `codebook-gpt` end as a finite table, whose entries a certificate enumerates.\n"
-            "An attempt whose certificate is below `extracted` is followed by another, for at most 1,200 CPU seconds."
+            "At the end of training, the merge of `codebook-gpt` is a finite table, and a certificate checks every "
+            "entry.\n"
+            "If a certificate is below `extracted`, another attempt follows, until 1,200 CPU seconds have passed."
         ),
         notes=(
-            "Preset `fast`, three seeds, and five of Tomita 2, 3 and 6. All else is as in `regular-gpt/ours`, except "
-            "for the rule of beginning again. A certificate compares a net with the task's machine at every length, "
-            "whereas `regular-gpt/ours` uses the training loss alone.",
-            "Before the last tenth of the steps the states of the net are closed into prototypes, without the task's "
-            "machine or answers. The prototypes become codes. From then on the nearest code replaces every merged "
+            "Preset `fast` with three seeds, and five seeds for Tomita 2, 3 and 6. The protocol is the one of "
+            "`regular-gpt/ours`, except for the rule of training again. Here a certificate decides, which compares a "
+            "net with the "
+            "task's machine at every length. In `regular-gpt/ours` the training loss alone decides.",
+            "Before the last tenth of the steps, the states of the net are grouped into classes, without the task's "
+            "machine or "
+            "answers. The prototype of each class becomes a code. From then on the nearest code replaces every merged "
             "state.",
             "D_12 and modular arithmetic are left out, because preset `fast` does not learn them.",
         ),
@@ -117,7 +124,7 @@ def codebook(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/groups")
 def groups(scale: Scale = "small") -> Experiment:
-    """Train word problems of A_5 and S_5, groups that are not solvable; compiled nets solve them exactly."""
+    """Train word problems of A_5 and S_5, groups that are not solvable."""
     specs = ScaledSpecs(scale, seeds=(0,))
     larger: Settings = {"model": {"d_model": 128}}
     # At smoke scale strings are too short for some elements.
@@ -125,12 +132,13 @@ def groups(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT on groups that are not solvable",
         about=(
-            "Nets learn the word problems of A_5 (60 elements) and S_5 (120), two generators each, from the final "
+            "Nets are trained on the word problems of A_5 (60 elements) and S_5 (120), with two generators each, from "
+            "the final "
             "answer alone.\n"
-            "Preset `fast`, and with D=128; one seed."
+            "Preset `fast` with D=64 and with D=128; one seed."
         ),
         notes=(
-            "The answer is the element. The position of one point would be easier to learn.",
+            "The answer is the group element. A task that asks only where one point goes would be easier.",
             "`lengthwise compile` writes weights that solve A_5 at every length; here they are learned.",
         ),
         cells=[
@@ -252,7 +260,7 @@ def ablation(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/contraction")
 def contraction(scale: Scale = "small") -> Experiment:
-    """Measure the cost of contracting states to points, which proofs need, by late noise and by comparing states."""
+    """Measure the cost of contracting states, which proofs need: with and without late noise and compared states."""
     specs = ScaledSpecs(scale, seeds=(0, 1))
     not_compared: Settings = {"train": {"late_consistency": 0.0}}
     columns: dict[str, Settings] = {
@@ -265,18 +273,22 @@ def contraction(scale: Scale = "small") -> Experiment:
         headline=(
             "With contraction {cells[*][preset fast][level proved]} nets are `proved` and {cells[*][preset fast][level "
             "refuted]} refuted.\n"
-            "Without one of its two parts, or both, {cells[*][not preset fast][level extracted]} nets have a machine "
-            "that is right (`extracted`), and {cells[*][not preset fast][level proved]} are proved."
+            "Without one or both of its two parts, {cells[*][not preset fast][level extracted]} nets are `extracted`: "
+            "their "
+            "machine is right. {cells[*][not preset fast][level proved]} of these nets are proved."
         ),
         about=(
-            "Preset `fast` contracts states to points in the second half of its steps. It raises their noise from 0.1 "
-            "to 0.3, and compares the states of a string with and without pads."
+            "In the second half of its steps, preset `fast` contracts states to points. It has two means: the noise on "
+            "states "
+            "rises from 0.1 to 0.3, and a loss compares the states of a string with and without pads."
         ),
         notes=(
-            "Neither part uses any answer. All columns take the same number of steps: compare the step after which a "
-            "net was solved, the cost of a step, and the certificates.",
-            "The recorded nets of column *preset fast* were trained by later code than the others, whose steps take "
-            "less time. Do not compare CPU seconds.",
+            "Neither part uses any answer. All columns take the same number of steps. Compare the step after which a "
+            "net was "
+            "solved, the cost of a step, and the certificates.",
+            "The recorded nets of column *preset fast* were trained by later code than the other nets, and their steps "
+            "take "
+            "another time. Do not compare CPU seconds.",
         ),
         cells=[
             Cell(task, column, specs(task, changes))

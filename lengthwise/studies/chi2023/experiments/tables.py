@@ -14,11 +14,11 @@ RATES = (1e-4, 3e-4, 5e-4)
 """The learning rates of Table 4."""
 
 SMALL_STEPS, SMALL_TRANSFORMER_STEPS = 5_000, 2_000
-"""Training steps at scale `small`: five layers over all symbols cost about ten times as much as a tree."""
+"""Training steps at scale `small`. Five layers over all symbols cost about ten times as much as a tree."""
 
 
 class _Column(NamedTuple):
-    """A model, its changes to preset `chi2023`, and the field of its entries in Table 1, if it has any."""
+    """A model, its changes to preset `chi2023`, and the name of its entries in Table 1, if it has entries."""
 
     model: str
     changes: Mapping[str, Any] = MappingProxyType({})
@@ -86,12 +86,12 @@ def _cells(scale: Scale, language: Language) -> list[Cell]:
 _HEADLINE_1 = (
     "RegularGPT reaches the paper's mean, to the printed digits, on {reached[*][C=2]} languages with C=2 and on "
     "{reached[*][C=3]} with C=3.\n"
-    "It does so at a quarter of the paper's width and a twentieth of its steps.\n"
-    "The ledger of [claims](../claims.md#chi2023) lists the entries that this decides, including those of other models."
+    "These nets have a quarter of the paper's width and a twentieth of its steps.\n"
+    "The list of [claims](../claims.md#chi2023) shows which of the paper's entries this decides, also for other models."
 )
 _HEADLINE_2 = (
     "RegularGPT and the RNN reach the paper's means, to the printed digits, in {reached[*][RegularGPT* | RNN*]} cases, "
-    "most entries in both readings.\n"
+    "with most entries in both readings.\n"
     "For the Transformer nothing is decided: after 2,000 steps it has means of {cells[*][Transformer, same "
     "length][mean]} at the training length ([claims](../claims.md#chi2023))."
 )
@@ -116,26 +116,35 @@ def table_1(scale: Scale = "small") -> Experiment:
         notes=(
             "Preset `chi2023` on the published code's strings. Scale `small` has smaller nets and fewer steps: D=64 "
             "(paper: 256) and 5,000 steps, for a Transformer 2,000 (paper: 100,000; the code: up to 1,000,000).",
-            "The paper names three seeds for each result and three rates, but not which of these runs its max and "
-            "mean cover. Its section 5.2 suggests that rates are inside both.",
-            "Parameters: the paper's 4.3 million are the Transformer's. RegularGPT shares one layer among its levels, "
-            "and has 0.79 million at D=256 with C=2.",
+            "The paper names three seeds for each result and three rates. It does not state which of these runs its "
+            "max and "
+            "mean include. Its section 5.2 suggests that both include all rates.",
+            "Parameters: the paper's 4.3 million belong to the Transformer. RegularGPT shares one layer among its "
+            "levels, and "
+            "has 0.79 million parameters at D=256 with C=2.",
             "On these strings a score above chance is not enough. Shallow features answer 99.5 to 100 % of the strings "
-            "of D_n and, but for rounding, all of Tomita 3. Such features are the number of runs, the frequencies of "
-            "pairs of symbols, or equal counts of brackets with the right ends ([shallow "
-            "features](shallow-features.md)). Below that are the paper's D_3, D_4 and Tomita 3 with C=2 (99.7, 98.7, "
-            "99.7), and our D_2, D_4 and D_12 with C=2. Means of C=3 on D_n are also below that, here and in the "
-            "paper. At 101-500, which the paper does not have, our three nets of D_2 with C=2 score 76.88 to 84.66 %. "
-            "A constant answer scores 75 % there.",
+            "of D_n "
+            "and, up to rounding, all strings of Tomita 3. Such features are the number of runs, the frequencies of "
+            "pairs of "
+            "symbols, or equal counts of brackets with the right ends ([shallow features](shallow-features.md)). Some "
+            "scores "
+            "are lower than these features' scores: the paper's D_3, D_4 and Tomita 3 with C=2 (99.7, 98.7, 99.7), our "
+            "D_2, "
+            "D_4 and D_12 with C=2, and the means of C=3 on D_n, here and in the paper. The paper does not measure "
+            "101-500. At "
+            "these lengths our three nets of D_2 with C=2 score 76.88 to 84.66 %, and a constant answer scores 75 %.",
             "Training: the published code's layer, Adam at a constant rate, no augmentation. D_n and Tomita are "
             "trained up to length 50 and scored at 51-100. The others are trained up to 40 and scored at 41-500 (the "
             "code begins at 42).",
             "Baselines: RNN is Elman's network with ReLU, as in the code that the paper builds on. Transformer has 5 "
-            "layers with weights of their own and the relative positions of Transformer-XL. It is causal, as in the "
-            "paper, and its answer is read at the last symbol; in the code every position sees all symbols. LSTM and "
-            "GRU are ours.",
-            "Lengths with only one answer count, as in the paper. The parity of the length alone gives 75 % on D_n "
-            "and Tomita 5.",
+            "layers with "
+            "separate weights and the relative positions of Transformer-XL. It is causal, as in the paper, and its "
+            "answer is "
+            "read at the last symbol; in the code every position attends to all symbols. The paper has no LSTM and no "
+            "GRU.",
+            "Lengths at which only one answer can occur also count, as in the paper. A rule that uses only whether the "
+            "length is "
+            "odd scores 75 % on D_n and Tomita 5.",
             "Expressions of modular arithmetic begin with a +, as in the code.",
             "Scale `small`: sixteen Transformers, on D_4, D_12 and Tomita 3 to 6, were trained with PyTorch 2.11 and "
             "measured with 2.13.",
@@ -159,11 +168,11 @@ _PUBLISHED_TABLE_2 = MappingProxyType(
         "Transformer, extrapolation": ("50.1", "49.7", "50.3", "49.9", "50.0"),
     }
 )
-"""The paper's entries by probability; all others are 100."""
+"""The paper's entries by probability that are not 100."""
 
 
 def _cells_of_table_2(scale: Scale, probability: float, trained_at: float) -> list[Cell]:
-    """Return cells for parity, measured at one probability of a one by nets trained at the same or another."""
+    """Return cells for parity, measured at one probability of a one, and trained at this or another probability."""
     is_other = trained_at != probability
     other_tasks = [{"p": other} for other in PROBABILITIES if other != trained_at] if is_other else []
     cells = []
@@ -182,7 +191,7 @@ def _cells_of_table_2(scale: Scale, probability: float, trained_at: float) -> li
 
 @EXPERIMENTS.register("regular-gpt/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: parity on strings with more or fewer ones, at the training length and beyond, in two readings."""
+    """Table 2: parity on strings with more or fewer ones, at training lengths and beyond, in two readings."""
     cells = [
         cell
         for probability in PROBABILITIES
@@ -193,13 +202,14 @@ def table_2(scale: Scale = "small") -> Experiment:
         title="Chi et al. (2023), Table 2: parity at other probabilities of a one",
         headline=_HEADLINE_2,
         about=(
-            "The paper does not state how its nets were trained, so its table has two readings: with the measured "
-            "probability of a one, and *trained at 0.5*.\n"
-            "Its entries are means over three seeds, shown next to both."
+            "The paper does not state at which probability its nets were trained, so its table has two readings: the "
+            "measured "
+            "probability, and always 0.5 (*trained at 0.5*).\n"
+            "The paper's entries are means over three seeds. They are next to both readings."
         ),
         notes=(
             "Preset `chi2023`. At scale `small` a net has D=64 and takes 5,000 steps, a Transformer 2,000.",
-            "At P(1) = 0.5 the two readings agree. A net that is trained there is measured at the other four "
+            "At P(1) = 0.5 the two readings are the same. A net that is trained at 0.5 is measured at the other four "
             "probabilities without further training.",
             "Chance: a constant answer scores more than 50 % on short strings with few ones.",
         ),

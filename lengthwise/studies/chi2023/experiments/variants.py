@@ -11,7 +11,7 @@ from lengthwise.studies.languages import LANGUAGES
 ROWS = ("Even Pairs", "Parity", "Cycle Navigation")
 
 LAYERS: Mapping[str, str] = MappingProxyType({"code": "the code's", "paper": "GPT-2's", "merge": "ours"})
-"""Variants of `regular-gpt`, with the origin of each one's layer."""
+"""Variants of `regular-gpt`, with the origin of their layers."""
 
 
 @EXPERIMENTS.register("regular-gpt/variants")
@@ -39,7 +39,8 @@ def variants(scale: Scale = "small") -> Experiment:
             "Three runs a cell do not decide which of the layers is best.\n"
             "On even pairs, parity and cycle navigation the means with one of the code's layers a level are "
             "{cells[Even Pairs][the code's, K=1][mean]}, {cells[Parity][the code's, K=1][mean]} and {cells[Cycle "
-            "Navigation][the code's, K=1][mean]}. With two and pads before the string they are {cells[Even Pairs][the "
+            "Navigation][the code's, K=1][mean]}. With two of these layers and pads before the string they are "
+            "{cells[Even Pairs][the "
             "code's, K=2, pads][mean]}, {cells[Parity][the code's, K=2, pads][mean]} and {cells[Cycle Navigation][the "
             "code's, K=2, pads][mean]}. With GPT-2's layer they are {cells[Even Pairs][GPT-2's, K=1][mean]}, "
             "{cells[Parity][GPT-2's, K=1][mean]} and {cells[Cycle Navigation][GPT-2's, K=1][mean]}.\n"
@@ -50,17 +51,22 @@ def variants(scale: Scale = "small") -> Experiment:
             "a level (K)."
         ),
         notes=(
-            "Preset `chi2023` and C=2, as in `regular-gpt/table-1`. The published code's layer is normalized after "
-            "its sums. GPT-2's layer is described in section 3 of the paper, which takes K=1 for regular languages. "
-            "The code's layer also has K=2 (section 3.2).",
+            "Preset `chi2023` and C=2, as in `regular-gpt/table-1`. The published code's layer is normalized after its "
+            "residual "
+            "sums. Section 3 of the paper describes GPT-2's layer, and the paper takes K=1 for regular languages. Here "
+            "the "
+            "code's layer also has K=2 (section 3.2).",
             "Scale `small`: D=64, 5,000 steps, one seed at each of three rates: 1e-4, 3e-4 and 5e-4.",
-            "The paper's entries are next to both layers that may be its own: GPT-2's, and its code's.",
-            "*K=2, pads*: windows that reach before the string have pads there, which pass through the layers. The "
-            "published code pads the first chunk alone and cuts windows at the left edge (setting `left_edge` "
-            '`"cut"`). With K=1 both are the same function; with K=2 they differ. Scale `paper` runs the code\'s form.',
-            "Our layer was made for preset `fast`, with pads, noise and Muon. Here it has Adam instead.",
-            "K=2 costs more than twice as much. A state then depends on more than its window, so that equal windows "
-            "cannot share one merge. The lower of two layers needs the states of all positions.",
+            "The paper's entries are next to both layers that the paper may have used: GPT-2's and its code's.",
+            "*K=2, pads*: windows that begin before the string have pads there, which pass through the layers. The "
+            "published code pads only the first chunk and cuts windows at the left edge (setting `left_edge` "
+            '`"cut"`). With K=1 both forms compute the same function; with K=2 they differ. Scale `paper` runs the '
+            "code's form.",
+            "Our layer was designed for preset `fast`, with pads, noise and Muon. Here it is trained by Adam without "
+            "these.",
+            "K=2 costs more than twice as much as K=1. With K=2 a state depends on more than its window, so equal "
+            "windows "
+            "cannot share one merge, and the lower of the two layers needs the states of all positions.",
         ),
         cells=cells,
         plan=plan_of_lengths(scale, (41, 60) if scale == "smoke" else (41, 500)),

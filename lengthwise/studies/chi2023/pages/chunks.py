@@ -37,10 +37,11 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
             map(_line, study.choices),
         ),
         (
-            "*Loss*: training loss of the final weights of each pilot, at the lengths of training. *Mean*: accuracy at "
-            "41-500 of the net of the chosen size. *Best of all*: accuracy of the best of the three nets, which only a "
-            "test can find. *CPU s*: CPU seconds of training the chosen net. *Pilots*: CPU seconds of the three "
-            "pilots."
+            "*Loss*: the loss of the final weights of each pilot, at the training lengths. *Mean*: the accuracy at "
+            "41-500 of "
+            "the net with the chosen size. *Best of all*: the accuracy of the best of the three nets, which can only "
+            "be found "
+            "by testing. *CPU s*: CPU seconds of training the chosen net. *Pilots*: CPU seconds of the three pilots."
         ),
         *_summary(study.choices),
     ]
@@ -62,7 +63,7 @@ def _line(choice: Choice) -> list[str]:
 
 
 def _summary(choices: tuple[Choice, ...]) -> list[str]:
-    """Return means for the chosen size and for each fixed one, over all tasks and seeds with results for all nets."""
+    """Return a summary: mean accuracies with the chosen size and with each fixed size, and the cost of pilots."""
     complete = [choice for choice in choices if set(choice.accuracies) == set(SIZES)]
     if not complete:
         return []
@@ -76,10 +77,9 @@ def _summary(choices: tuple[Choice, ...]) -> list[str]:
     )
     return [
         (
-            f"Over the {len(complete)} nets of each column the mean accuracy is {chosen} with the size that pilots "
-            "choose.\n"
+            f"With the chunk size that pilots choose, the mean accuracy over {len(complete)} nets is {chosen}.\n"
             f"With a fixed size it is {fixed}.\n"
-            f"Pilots add {pilots:.0f} CPU seconds to the {nets:.0f} of the chosen nets."
+            f"Training the chosen nets takes {nets:.0f} CPU seconds, and the pilots take another {pilots:.0f}."
         )
     ]
 

@@ -9,12 +9,12 @@ from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
 class Chi2023(Preset):
     """RegularGPT and its baselines as in Chi et al. (2023): Adam at a constant rate, neither pads nor noise.
 
-    The rate is the middle one of the paper's three; clipping at 1 is the published code's.
+    The rate is the middle of the paper's three rates. Gradients are clipped at norm 1, as in the published code.
 
     Source: Chi et al. (2023), Table 4, and the published code.
     Differs from the source: the transformer is causal, with norms before its layers and after the last, GELU and
-        biases. The published one reads both ways, with norms behind its layers, ReLU and no biases. The `rnn` learns
-        its first state. Strings have up to 40 symbols; in Table 4 they have 40 or 50.
+        biases. The published transformer is bidirectional, with norms behind its layers, ReLU and no biases. The `rnn`
+        learns its first state. Strings have up to 40 symbols; in Table 4 they have 40 or 50.
     """
 
     source = "Chi et al. (2023), Table 4, and the published code"

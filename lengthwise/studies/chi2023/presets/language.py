@@ -13,12 +13,12 @@ class Chi2023Language(Preset):
     """RegularGPT 128/12 and its baselines as in Table 3 of Chi et al. (2023): windows of 512 tokens, 50,000 steps.
 
     The other columns set `chunk_size` (32, 64, 128, 256) and `thickness` (6, 12), and for the baselines `positions`
-    (`kerple-log`, `t5`, `alibi`). With GPT-2's vocabulary, K=6 has 81 million parameters and K=12 has 123. A step is
+    (`kerple-log`, `t5`, `alibi`). With GPT-2's vocabulary, K=6 has 81 million parameters and K=12 has 123. The size is
     meant for a GPU.
 
-    Source: Chi et al. (2023), Table 5; what it leaves open (betas, decay, warm-up, clipping) is nanoGPT's.
-    Differs from the source: all parameters decay, gains and biases included. The rate falls to 0, from the first step
-        on; nanoGPT's falls to a tenth, from the end of the warm-up on.
+    Source: Chi et al. (2023), Table 5. Betas, decay, warm-up and clipping are not in the paper, and come from nanoGPT.
+    Differs from the source: all parameters decay, including gains and biases. The rate follows a cosine to 0 that
+        begins at the first step. In nanoGPT it falls to a tenth, and begins to fall after the warm-up.
     """
 
     source = "Chi et al. (2023), Table 5, and nanoGPT"

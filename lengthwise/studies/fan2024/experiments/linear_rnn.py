@@ -38,7 +38,7 @@ TASKS = {
 }
 
 LITERAL: Settings = {"columns": "clamped", "input_map": "linear", "first_state": "zero"}
-"""Settings of the layer in equations (5) and (6), exactly as in the paper."""
+"""Settings of the layer of equations (5) and (6), exactly as in the paper."""
 
 _OURS: dict[str, tuple[str, Settings]] = {
     "Ours": ("block-linear-rnn", {}),
@@ -105,18 +105,19 @@ def _plan(scale: Scale) -> EvaluationPlan:
 
 
 _HEADLINE = (
-    "*Ours* fits 40 symbols in {share[*][Ours][fits][yes]} tasks; its best tests at 500 are {cells[Sum(5)][Ours][best "
+    "*Ours* fits 40 symbols in {share[*][Ours][fits][yes]} tasks, and its best tests at 500 symbols are "
+    "{cells[Sum(5)][Ours][best "
     "test]}, {cells[EvenPair(5)][Ours][best test]} and {cells[ModArith(5)][Ours][best test]} (the paper: "
     "{cells[Sum(5)][Ours][paper]}, {cells[EvenPair(5)][Ours][paper]} and {cells[ModArith(5)][Ours][paper]}).\n"
     "Eq. (5) and (6), taken literally, have {cells[Sum(5)][Ours, eq. (5)-(6)][best test]}, {cells[EvenPair(5)][Ours, "
     "eq. (5)-(6)][best test]} and {cells[ModArith(5)][Ours, eq. (5)-(6)][best test]}. Other pages have more steps at "
     "the code's rate ([rate and steps](linear-rnn-controls.md)) and [the paper's size](linear-rnn-table-2-paper.md).\n"
-    "By this recipe S4, S4D and Liquid-S4 fit 40 symbols in {share[*][S4 | S4D | Liquid-S4][fits][yes]} cases; in the "
-    "others their failure at 500 does not measure generalization. The [search](linear-rnn-baselines-search.md) has "
-    "recipes that training loss chooses."
+    "By this recipe S4, S4D and Liquid-S4 fit 40 symbols in {share[*][S4 | S4D | Liquid-S4][fits][yes]} cases. In the "
+    "other cases, scores at 500 do not measure generalization. [Another page](linear-rnn-baselines-search.md) chooses "
+    "recipes by training loss."
 )
 _PAPER_HEADLINE = (
-    "By the paper's rule and at its size, best tests of *Ours* are {cells[Sum(5)][Ours][best test]}, "
+    "By the paper's rule and at its size, the best tests of *Ours* are {cells[Sum(5)][Ours][best test]}, "
     "{cells[EvenPair(5)][Ours][best test]} and {cells[ModArith(5)][Ours][best test]} (the paper: "
     "{cells[Sum(5)][Ours][paper]}, {cells[EvenPair(5)][Ours][paper]} and {cells[ModArith(5)][Ours][paper]}).\n"
     "Final weights make no error at 41-500 in {cells[Sum(5)][Ours][solved]} nets on Sum(5), "
@@ -131,13 +132,17 @@ _PAPER_HEADLINE = (
     "(5)-(6)][mean]} and {cells[EvenPair(5)][Ours, eq. (5)-(6)][mean]} (see the notes)."
 )
 _SMALL = (
-    "Preset `fan2024` is the published code's recipe, here with a twentieth of its steps (ModArith a fortieth) at 5 to "
-    "10 times its rate. `linear-rnn/controls` changes one of them at a time."
+    "Preset `fan2024` is the published code's recipe, here with a twentieth of its steps (ModArith: a fortieth) at 5 "
+    "to "
+    "10 times its rate. `linear-rnn/controls` changes the steps and the rate separately."
 )
 _PAPER = (
-    "The paper's own layer has its own size: five seeds, one for ModArith, take 40,000 steps of the published code's "
-    "recipe. The rates are the code's: 0.0001 for Sum, and 0.0002 for EvenPair and ModArith. ModArith has a weight "
-    "decay of 0.0001 and three layers. *Best test* is the paper's rule; *mean* and *fits* describe final weights."
+    "The nets have the paper's layer at its size. They take 40,000 steps of the published code's recipe, with five "
+    "seeds "
+    "(ModArith: one seed). The rates are the code's: 0.0001 for Sum, and 0.0002 for EvenPair and ModArith. ModArith "
+    "has a "
+    "weight decay of 0.0001 and three layers. *Best test* is the paper's rule; *mean* and *fits* describe final "
+    "weights."
 )
 _ENTRIES = (
     "The paper's entries are means over five seeds of the best of 40 tests at 500 symbols: compare with *best test*, "
@@ -149,47 +154,55 @@ _COLUMNS = (
 )
 _PAPER_COLUMNS = "*Ours* is the code's parametrization, and *eq. (5)-(6)* is the paper's text taken literally."
 _NOTES = (
-    "*Fits*: every run is right on at least 99 % of 256 strings of the training length; other rows are not ranked.",
-    "The paper's entries are the best of 40 tests of 128 strings. For a net that guesses one of five digits this best "
-    "is 0.28 on average. For a constant answer, that the ends differ, it is 0.87. The paper's 0.27 is chance; its "
-    "0.72 to 0.82 are below that constant answer.",
+    "*Fits*: every run is right on at least 99 % of 256 strings of the training length. Other rows are not ranked.",
+    "The paper's entries are the best of 40 tests of 128 strings. A net that guesses one of five digits has a best "
+    "test "
+    "of 0.28 on average. A net that always answers that the ends differ has 0.87. So the paper's 0.27 is chance, and "
+    "its "
+    "0.72 to 0.82 are below a constant answer.",
     "Training: strings of 40 symbols, 39 for ModArith, with the answers to all prefixes.",
     "*Ours* (and *clamped columns*, at scale `small`) is the code's layer: two linear maps with a ReLU between them "
-    "make v_t, and the first state is learned. *Eq. (5)-(6)* has B u_t without a bias and starts at 0. Its embedding, "
-    "norms and read-out are the code's, because the paper names none.",
-    "Propositions 1 and 2 of the paper are about subtraction, which Sum and EvenPair do not have. They do not explain "
-    "scores there.",
+    "compute the input term v_t, and the first state is learned. *Eq. (5)-(6)* has the input term B u_t without a "
+    "bias, "
+    "and its first state is 0. Its embedding, norms and read-out are the code's, because the paper does not describe "
+    "them.",
+    "Propositions 1 and 2 of the paper are about subtraction, which Sum and EvenPair do not have. So they do not "
+    "explain "
+    "scores on these tasks.",
 )
 _SMALL_NOTES = (
     "Scale `small`: two seeds take 2,000 steps with 2 tests at a rate of 0.001; the paper's five seeds take 40,000 "
     "steps at 0.0001 or 0.0002. ModArith has three layers and takes 1,000 steps with one test. Liquid-S4 has 8 "
     "numbers in a state instead of 64.",
-    "Baselines: the paper does not give their settings, so they have the same recipe, embedding, norms and read-out, "
-    "and are our own implementations. (The code base that the paper took them from trains their recurrences at a rate "
-    "of 0.001 without weight decay.) They have a residual connection around every layer. S4 and its variants, S5 and "
-    "the LRU have a gate, and RWKV has channel mixing. *Ours* has none of these in one layer. By recipes of their own "
-    "(`linear-rnn/baselines-search`) seven of eight fit EvenPair(5), and none fits Sum(5).",
-    "*LRU* is `diagonal-linear-rnn` with constant transitions, *Diagonal, eq. (3)* the same model with transitions "
+    "Baselines: the paper does not give their settings. Here they are our own implementations, with the recipe, "
+    "embedding, norms and read-out of *Ours*. (The paper took its baselines from a code base that trains their "
+    "recurrences "
+    "at a rate of 0.001 without weight decay.) Baselines have a residual connection around every layer. S4 and its "
+    "variants, S5 and the LRU have a gate, and RWKV has channel mixing. *Ours* with one layer has none of these. With "
+    "recipes of their own (`linear-rnn/baselines-search`) seven of eight baselines fit EvenPair(5), and none fits "
+    "Sum(5).",
+    "*LRU* is `diagonal-linear-rnn` with constant transitions. *Diagonal, eq. (3)* is the same model with transitions "
     "tanh(f(u_t)).",
     "Sum(5) at scale `small`, *Ours*: both nets are right on all strings of up to 130 symbols, and below chance from "
     "416 and 205 symbols on. At 500 symbols one is right on about an eighth of the strings, and the other on no "
-    "string. A net of guesses would not do that. States drift the same way on all strings, out of the regions that "
-    "the read-out has learned (`linear-rnn/drift`).",
-    "Liquid-S4 is the recurrence of eq. (4), step by step, whose states overflow (below). The published code adds a "
-    "few correlations of inputs to S4's convolution instead, so its scores may differ.",
+    "string. A net that guesses would be right more often. On all strings, states drift in the same way and leave the "
+    "regions that the read-out has learned (`linear-rnn/drift`).",
+    "Liquid-S4 is computed step by step by the recurrence of eq. (4), and its states overflow (below). The published "
+    "code instead adds a few correlations of inputs to S4's convolution, so its scores may differ.",
 )
 _PAPER_NOTES = (
-    "Final weights on Sum(5) are worse than best tests because the loss jumps late in training. In all ten nets it is "
-    "below 1e-6 by then, and jumps once to 1.4 to 4.7 within a few steps, between steps 17,215 and 27,416. The rate "
-    "is constant and gradients are not clipped, as in the code. (The runs' metrics show the jumps; they are not among "
-    "the records.) All nets fit 40 symbols again. Three of the five nets of *Ours* are right at 500 again. No net of "
-    "eq. (5)-(6) is; their last tests without an error are at steps 22,000 to 27,000. On EvenPair(5) the loss never "
-    "jumps. On ModArith(5) it jumps 7 times from below 0.001 to more than 2, between steps 4,442 and 32,281; 2 of its "
-    "40 tests are free of errors.",
-    "The code stops a run once a test is free of errors. Here all steps are taken, which does not change a best test "
-    "but may change final weights. The code multiplies matrices in a lower precision on GPUs that have it.",
-    "Other rows of the table are at scale `small`. Their recipes are not in the paper, and by the recipe of *Ours* "
-    "they do not fit the training length.",
+    "On Sum(5), final weights are worse than best tests because the loss jumps late in training. In all ten nets the "
+    "loss falls below 1e-6, and then jumps once to 1.4 to 4.7 within a few steps, between steps 17,215 and 27,416. The "
+    "rate is constant and gradients are not clipped, as in the code. (The jumps are in the runs' metrics, which the "
+    "records do not contain.) After the jump, all nets fit 40 symbols again, and three of the five nets of *Ours* are "
+    "right at 500 again. The nets of eq. (5)-(6) are not right at 500 again: their last tests without an error are at "
+    "steps 22,000 to 27,000. On EvenPair(5) the loss never jumps. On ModArith(5) it jumps 7 times from below 0.001 to "
+    "more than 2, between steps 4,442 and 32,281, and 2 of 40 tests have no error.",
+    "The code stops a run after a test without errors. Here all steps are taken. This does not change the best test, "
+    "but "
+    "may change final weights. On some GPUs the code multiplies matrices in a lower precision.",
+    "Other rows of the paper's table are only at scale `small`. The paper does not give their recipes, and with the "
+    "recipe of *Ours* they do not fit the training length.",
 )
 
 
@@ -219,7 +232,7 @@ def table_2(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("linear-rnn/sensitivity")
 def sensitivity(scale: Scale = "small") -> Experiment:
-    """Vary the block dimension S and the exponent p of the column norm (limitation c), for two such norms."""
+    """Vary the block dimension S and the exponent p of the column norm (limitation c), for two column norms."""
     forms = {"code": "rescaled", "columns of eq. (6)": "clamped"}
     task = TASKS["Sum(5)"]
     cells = [
@@ -242,11 +255,14 @@ def sensitivity(scale: Scale = "small") -> Experiment:
         ),
         about="The task is Sum(5) with preset `fan2024`, by the recipe of `linear-rnn/table-2`.",
         notes=(
-            "The width stays 64, so that there are 64 / S blocks. Both columns are the code's layer. *Code* has the "
-            "code's own column norm: columns less their mean, and blocks divided by their largest column. *Columns of "
-            "eq. (6)* has the paper's norm.",
+            "The width stays 64, so there are 64 / S blocks. Both columns of the table have the code's layer. *Code* "
+            "has the "
+            "code's own column norm: the mean is subtracted from columns, and a block is divided by the norm of its "
+            "largest "
+            "column. *Columns of eq. (6)* has the paper's norm.",
             "The nets of S=8, p=1.2 are *Ours* and *clamped columns* of `linear-rnn/table-2`. Three of the four nets "
-            "of S=2 do not fit 40 symbols (18.75, 67.96 and 31.64 % there), so their scores beyond do not measure "
+            "of S=2 do not fit 40 symbols (they have 18.75, 67.96 and 31.64 %), so their scores at longer lengths do "
+            "not measure "
             "generalization. `linear-rnn/layers` explains why such blocks fail. All other nets fit.",
         ),
         cells=cells,
@@ -263,20 +279,23 @@ def ours(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="A linear RNN of one dense block as an automaton learner, our protocol",
         headline=(
-            "A layer other than the paper's own learns its three tasks: {cells[*][*][level proved]} nets are proved "
-            "right at every length.\n"
+            "A layer that differs from the paper's layer learns the paper's three tasks: {cells[*][*][level proved]} "
+            "nets are "
+            "proved right at every length.\n"
             "{cells[*][*][solved]} nets make no error at 41-500. On strings of 100,000 symbols the lowest accuracy is "
             "{lowest[*][*][100,000]}."
         ),
         about=(
             "Preset `machine` of `block-linear-rnn`, five seeds, final weights; no seed, step or setting is selected "
             "for a task.\n"
-            "The layer has one dense block, no input term, columns that end as one-hot vectors, and answers that are a "
-            "mixture over states. So the net ends as a finite machine, which a certificate enumerates."
+            "The layer has one dense block, no input term, columns that become one-hot vectors, and answers that are a "
+            "mixture "
+            "over states. So the trained net is a finite machine, and a certificate enumerates its states."
         ),
         notes=(
-            "The net has one block of 128 x 128 for each symbol, whose columns are distributions and end as one-hot "
-            "vectors. Answers are the mixture of one distribution for each state.",
+            "The net has one block of 128 x 128 for each symbol. The block's columns are distributions, and become "
+            "one-hot "
+            "vectors. An answer is the mixture of one distribution for each state.",
             "Training: 2,000 steps on strings of 39 or 40 symbols with the answers to all prefixes.",
             "The paper's entries are means over five seeds of the best of 40 tests at 500 symbols. This is a "
             "different protocol, shown for orientation.",

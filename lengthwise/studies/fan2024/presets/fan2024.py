@@ -9,12 +9,13 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, TORCH_ADAM, Preset
 class Fan2024(Preset):
     """Linear RNNs as in the code of Fan et al. (2024): Adam at a constant rate for 40,000 steps on all prefixes.
 
-    The rate is the code's for sum(5). For equal-ends and arithmetic the code has 2e-4, for the latter also a weight
-    decay of 1e-4 and three layers.
+    The rate is the code's rate for sum(5). For equal-ends and arithmetic the code has 2e-4. For arithmetic it also has
+    a weight decay of 1e-4 and three layers.
 
     Source: Fan et al., "Advancing regular language reasoning in linear recurrent neural networks" (NAACL 2024), code.
-    Differs from the source: its baselines come from other code, with settings that it does not give. Here they have
-        this one recipe. They also have residual connections and gates, which `block-linear-rnn` of one layer lacks.
+    Differs from the source: the source's baselines come from other code, with settings that it does not give. Here all
+        models have this one recipe. The baselines also have residual connections and gates, which a `block-linear-rnn`
+        of one layer does not have.
     """
 
     source = "Fan et al. (2024), the published code"

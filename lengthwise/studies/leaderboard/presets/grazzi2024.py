@@ -9,16 +9,16 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 class Grazzi2024(Preset):
     """DeltaNet and Mamba with eigenvalues in [-1, 1]: 100,000 steps of AdamW on final answers of 3 to 40 symbols.
 
-    The rate rises to 1e-3 over the first tenth of the steps and falls as half a cosine. For modular arithmetic the
+    The rate rises to 1e-3 over the first tenth of the steps and falls along half a cosine. For modular arithmetic the
     paper has three layers.
 
     Source: Grazzi, Siems, Zela, Franke, Hutter and Pontil, "Unlocking state-tracking in linear RNNs through negative
         eigenvalues" (ICLR 2025), appendix E.1.
-    Differs from the source: it chooses among 1e-2, 1e-3, 5e-4 and 1e-4 by the median of three seeds, and its code has
-        shorter runs of smaller batches. Gradients are clipped for all tasks; the text has both versions. The
-        rate falls to 0, not to 1e-6, and does so from the first step on, so that 0.98e-3 is its largest. All numbers
-        are float32. `mlp` has 512 units; the paper does not give their number. Weights begin as ours do, not with a
-        deviation of 0.02, and of 0.02 / sqrt(2 layers) in maps back to the residual stream.
+    Differs from the source: the source chooses among 1e-2, 1e-3, 5e-4 and 1e-4 by the median of three seeds, and its
+        code has shorter runs of smaller batches. Gradients are clipped for all tasks; the paper's text has both
+        versions. The rate falls to 0, not to 1e-6. It begins to fall at the first step, so the largest rate is 0.98e-3.
+        All numbers are float32. `mlp` has 512 units; the paper does not give this number. Initial weights are ours. The
+        source's have a deviation of 0.02, and of 0.02 / sqrt(2 layers) in maps back to the residual stream.
     """
 
     source = "Grazzi et al. (ICLR 2025), appendix E.1"

@@ -9,11 +9,11 @@ _SIZES = {"d_model": 256, "num_heads": 8, "learned_positions": 203, "initializat
 
 @PRESETS.register("xu2024-in-context")
 class Xu2024InContext(Preset):
-    """In-context regression as in Xu and Sato (2024): 26 to 101 points, five more after every 5,000 of 200,000 steps.
+    """In-context regression as in Xu and Sato (2024): 26 points, then five more every 5,000 steps, up to 101.
 
     Source: Xu and Sato (2024), Appendix C, for in-context learning; Garg et al. (2022) for the curriculum.
-    Differs from the source: there the dimension of the task also rises over the same steps (`task_rise`, which names a
-        field of the task).
+    Differs from the source: in the source the dimension of the task also rises over the same steps (here the setting
+        `task_rise`, with the name of a field of the task).
     """
 
     source = "Xu and Sato (2024), Appendix C"

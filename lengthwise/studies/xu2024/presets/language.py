@@ -12,13 +12,13 @@ _AS_GPT2 = {"learned_positions": 1024, "initialization": "gpt2", "read_in": "pla
 class Xu2024Language(Preset):
     """Looped transformers of width 2,048 and a transformer of 12 layers as in Table 3 of Xu and Sato (2024).
 
-    Windows have 1,024 tokens. `num_loops` is 1, 3 or 6, and at evaluation any number (`LoopedTransformer.with_loops`).
-    Loops have timestep encoding (`variant` `"timestep-language"`) or not (`"code-language"`). A step is meant for a
-    GPU.
+    Windows have 1,024 tokens. `num_loops` is 1, 3 or 6; at evaluation it can be any number
+    (`LoopedTransformer.with_loops`). The `variant` is `"timestep-language"` with timestep encoding, and
+    `"code-language"` without it. The size is meant for a GPU.
 
     Source: Xu and Sato (2024), Appendix C.4, and their code.
-    Differs from the source: a step is one batch of 24 windows; their code adds up 20 such batches. Maps and the last
-        norm have biases. It also differs from nanoGPT as `chi2023-language` does.
+    Differs from the source: a step is one batch of 24 windows; their code adds up 20 such batches. Linear maps and the
+        last norm have biases. The differences between `chi2023-language` and nanoGPT also apply.
     """
 
     source = "Xu and Sato (2024), Appendix C.4, and the published code"

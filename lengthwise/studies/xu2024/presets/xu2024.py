@@ -7,15 +7,15 @@ from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
 
 @PRESETS.register("xu2024")
 class Xu2024(Preset):
-    """Looped transformers as in Xu and Sato (2024): AdamW, 781,250 steps, one warm-up in twenty.
+    """Looped transformers as in Xu and Sato (2024): AdamW, 781,250 steps, of which a twentieth is warm-up.
 
-    These are 100 passes over 1,000,000 strings. Here strings are always new, unless `train.num_examples` sets their
-    number.
+    In the paper these steps are 100 passes over 1,000,000 strings. Here strings are always new, unless
+    `train.num_examples` sets their number.
 
     The length of the problem has to be given.
 
     Source: Xu and Sato (2024), Appendix C, for edit distance and longest common subsequence.
-    Differs from the source: all parameters decay, gains and biases included, and the rate warms up step by step; the
+    Differs from the source: all parameters decay, including gains and biases, and the rate warms up step by step. The
         paper specifies neither.
     """
 
