@@ -1,4 +1,4 @@
-"""Every model on every regular task by one protocol: its accuracy after training on short strings, and its proofs."""
+"""Every model on every regular task by one protocol: accuracies after training on short strings, and certificates."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 """The learning rates to choose from; each model has one rate for all tasks."""
 
 MEAN_LENGTH = 20
-"""The mean length of a training string, in symbols; lengths are mostly short at first and long in the end."""
+"""The mean length of a training string, in symbols. Lengths are mostly short at first and long in the end."""
 
 LAST = "last answer"
 SUPERVISIONS: Mapping[str, str] = {LAST: "last", "all prefixes": "prefix"}
@@ -81,8 +81,8 @@ EVERY = 9
 """The distance between measured lengths, in symbols."""
 
 LENGTHS_NOTE = (
-    "If strings of every length exist, strings of 41, 50, 59, ... symbols are measured, which all leave 2 when divided "
-    "by 3. A net that counted the 1s of Tomita 6 modulo 3, and no 0s, would make no error there."
+    "If strings of every length exist, strings of 41, 50, 59, ... symbols are measured. All these lengths leave 2 when "
+    "divided by 3. So a net that counts only the 1s of Tomita 6 modulo 3, and no 0s, could be right on all of them."
 )
 
 NUM_RANDOM = 10
@@ -106,10 +106,12 @@ HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
 """The task on which learning rates are chosen; it is not part of the leaderboard."""
 
 _ABOUT_RUNS = (
-    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings of one length of 1 to 40 symbols. Short lengths are drawn more "
-    f"often at first and long ones in the end (about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million symbols). "
+    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings, which have the same length, from 1 to 40 symbols. Short "
+    "lengths "
+    f"are drawn more often at first and long lengths in the end (about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} "
+    "million symbols). "
     "The rate follows a cosine schedule after 200 steps of warm-up, without weight decay or augmentation. Models have "
-    "width 64 and one layer (transformers: two), unless they name others"
+    "width 64 and one layer (transformers: two), unless their names state other sizes"
 )
 
 
@@ -138,37 +140,46 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "Every model learns every task twice: once from the answer to the whole string, and once from the answers "
             "to all prefixes.\n"
             "Three seeds, final weights: nothing is selected, and no setting depends on the task.\n"
-            "Beyond accuracy, the page counts certificates, and strings that nets answer wrongly."
+            "The page also counts certificates, and shows the lengths of strings that nets answer wrongly."
         ),
         notes=(
             f"Budget, the same for all: {_ABOUT_RUNS}.",
             (
-                f"Learning rate: each model has one, by `leaderboard/rates`. Among {rates} it has the lowest final "
-                f"training loss on {HELD_OUT.row}, which is not in the table."
+                f"Learning rate: each model has one rate for all tasks, chosen by `leaderboard/rates`. Among {rates}, "
+                "it has the "
+                f"lowest final training loss on {HELD_OUT.row}, a task that is not in the table."
             )
             + (
-                f" These models have a rate at an end of that list, so that another may do better: {', '.join(at_end)}."
+                " For these models the rate is at an end of that list, so another rate may be better: "
+                f"{', '.join(at_end)}."
                 if at_end
                 else ""
             ),
             f"Some models do not fit {HELD_OUT.row} at any rate, such as Mamba, mLSTM and DeltaNet with one "
-            "reflection. Their rate has the lowest of high losses.",
+            "reflection. Their "
+            "rate has the lowest of several high losses.",
             "Published numbers of these models come from 200 to 4,000 times as many symbols. Many are the best of "
             "several checkpoints, rates or seeds.",
-            "Published definitions of modular arithmetic differ: with precedence and odd lengths (the first row; "
-            "Delétang et al., Fan et al.), with a + in front (Chi et al.), with an = at the end (Grazzi et al., "
-            "PD-SSM, SLiCE), from left to right (Butoi et al., LDRU).",
+            "Published definitions of modular arithmetic differ: precedence and odd lengths (the first row; Delétang "
+            "et al., "
+            "Fan et al.), a + in front (Chi et al.), an = at the end (Grazzi et al., PD-SSM, SLiCE), or evaluation "
+            "from left to "
+            "right (Butoi et al., LDRU).",
             *NOTES,
             "The finite machine by likelihood takes Baum-Welch steps, which have no rate. With all prefixes it reads "
             f"{LIKELIHOOD['prefix'][1]['steps']} batches of {BATCH_SIZE} strings of 39 and 40 symbols. With last "
             f"answers it reads {LIKELIHOOD['last'][1]['steps']} batches of {LIKELIHOOD['last'][1]['batch_size']} "
             "strings, whose lengths grow from 1 to at most 20 symbols as it learns. Neither exceeds the budget.",
-            *([f"Not of this package: {', '.join(others)}, last in all tables."] if others else []),
-            "D_n and Tomita n draw near misses, and count at lengths at which both answers occur.",
+            *(
+                [f"These models are not from this package, and come last in all tables: {', '.join(others)}."]
+                if others
+                else []
+            ),
+            "D_n and Tomita n draw near misses, and are measured at lengths at which both answers occur.",
             LENGTHS_NOTE,
-            "Nets are measured in float32, as they were trained. RNNs have ReLU, and states that may grow without "
-            "bound. If states overflow on a string, its answer counts as wrong here, although the same net may be "
-            "right in float64.",
+            "Nets are measured in float32, as they were trained. RNNs have ReLU, so their states may grow without "
+            "bound. If "
+            "states overflow on a string, the answer counts as wrong, although the same net may be right in float64.",
             f"Random languages have {NUM_STATES} states and {NUM_SYMBOLS} symbols. {about_monoids(NUM_RANDOM)}",
         ),
         cells=[
@@ -194,7 +205,8 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         title="Learning rates of the leaderboard",
         about=(
             f"Each model has the learning rate with the lowest loss at the end of training on {HELD_OUT.row}; no "
-            "measurement beyond the training lengths plays a part.\n"
+            "measurement "
+            "beyond the training lengths is used.\n"
             f"The rates are {', '.join(f'{rate:g}' for rate in RATES)}, in this order, with the answers to all "
             "prefixes and one seed."
         ),

@@ -33,10 +33,13 @@ def positions(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "On most tasks these nets do not fit their training strings after 1,000 steps. To judge an encoding on "
-            "longer strings, compare the solved runs with the runs that fit.",
-            "Learned positions: a table of 512, whose rows beyond 40 are never trained. Randomized positions: drawn "
-            "from 2,048 in training, the first ones in evaluation. *Local* is left out: beyond its window a net knows "
-            "nothing (see `regular-gpt/scratchpad`).",
+            "longer "
+            "strings, compare the number of solved runs with the number of runs that fit.",
+            "Learned positions are a table of 512 rows, and rows beyond 40 are never trained. Randomized positions are "
+            "drawn "
+            "from 2,048 in training, and are the first positions in evaluation. *Local* is left out, because answers "
+            "cannot "
+            "depend on symbols before its windows (see `regular-gpt/scratchpad`).",
             "Recognition tasks draw near misses, as in `regular-gpt/ours`.",
             LENGTHS_NOTE,
         ),

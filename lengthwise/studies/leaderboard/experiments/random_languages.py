@@ -54,22 +54,24 @@ def random_languages(scale: Scale = "small") -> Experiment:
             "Nets proved right at every length, with a 95 % interval for all such languages: {cells[*][*][proved]}."
         ),
         about=(
-            "The languages are drawn at random, so the page estimates the result on the next regular language of this "
+            "The languages are drawn at random, so the page estimates the result on other regular languages of this "
             "size.\n"
             f"Preset `machine` of `block-linear-rnn` with {BLOCK} states, {count} languages, final weights; no "
             "language, seed, step or setting is selected."
         ),
         notes=(
             f"The languages: task `random-language` with {NUM_STATES} states, {NUM_SYMBOLS} symbols and the seeds 0 to "
-            f"{count - 1}, one net each from seed 0. Automata are minimal, and uniform but for those that are trivial "
-            f"or forget (see the page on random languages). {about_monoids(count)}",
-            "Intervals: Student's for the mean, which is approximate for scores that cannot exceed 1; Wilson's for "
-            "the share proved. They hold for this family, because each language is a fair draw from it, and for one "
-            "seed of training.",
+            f"{count - 1}, with one net each from seed 0. Automata are minimal and drawn uniformly, without automata "
+            "that are "
+            f"trivial or forget earlier symbols (see the page on random languages). {about_monoids(count)}",
+            "Intervals: Student's interval for the mean, which is approximate because scores cannot exceed 1, and "
+            "Wilson's "
+            "interval for the share of proved nets. The intervals are about this family of languages and one seed of "
+            "training.",
             f"Training: {recipe.steps:,} steps of {recipe.batch_size} strings of 39 or 40 symbols, some "
             f"{recipe.steps * recipe.batch_size * 39.5 / 1e6:.0f} million symbols a net, with the answers to all "
             f"prefixes. The net has one block of {BLOCK} x {BLOCK} for each symbol, whose columns end as one-hot "
-            "vectors. It has ten times as many states as the languages.",
+            "vectors. It has ten times as many states as the languages' automata.",
         ),
         cells=[Cell(f"{NUM_STATES} states, {NUM_SYMBOLS} symbols", "", tuple(runs))],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),

@@ -24,16 +24,16 @@ ALPHABETS: Mapping[str, str] = {"generators": "over generators", "elements": "ov
 """How parts of the page name the alphabets of a word problem."""
 
 MAX_ALPHABET = 120
-"""The largest order of a group whose elements are all symbols here; the finite machine then has 1.7 million numbers."""
+"""The largest order of a group whose elements are all symbols. The finite machine then has 1.7 million numbers."""
 
 MACHINE, MACHINE_STEPS = "finite machine", 300
-"""The column of the net that learns by its likelihood, and its steps on strings of 39 and 40 symbols."""
+"""The column of the net that is trained by Baum-Welch steps, and its number of steps."""
 
 BASELINES = ("sLSTM", "Transformer", "DeltaProduct, 2", "PD-SSM", "SD-SSM")
-"""The entrants of the leaderboard that are trained on some of these groups, each with its rate there."""
+"""The models of the leaderboard that are trained on some of these groups, each with its learning rate there."""
 
 COMPARED = ("S3", "Q8", "S4", "D30", "A4xZ5", "A5", "S5", "GL(3, 2)", "A6")
-"""The groups on which all models are trained, and the finite machine with three seeds."""
+"""The groups on which all models are trained, the finite machine with three seeds."""
 
 
 def affine_group(prime: int, factor: int) -> Settings:
@@ -64,8 +64,9 @@ UNSOLVABLE: Mapping[str, Settings] = {
 
 PUBLISHED: Mapping[tuple[str, str], str] = {("A5", "PD-SSM"): "100"}
 _PROTOCOL = (
-    "PD-SSM's paper: one layer, two of the group's elements as symbols, trained at up to 40 symbols, tested at 40-256, "
-    "percent; all other settings differ from ours."
+    "The paper on PD-SSM: one layer, two of the group's elements as symbols, trained up to 40 symbols, tested at "
+    "40-256, "
+    "in percent. All other settings differ from ours."
 )
 
 
@@ -101,16 +102,21 @@ def state_tracking(scale: Scale = "small") -> Experiment:
             f"{STEPS:,} steps on {BATCH_SIZE} strings of 1 to 40 symbols, about "
             f"{STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million symbols. Published nets have more layers and more "
             "than 100 times as many symbols.",
-            f"On the {len(COMPARED)} groups the finite machine has three seeds, everything else has one. Weights are "
+            f"On these {len(COMPARED)} groups the finite machine has three seeds. All other cells have one seed. "
+            "Weights are "
             "final, and nothing is selected.",
-            "Over the generators of Z60, which are 0 and 1, a string of 40 symbols shows no element above 40. What "
-            "training does not show is not learned.",
-            "Finite machines that are refuted elsewhere got one attempt with exactly as many states as elements. On "
-            "A6 and GL(3, 2), `within-a-minute/tasks` has spare states and further attempts, and proves all nets.",
+            "The generators of Z60 are 0 and 1, so a string of 40 symbols reaches no element above 40. Elements that "
+            "training "
+            "does not show are not learned.",
+            "Refuted finite machines on other groups had one attempt with exactly as many states as elements. On A6 "
+            "and GL(3, "
+            "2), `within-a-minute/tasks` has more states and further attempts, and all nets are proved.",
             f"Every element is a symbol in the groups of at most {MAX_ALPHABET} elements.",
-            "PD-SSM's paper has a table over some elements of A_5 and S_5, from last answers alone. PD-SSM is at "
-            "100 % with 2 to 12 elements of A_5 and with 4 and 8 of S_5, and at 1.07 % with 32 of S_5. Gated "
-            "DeltaProduct is at 97.9 % with 2 and at 60.5 % with 12 elements of A_5, and at 57.4 % with 8 of S_5.",
+            "The paper on PD-SSM has a table over some elements of A_5 and S_5 as symbols, from last answers alone. "
+            "PD-SSM has "
+            "100 % with 2 to 12 elements of A_5 and with 4 and 8 of S_5, and 1.07 % with 32 of S_5. Gated DeltaProduct "
+            "has 97.9 "
+            "% with 2 and 60.5 % with 12 elements of A_5, and 57.4 % with 8 of S_5.",
             "F20 and F21 are the maps x -> ax + b modulo 5, and modulo 7 where a is 1, 2 or 4. Dn has 2n elements, and "
             "Qn has n (dicyclic groups; Q8 is the quaternion group).",
         ),

@@ -1,4 +1,4 @@
-"""Tasks with strings as answers, by models of the leaderboard and with its budget."""
+"""Tasks whose answers are strings, with models and the training budget of the leaderboard."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale
@@ -23,21 +23,22 @@ ROWS = {
     "Binary Addition": ("binary-addition", {"RNN": "50.3", "LSTM": "55.5", "Transformer": "54.3"}),
     "Bucket Sort": ("bucket-sort", {"RNN": "27.9", "LSTM": "99.3", "Transformer": "91.9"}),
 }
-"""The tasks by row, with the entries of Delétang et al. for the models that they share with the leaderboard."""
+"""The tasks by row, with the entries of Delétang et al. for models that are also on the leaderboard."""
 
 FIT = (40, 0.99)
 
 _HEADLINE = (
-    "LSTMs come near the source's best run on bucket sort: their mean is {cells[Bucket Sort][LSTM][mean]}, and that "
-    "run has {cells[Bucket Sort][LSTM][paper]}.\n"
-    "On the other tasks, {share[not Bucket Sort][*][fits][yes]} cells fit the training length with this budget. Beyond "
-    "40 letters the highest mean there is {highest[not Bucket Sort][*][mean]}."
+    "On bucket sort, LSTMs have a mean of {cells[Bucket Sort][LSTM][mean]}, near the source's best run with "
+    "{cells[Bucket "
+    "Sort][LSTM][paper]}.\n"
+    "On the other tasks, {share[not Bucket Sort][*][fits][yes]} cells fit the training length with this budget. The "
+    "highest mean beyond 40 letters on these tasks is {highest[not Bucket Sort][*][mean]}."
 )
 
 
 @EXPERIMENTS.register("leaderboard/strings")
 def strings(scale: Scale = "small") -> Experiment:
-    """Test models of the leaderboard on reversing, copying, sorting, adding and stacks, with every query supervised."""
+    """Train models of the leaderboard on reversing, copying, sorting, adding and stacks; every query is supervised."""
     entrants = [entrant for entrant in ENTRANTS if entrant.column in COLUMNS]
     small = EvaluationPlan(dense_every=9, dense_strings=64, long=((40, 256),), structured=())
     plan = SMOKE_PLAN if scale == "smoke" else small
@@ -52,20 +53,27 @@ def strings(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             f"Budget: the steps, schedule and learning rates of `leaderboard`, {STEPS:,} steps of AdamW on "
-            f"{BATCH_SIZE} strings of up to 40 letters, short ones more often at first. Queries for all symbols of the "
-            "answer follow each string, one by one, all of them supervised. A net reads 2.5 million symbols (reverse, "
+            f"{BATCH_SIZE} strings of up to 40 letters, with short strings more often at first. After each string come "
+            "queries "
+            "for all symbols of its answer, one by one, and all of them are supervised. A net reads 2.5 million "
+            "symbols (reverse, "
             "sort) to 3.7 million (duplicate).",
-            "One symbol of a string's answer is measured, drawn uniformly. So the score is the mean over strings of "
-            "the mean over the answer, and *solved* means that no such symbol was wrong. The source pools "
-            "the symbols of all strings, so that long answers count more. This matters for stacks and sums, whose "
-            "lengths differ. At 41 letters, a net that is right on the first 20 symbols alone scores 72.8 and "
-            "69.7 % here, and 67.3 and 67.1 % as the source counts.",
+            "For each string, one symbol of the answer is drawn uniformly and measured. So the score is the mean over "
+            "strings of "
+            "the mean over the answer, and *solved* means that no measured symbol was wrong. The source averages over "
+            "the symbols "
+            "of all strings, so long answers count more. This matters for stacks and sums, whose answers differ in "
+            "length. At 41 "
+            "letters, a net that is right on the first 20 symbols alone scores 72.8 and 69.7 % here, and 67.3 and 67.1 "
+            "% by the "
+            "source's rule.",
             "The source's entries are the best of all its runs at lengths of 42 to 500, trained up to 40. The runs "
-            "are 10 seeds, three rates, five position encodings of bidirectional transformers, and a million steps of "
-            "128 strings.",
+            "have 10 seeds, "
+            "three rates, five position encodings of bidirectional transformers, and a million steps of 128 strings.",
             f"*Fits*: at least {100 * FIT[1]:.0f} % of the strings of {FIT[0]} letters are right, in every run.",
-            "When sorting, the position of the queried symbol gives most of the answer (see the shallow baselines "
-            "below). Next to them the source's 91.9 for a transformer is low.",
+            "In sorting, the position of the queried symbol gives most of the answer (see the shallow baselines "
+            "below). Compared "
+            "with these baselines, the source's 91.9 for a transformer is low.",
         ),
         cells=[
             Cell(

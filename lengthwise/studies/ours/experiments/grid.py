@@ -14,7 +14,7 @@ MAX_LETTERS = 100
 
 
 class _Problem(NamedTuple):
-    """A row: task, fields, classes of messages, and the published accuracy of looped transformers at 60 letters."""
+    """A row: the task, its fields, the classes of messages, and published accuracies of looped transformers."""
 
     row: str
     task: str
@@ -44,25 +44,34 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
     """Train grid recurrences on longest common subsequence and Levenshtein distance, with certificates."""
     long = () if scale == "smoke" else ((20, 1_000), (40, 1_000), (60, 1_000), (MAX_LETTERS, 200))
     return Experiment(
-        title="Dynamic programming, learned from final answers, and what is proved of it",
+        title="Dynamic programming, learned from final answers and proved",
         about=(
-            "One cell over the table of two strings learns from final answers until a certificate is *proved*: about "
-            "the net itself, at every length.\n"
+            "One cell rule for the table of two strings is learned from final answers, until the net is *proved* right "
+            "at every "
+            "length.\n"
             "Training uses strings of up to 12 letters (Levenshtein: 14) of an alphabet of 4; preset `growing-grid`, "
             "three seeds."
         ),
         notes=(
-            "An attempt ends without a certificate if its loss stays high, or if it makes an error on a training "
-            "string as a finite rule. If its certificate is below *proved*, another attempt follows; such a restart "
-            "uses more than training strings. No attempt begins after 300 CPU seconds. *steps* counts all attempts of "
-            "a run, and *CPU s* includes their certificates.",
-            "*paper*: Xu and Sato (2024), Table 1, timestep encoding, by loops. Their looped transformers are trained "
-            "and measured on strings of 60 letters of an alphabet of 26, after 781,250 steps, and have no built-in "
-            "table. The grid recurrence has the table built in, and learns the rule of its cells. Their edit distance "
-            "costs 2 for an omitted or inserted letter, 3 for a replaced one, and 1 at the border. Here all costs are "
-            "1. LCS: the second string is up to 3 letters shorter.",
-            "Selection: sizes, rate and steps were also chosen on these seeds, by whether training succeeded. LCS has "
-            "4 classes of messages because one of two nets with 8 was not proved.",
+            "An attempt ends without a certificate if its loss stays high, or if the finite rule makes an error on a "
+            "training "
+            "string. If a certificate is below *proved*, another attempt follows. Such a restart uses more information "
+            "than the "
+            "training strings. No attempt begins after 300 CPU seconds. *steps* counts all attempts of a run, and *CPU "
+            "s* "
+            "includes their certificates.",
+            "*paper*: Xu and Sato (2024), Table 1, timestep encoding, by number of loops. Their looped transformers "
+            "are trained "
+            "for 781,250 steps, and measured, on strings of 60 letters of an alphabet of 26. They have no built-in "
+            "table. The "
+            "grid recurrence has the table built in, and learns only the rule of its cells. Their edit distance has "
+            "costs of 2 "
+            "for an omitted or inserted letter, 3 for a replaced letter, and 1 at the border. Here all costs are 1. "
+            "LCS: the "
+            "second string is up to 3 letters shorter.",
+            "Selection: sizes, rate and steps were chosen by whether training succeeded, also on these seeds. LCS has "
+            "4 classes "
+            "of messages because one of two nets with 8 classes was not proved.",
         ),
         cells=[_cell(scale, problem) for problem in _PROBLEMS],
         plan=EvaluationPlan(

@@ -1,4 +1,4 @@
-"""Ordinary recurrent networks, trained so that they can be proved right at every length."""
+"""Ordinary recurrent networks that are trained to be provable."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
@@ -18,10 +18,11 @@ def proved(scale: Scale = "small") -> Experiment:
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="rnn")
     plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
     return Experiment(
-        title="Elman networks, and which are proved right at every length",
+        title="Elman networks, proved right at every length",
         about=(
-            "Elman networks, torch's own cell, are proved right at every length on some of these tasks; the "
-            "certificates below name them.\n"
+            "Elman networks with torch's own cell are proved right at every length on some of these tasks, which the "
+            "table of "
+            "certificates shows.\n"
             "Preset `contracting`, three seeds, final weights; no seed, step or setting is selected for a task. A "
             "certificate of level *proved* is about the float32 net itself."
         ),
@@ -38,20 +39,23 @@ def proved(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("recurrent/bounded")
 def bounded(scale: Scale = "small") -> Experiment:
-    """Train recurrences of reflections on parity, five seeds, and prove them up to some length."""
+    """Train recurrences of reflections on parity, five seeds, and prove them right up to some length."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), model="block-linear-rnn")
     plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
     return Experiment(
         title="Recurrences of reflections, proved right up to a length",
         about=(
-            "Recurrences of reflections preserve distances, so rounding adds up; a certificate of level *bounded* "
-            "names the length up to which rounding cannot change an answer.\n"
-            "One 4 x 4 matrix for each symbol, the identity or a reflection, preset `reflecting`, five seeds, final "
+            "Recurrences of reflections preserve distances, so rounding errors add up; a certificate of level "
+            "*bounded* names "
+            "the length up to which rounding cannot change an answer.\n"
+            "Each symbol has one 4 x 4 matrix, the identity or a reflection. Preset `reflecting`, five seeds, final "
             "weights."
         ),
         notes=(
             "Training: 2,000 steps on the answers to all prefixes of strings of at most 40 symbols. If both symbols "
-            "reflect, a net turns a little at each pair of them, because two planes are never quite at right angles.",
+            "are "
+            "reflections, each pair of symbols turns the state a little, because two planes are never quite at right "
+            "angles.",
         ),
         cells=[Cell("Parity", "", specs("parity", {}, preset="reflecting"))],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),

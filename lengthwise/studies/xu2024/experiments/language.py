@@ -23,7 +23,7 @@ from lengthwise.studies.text import (
 STEPS = 1_000
 LOOPS = (1, 3, 6)
 KINDS = {"timestep": "timestep", "plain": "code"}
-"""Variants of the looped transformer by their name in the columns; scale `paper` uses those that end in -language."""
+"""Variants of the looped transformer by column name; scale `paper` uses the variants that end in -language."""
 
 WIDE: Settings = {"d_model": 448, "num_heads": 7, "gates": "closed"}
 """Settings of one layer with about as many parameters as the transformer's six."""
@@ -54,7 +54,7 @@ _HEADLINE = (
     "With timestep encoding, perplexities with 1, 3 and 6 loops are {cells[*][1 loop, timestep][128]}, {cells[*][3 "
     "loops, timestep][128]} and {cells[*][6 loops, timestep][128]}; without it, they are {cells[*][1 loop, "
     "plain][128]}, {cells[*][3 loops, plain][128]} and {cells[*][6 loops, plain][128]}.\n"
-    "The transformer has {cells[*][transformer][128]}. The looped layers are not quite the paper's own.\n"
+    "The transformer has {cells[*][transformer][128]}. The looped layers differ slightly from the paper's.\n"
     "After only 1,000 steps, the numbers probably show how soon nets begin to learn rather than how well they do."
 )
 
@@ -80,15 +80,17 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
             f"Ours: D=448 (the transformer: 192), byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 "
             "windows, one seed, final weights. The paper: D=2,048 (768, 12 layers), 1,024 tokens, 600,000 steps of "
             "491,520 tokens of WikiText-103, the best checkpoint. Perplexities of different texts cannot be "
-            "compared; the order of the columns can.",
+            "compared, but the order of the columns can.",
             "The looped nets do not have the published layers, and the timestep encoding is not the only difference "
             "between *timestep* and *plain*. Timestep has SiLU and norms without gains; plain has the tanh GELU and "
             "norms with gains. In the published code for language both have the exact GELU and norms without gains, so "
             "they differ only in gains and gates. Variants `timestep-language` and `code-language` have these layers. "
-            "Scale `paper` uses them, but no run on this page does. Gates begin closed, as published, so that a loop "
-            "does nothing at first.",
-            "A loop runs a layer of D=448, which takes about 0.9 times the products of the transformer's six layers. "
-            "So 6 loops take 5.4 times the products. On a CPU the time grows about as much, on a GPU hardly at all.",
+            "Scale `paper` uses them, but no run on this page does. As published, gates are closed at the start of "
+            "training, so "
+            "a loop does nothing at first.",
+            "A loop runs a layer of D=448, which takes about 0.9 times as many multiplications as the transformer's "
+            "six layers. "
+            "So 6 loops take 5.4 times as many. On a CPU the time grows about as much, and on a GPU hardly at all.",
         ),
         cells=text_cells(scale, task, list(_columns(_SMALL)), steps=STEPS),
         plan=chunk_plan(scale, (TRAINED_AT,)),
@@ -112,8 +114,8 @@ def _at_the_papers_size() -> Experiment:
             f"The text: {about_text(task)}",
             "Preset `xu2024-language`: 600,000 steps of 24 windows, one seed, final weights. The paper has 20 times "
             "as many windows a step, of WikiText-103, GPT-2's tokens, and the best checkpoint. Our tokens are "
-            "byte-level BPE of the same number, learned from the given text. Perplexities compare with the paper's on "
-            "its text alone, and only those of whole chunks.",
+            "byte-level BPE of the same number, learned from the given text. Only perplexities of "
+            "whole chunks of the paper's text can be compared with the paper's.",
         ),
         cells=preset_cells(task, list(_columns({}, "-language")), "xu2024-language", seeds=(0,)),
         plan=chunk_plan("paper", (1_024,)),

@@ -1,4 +1,4 @@
-"""Looped transformers beyond their training length: loops that follow the length, or the states."""
+"""Looped transformers beyond their training length: the number of loops follows the length or the states."""
 
 from typing import NamedTuple
 
@@ -47,7 +47,8 @@ def lengths(scale: Scale = "small") -> Experiment:
         headline=(
             "On even pairs, {cells[Even Pairs][by length, *][solved]} nets with as many loops as symbols make no error "
             "up to five times the training length.\n"
-            "On parity {cells[Parity][by length, *][solved]} do so, and on cycle navigation {cells[Cycle "
+            "On parity {cells[Parity][by length, *][solved]} such nets make no error, and on cycle navigation "
+            "{cells[Cycle "
             "Navigation][by length, *][solved]}. The highest means beyond the training length are "
             "{highest[Parity][*][mean]} and {highest[Cycle Navigation][*][mean]}.\n"
             "Three seeds decide {decided} of {compared} differences between time encodings or numbers of loops."
@@ -60,15 +61,19 @@ def lengths(scale: Scale = "small") -> Experiment:
             f"Preset `looped-lengths`, three seeds, final weights. Training uses strings of up to {TRAINED} symbols; "
             f"lengths of {TRAINED + 1} to {MEASURED} are measured.",
             "*Control*: gains and gates are the same in all loops. *Index*: they are functions of the loop's number r. "
-            "*Fraction*: they are functions of r / R, where R is the number of all loops. *Plain*: without such gains "
-            "and gates. Nets have rotary positions or none.",
+            "*Fraction*: they are functions of r / R, where R is the number of all loops. *Plain*: the net has no such "
+            "gains "
+            "and gates. Nets have rotary positions or no positions.",
             "Loops by length: the answer at position t is read after t loops, in training and in the measurement.",
-            "Converged: nets are trained as by length, so that weights are the same. A prefix is answered as soon as "
-            f"each of its states changes by at most a thousandth of its norm, and after {4 * MEASURED} loops at the "
-            "latest. The fraction r / R is unknown before the last loop, so it has no such column.",
+            "Converged: training is the same as for *by length*, and so are the weights. A prefix is answered as soon "
+            "as each of "
+            f"its states changes by at most a thousandth of its norm, and after {4 * MEASURED} loops at the latest. "
+            "The fraction "
+            "r / R is unknown before the last loop, so *fraction* has no such column.",
             "Plain loops have another activation, and another norm with a gain of its own: variant `code`.",
-            "Gates begin open. With closed ones, as in the paper, the steps of preset `looped-lengths` were not "
-            "enough for parity.",
+            "Gates are open at the start of training. With closed gates, as in the paper, the steps of preset "
+            "`looped-lengths` "
+            "were not enough for parity.",
             "Selection: positions, width, rates, steps, supervision and open gates were chosen by trials on parity. "
             "The trials used seeds 0 and 1 of this page, measured on other strings.",
         ),

@@ -53,7 +53,7 @@ _SMALL = (
 )
 
 _SMALL_TRAIN: Settings = {"batch_size": 64, "optimizer": {"schedule": "constant", "warmup_steps": 100}}
-"""Next to preset `plain`."""
+"""Changes to preset `plain`."""
 
 _SMALL_POSITIONS = 28
 """The symbols of the longest problem, two strings of 12 and 14 letters.
@@ -72,8 +72,8 @@ _VARIANTS = {"plain loop": "code", "control": "control", "timestep": "timestep"}
 _WIDE: dict[Scale, int] = {"paper": 312, "small": 84, "smoke": 20}
 """The widths at which the control's layer has as many parameters as the timestep layer with its gains and gates.
 
-For d = 64 and 256, the control's 12 D^2 + 13 D equal the 17 d^2 + 271 d of timestep within 1.5 %. The number of heads
-divides D.
+For d = 64 and 256, the control's 12 D^2 + 13 D parameters equal timestep's 17 d^2 + 271 d within 1.5 %. The number of
+heads divides D.
 """
 
 _WIDE_LOOPS = 5
@@ -121,7 +121,7 @@ def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
 
 
 def _loops(scale: Scale, problem: _Problem) -> tuple[int, ...]:
-    """Return the row's own numbers of loops or the scale's; at `paper`, the ones with entries in the paper."""
+    """Return the numbers of loops of a row, or else of the scale; at `paper`, the numbers with entries in the paper."""
     if scale == "smoke":
         return _LOOPS[scale]
     of_paper = _LOOPS["paper"][: len(problem.timestep.split())]
@@ -137,11 +137,11 @@ def _parameters(cells: Sequence[Cell]) -> str:
             named = cell.specs[0].outline().named_parameters()
             counts[kind] = sum(p.numel() for name, p in named if not name.startswith("read"))
     sizes = ", ".join(f"{count:,} ({name})" for name, count in counts.items())
-    return f"Parameters, but for those that read in and out: {sizes}."
+    return f"Parameters, without the layers for input and output: {sizes}."
 
 
 def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
-    """Return the pairs to compare: with and without time, more and fewer loops, a loop and layers."""
+    """Return pairs of columns to compare: with and without time, more and fewer loops, loops and separate layers."""
     time = [(f"timestep, R={r}", f"{other}, R={r}") for other in ("control", "plain loop") for r in loops]
     more = [(f"{arm}, R={many}", f"{arm}, R={few}") for arm in _VARIANTS for few, many in pairwise(loops)]
     wide = [(f"timestep, R={r}", f"wide control, R={r}") for r in loops]
@@ -150,25 +150,29 @@ def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
 
 _HEADLINE = (
     "At this size {decided} of {compared} differences between columns are decided.\n"
-    "Three seeds show a direction at most, and the paper's entries are for larger problems "
+    "Three seeds show at most a direction, and the paper's entries are for larger problems "
     "([claims](../claims.md#xu2024))."
 )
 
 _TAKEN_ALONE = (
-    "If intervals are taken alone, timestep is better than its control on LCS (12) at 2, 5 and 10 loops, on LCS (6) at "
-    "2 and 50, and on the knapsack and ED at 5. It is better than the wide control on LCS and ED (12). It is better "
-    "than the plain loop only on ED (6) at 100, and worse on ED at 5. Five loops are better than two for the plain "
-    "loop and timestep on LCS and ED, and for the control on LCS (12), ED (6) and the knapsack. Ten are better than "
-    "five for timestep and its control on LCS (12), the control on the knapsack and the plain loop on ED (6). Beyond "
-    "10 nothing is better. The plain loop on ED (6) becomes worse. All three nets of 100 loops are below all three of "
-    "10, and so are two of 50, all at the same rate and steps, with higher losses. A transformer of 5 layers is better "
+    "This paragraph lists differences whose single intervals exclude 0, without correction. Timestep is better than "
+    "its "
+    "control on LCS (12) at 2, 5 and 10 loops, on LCS (6) at 2 and 50, and on the knapsack and ED at 5. Timestep is "
+    "better "
+    "than the wide control on LCS and ED (12). Timestep is better than the plain loop only on ED (6) at 100, and worse "
+    "on "
+    "ED at 5. Five loops are better than two for the plain loop and timestep on LCS and ED, and for the control on LCS "
+    "(12), ED (6) and the knapsack. Ten loops are better than five for timestep and its control on LCS (12), for the "
+    "control on the knapsack, and for the plain loop on ED (6). More than 10 loops are never better than 10, and the "
+    "plain loop becomes worse on ED (6). There, all three nets with 100 loops and two with 50 are below all three nets "
+    "with 10. All have the same rate and steps, and these nets have higher losses. A transformer of 5 layers is better "
     "than timestep at 5 loops on LCS. Timestep has 1.7 times the parameters of its control."
 )
 
 
 @EXPERIMENTS.register("looped/table-1")
 def table_1(scale: Scale = "small") -> Experiment:
-    """Table 1: train looped transformers on dynamic programming, with timestep encoding, its control, and without."""
+    """Table 1: train looped transformers on dynamic programming: timestep encoding, its control, and plain loops."""
     problems = _PAPER if scale == "paper" else _SMALL
     rows = [list(_row(scale, problem)) for problem in problems]
     return Experiment(
@@ -182,36 +186,53 @@ def table_1(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             _parameters(rows[0]),
-            "The gain of timestep over the wide control is not due to the number of parameters.",
+            "The advantage of timestep over the wide control is not due to the number of parameters.",
             "Cost at scale `small`: some 13 CPU hours, more than half of them for 50 and 100 loops. ED (6) took 3.7 "
-            "as measured; the others follow from the time of two steps of each cell. Some nets were trained on a GPU "
+            "CPU hours as "
+            "measured; the other costs are estimated from the time of two steps of each cell. Some nets were trained "
+            "on a GPU "
             "with PyTorch 2.11, wholly or in part. These are LCS (6) with 50 and 100 loops, the knapsack with 10, the "
             "plain loop with 10 on LCS and ED (12), and the wide control on ED (12).",
-            "Problems at scale `small`: strings of 12 letters of an alphabet of 4 (paper: 60 of 26), and of 6 for up "
-            "to 100 loops. A knapsack has 8 items, of weight 1 to 10 and value 1 to 5, for a capacity up to 20 "
-            "(paper: 20 items, up to 20, 10 and 50). Edit distances are true ones (the paper's begin with costs of 1 "
-            "at the border). Subset sums are hard: the shallow baselines below score like a coin, and trying all sums "
-            "of three items answers 79 %. (A threshold answers 82 % of the paper's cases.) No net solves them better "
-            "than a coin.",
-            "Letters of longest common subsequences are not uniform in the alphabet. Each string has a pool of 13 "
-            "letters, drawn with replacement, here from 4, and is uniform in that pool. (The paper states uniform "
-            "letters; the strings of its example have 10 and 11 different letters of 60.)",
+            "Problems at scale `small`: strings of 12 letters of an alphabet of 4 (paper: 60 letters of 26), and of 6 "
+            "letters "
+            "for up to 100 loops. A knapsack has 8 items of weight 1 to 10 and value 1 to 5, and a capacity up to 20. "
+            "(In the "
+            "paper it has 20 items, with weights, values and capacities up to 20, 10 and 50.) Edit distances are true "
+            "edit "
+            "distances; the paper's begin with costs of 1 at the border. Subset sums are hard: the shallow baselines "
+            "below are "
+            "at chance, and trying all sums of three items answers 79 %. (A threshold answers 82 % of the paper's "
+            "cases.) All "
+            "nets are at chance on them.",
+            "In longest common subsequences, letters are not uniform in the alphabet. For each string, a pool of 13 "
+            "letters is "
+            "drawn with replacement from the alphabet, here of 4 letters. The string's letters are uniform in that "
+            "pool. (The "
+            "paper states uniform letters, but the two strings of 60 letters in its example have 10 and 11 different "
+            "letters.)",
             _TAKEN_ALONE,
             "Training at scale `small`: width 64 (paper: 256), a transformer of 5 layers (12), preset `plain` with "
             "Muon at a constant rate, learned positions. A batch has 64 problems (128). Steps are 1,500 (Knapsack, "
-            "LCS of 12), 1,000 (strings of 6), 4,000 (ED) or 500 (Subset Sum), where the paper takes 781,250. "
-            "Activations are kept in all loops, which is faster than recomputing them and takes 0.5 GB for 100 loops "
-            "on strings of 6. With sinusoids, as in the paper, edit distances were learned far more slowly.",
-            "Selection: pilot runs of seed 0 chose positions, rate, steps and alphabet, measured on other strings "
-            "than this page's. The knapsack, strings of 6 and the wide control had no pilot runs. Nothing "
-            "else is selected; the paper takes the best accuracy on 1,000 test problems. *Best test* is not that "
-            "rule, but the rule of Fan et al. (2024), on 128 problems.",
-            "The answer is one class, at `<sep>`. The paper also scores the end symbol behind it, in the same "
-            "accuracy. Strings are drawn again for every step; the paper repeats a million of them 100 times.",
+            "LCS of 12), 1,000 (strings of 6), 4,000 (ED) or 500 (Subset Sum); the paper takes 781,250. The "
+            "activations of all "
+            "loops are stored. This is faster than recomputing them, and takes 0.5 GB for 100 loops on strings of 6. "
+            "With "
+            "sinusoids, as in the paper, edit distances were learned far more slowly.",
+            "Selection: positions, rate, steps and alphabet were chosen by pilot runs of seed 0, measured on other "
+            "strings than "
+            "this page. The knapsack, strings of 6 and the wide control had no pilot runs. Nothing else is selected. "
+            "The paper "
+            "takes the best accuracy on 1,000 test problems. *Best test* is a different rule: the rule of Fan et al. "
+            "(2024), on "
+            "128 problems.",
+            "The answer is one class, at `<sep>`. The paper's accuracy also counts the end symbol after it. Here every "
+            "step draws "
+            "new strings; the paper repeats a million strings 100 times.",
             "Scale `paper` has the published sizes, steps, positions and labels, by preset `xu2024`.",
         ),
         cells=[cell for row in rows for cell in row],
-        # A task has no strings beyond its row's length, so 100 measures it there. Pilots already saw strings of seed 0.
+        # A task has no strings beyond its row's length, so 100 means this length. Pilots already used strings of seed
+        # 0.
         plan=EvaluationPlan(
             dense=(100, 100), dense_strings=64 if scale == "smoke" else 4_000, long=(), structured=(), seed=1
         ),
@@ -219,8 +240,9 @@ def table_1(scale: Scale = "small") -> Experiment:
         best_test=True,
         compared=_compared(sorted({r for one in problems for r in _loops(scale, one)}), _LAYERS[scale]),
         needs=(
-            "A net of the paper's size takes 3 x 10^16 to 8 x 10^18 operations: from a week to five years of a CPU "
-            "core, from minutes to a day of a GPU."
+            "A net of the paper's size takes 3 x 10^16 to 8 x 10^18 operations: a week to five years on a CPU core, or "
+            "minutes to "
+            "a day on a GPU."
         )
         if scale == "paper"
         else "",
@@ -228,7 +250,7 @@ def table_1(scale: Scale = "small") -> Experiment:
 
 
 _IN_CONTEXT_LOOPS: dict[Scale, tuple[int, ...]] = {"paper": (12, 50, 70), "small": (5,), "smoke": (2,)}
-"""The numbers of loops; the first one is Table 2's."""
+"""The numbers of loops. The first one is the number in Table 2."""
 
 _TREES: dict[Scale, Settings] = {
     "paper": {"depth": 4, "dims": 20, "max_points": 101},
@@ -240,7 +262,7 @@ _SMALL_TREES: Settings = {
     "model": {"d_model": 64, "num_heads": 4},
     "train": {"steps": 3_000, "batch_size": 16, "min_length": 26, "max_length": 26, "supervision": "prefix"},
 }
-"""Next to preset `plain`."""
+"""Changes to preset `plain`."""
 
 
 def _in_context(scale: Scale, model: str, sizes: Settings) -> tuple[RunSpec, ...]:
@@ -277,7 +299,7 @@ def _in_context_cells(scale: Scale) -> Iterator[Cell]:
 
 @EXPERIMENTS.register("looped/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: train looped transformers, and one with separate layers, on decision trees in context."""
+    """Table 2: train looped transformers, and a transformer with separate layers, on decision trees in context."""
     cells = list(_in_context_cells(scale))
     points = _TREES[scale]["max_points"]
     return Experiment(
@@ -290,8 +312,9 @@ def table_2(scale: Scale = "small") -> Experiment:
             "points][plain loop, R=5][paper]})."
         ),
         about=(
-            "A prompt is points and the values of a decision tree at them, in turn; the net predicts the value at each "
-            "point."
+            "A prompt contains points, each followed by the value of a decision tree at this point. The net predicts "
+            "the value "
+            "at each point."
         ),
         notes=(
             "One layer is applied R times, with the input added before each loop. *Timestep*: gains and gates are "
@@ -304,8 +327,9 @@ def table_2(scale: Scale = "small") -> Experiment:
             "`plain` with Muon.",
             "Layers are the published ones, and all have GELU. Timestep and its control have RMSNorm without a gain, "
             "and the plain loop has LayerNorm. So timestep and the plain loop differ in more than time.",
-            "The paper does not state the positions of its numbers, nor that it divides errors. Its code suggests the "
-            "last positions, and errors divided by the 20 dimensions.",
+            "The paper does not state at which positions it measures errors. Its code suggests the last position, and "
+            "errors that "
+            "are divided by the 20 dimensions.",
             "Scale `paper` has the published sizes, steps and curriculum of points, by preset `xu2024-in-context`, "
             "and also loops of 50 and 70. The curriculum of dimensions has no effect in the published code.",
         ),
@@ -316,8 +340,9 @@ def table_2(scale: Scale = "small") -> Experiment:
         scored="error",
         compared=_compared(_IN_CONTEXT_LOOPS[scale], _LAYERS[scale]),
         needs=(
-            "A net of the paper's size takes 1.5 x 10^17 to 1.1 x 10^18 operations: from one month to nine of a CPU "
-            "core, half an hour to three hours of a GPU."
+            "A net of the paper's size takes 1.5 x 10^17 to 1.1 x 10^18 operations: one to nine months on a CPU core, "
+            "or half an "
+            "hour to three hours on a GPU."
         )
         if scale == "paper"
         else "",

@@ -1,4 +1,4 @@
-"""Appendix C.3 of Xu and Sato (2024): the paper's decision trees, and the effect of its two curricula."""
+"""Appendix C.3 of Xu and Sato (2024): decision trees of the paper's size, and the effect of its two curricula."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from lengthwise.tasks.in_context.decision_tree import DecisionTree, mean_so_far,
 
 
 class _Size(NamedTuple):
-    """The trees, loops or layers, the steps after which curricula rise by one, and the prompts of a measurement."""
+    """The trees, the number of loops or layers, the steps between rises of a curriculum, and the number of prompts."""
 
     trees: Settings
     depth: int
@@ -42,7 +42,7 @@ START_DIMS, START_POINTS = 5, 26
 _HEADLINE = (
     "After 8,000 steps no net has learned to use its examples: the errors are {cells[*][*][error]}, and the best "
     "constant answer has {cells[*][*][mean predicted]}.\n"
-    "So this page cannot compare loops, time or the curricula."
+    "So this page cannot compare loops, timestep encoding or curricula."
 )
 
 
@@ -81,20 +81,22 @@ def trees(scale: Scale = "small") -> Experiment:
         title="Xu and Sato (2024), C.3: decision trees of the paper's size, and its curricula",
         headline=_HEADLINE,
         about=(
-            "The trees have the size of the paper's Table 2. Nets are trained with and without the paper's curricula "
-            "and compared with simple learners; one seed at scale `small`."
+            "The trees have the size of the paper's Table 2. Nets are trained with and without the paper's curricula, "
+            "and "
+            "compared with simple learners; one seed at scale `small`."
         ),
         notes=(
             f"Curricula: prompts have {START_POINTS} points at first, and five more at each rise. Nodes and points "
-            f"have {START_DIMS} dimensions at first, and one more at each rise. They rise until there are {points} "
-            f"points in {size.trees['dims']} dimensions. *Points alone*: all dimensions from the first step, as in the "
-            "published code. *No curriculum*: all points and dimensions from the first step. Other columns have both "
-            "curricula.",
+            f"have {START_DIMS} dimensions at first, and one more at each rise. Curricula end with {points} points in "
+            f"{size.trees['dims']} dimensions. *Points alone*: all dimensions from the first step, as in the published "
+            "code. *No "
+            "curriculum*: all points and dimensions from the first step. Other columns have both curricula.",
             "Training at scale `small`: width 64 (paper: 256), 5 loops or layers (12), 8,000 steps of 16 prompts "
-            "(200,000 of 64). Rises come every 200 steps (5,000): in both, over the first 37.5 %. Preset `plain` with "
-            "Muon; there were no pilot runs, and nothing is selected.",
-            "At scale `small` *timestep* has SiLU, where the published code has GELU in context. Variant "
-            "`timestep-in-context` has GELU; scale `paper` and `looped/table-2` run it.",
+            "(200,000 of 64). A curriculum rises every 200 steps (5,000). Here and in the paper, curricula end after "
+            "37.5 % of the "
+            "steps. Preset `plain` with Muon; there were no pilot runs, and nothing is selected.",
+            "At scale `small` *timestep* has SiLU; the published code has GELU for tasks in context. Variant "
+            "`timestep-in-context` has GELU, and is used at scale `paper` and in `looped/table-2`.",
             "All nets are measured at full size: prompts of all points in all dimensions.",
             "Cost at scale `small`, from the time of eight steps of each cell, spread over its training (script "
             "`benchmarks/cell_costs.py`): 1.6 CPU hours.",
@@ -131,7 +133,7 @@ def _specs(scale: Scale, size: _Size, model: str, sizes: Settings, curriculum: s
 
 
 def tree_errors(root: Path, cells: Sequence[Cell], num_prompts: int) -> TreeErrors:
-    """Return the errors of runs in a folder, read from results only, and of simple learners on as many prompts."""
+    """Return the errors of the runs in a folder, from their results, and of simple learners on equally many prompts."""
     runs: dict[str, list[ErrorCurve]] = {}
     for cell in cells:
         results = [RunFolder(root / spec.id).read_result() for spec in cell.specs]

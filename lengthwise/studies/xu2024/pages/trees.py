@@ -13,7 +13,7 @@ from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.studies.xu2024.experiments.trees import TreeErrors
 
 COLUMNS = (0, 5, 10, 25, 50, 75, 100)
-"""The numbers of examples in the table, as far as prompts have them."""
+"""The numbers of examples in the table; numbers that prompts do not reach are left out."""
 
 
 @STUDY_PAGES.register("looped/trees")
