@@ -1,1 +1,1 @@
-"""Studies: each paper in a folder of its own, with its experiments, pages, presets and claims."""
+"""Studies: a folder for each paper, with its experiments, pages, presets and claims."""

@@ -1,4 +1,4 @@
-"""Groups of matrices, which several studies train on, as the settings of their word problems."""
+"""Groups of matrices on which several studies train, as settings of their word problems."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product

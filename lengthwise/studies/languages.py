@@ -1,4 +1,4 @@
-"""The regular languages that experiments share, with their entries in Table 1 of Chi et al. (2023)."""
+"""The regular languages that several experiments use, with their entries in Table 1 of Chi et al. (2023)."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Published(NamedTuple):
 
 
 class Language(NamedTuple):
-    """A row of Table 1, or a task of ours that is not in it."""
+    """A row of Table 1, or a task of ours that is not in Table 1."""
 
     row: str
     task: str

@@ -1,4 +1,4 @@
-"""The text of the experiments on language, and the training of their nets."""
+"""The text on which experiments on language train, and the training of their nets."""
 
 import os
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ GPT2_VOCAB_SIZE = 50_257
 """The vocabulary size at scale `paper`, in tokens, for presets `chi2023-language` and `xu2024-language`."""
 
 FIELDS = {"files": "train", "valid_files": "valid", "test_files": "test"}
-"""The split in each field of files of the task `text`."""
+"""The split of each field of the task `text` that names files."""
 
 NOVELS = "04f2bccbd52a920a"
-"""The hash of the text on which the pages report."""
+"""The hash of the text that the pages use."""
 
 _BOOKS = (
     " Training: War and Peace (Maude's translation), Middlemarch and Bleak House. Validation: Moby-Dick. Tests: David "
@@ -33,7 +33,7 @@ _BOOKS = (
 )
 
 AS_GPT2: Settings = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
-"""Settings by which a transformer initializes, embeds and reads out as GPT-2 does."""
+"""Settings with which a transformer has the initialization, embedding and read-out of GPT-2."""
 
 _SMOKE: dict[str, Settings] = {
     "transformer": {"num_heads": 2, "num_layers": 1},
@@ -63,7 +63,7 @@ def training(steps: int) -> Settings:
 
 
 def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps: int) -> list[Cell]:
-    """Return the row of nets trained on a text, one seed each; at `smoke` tiny ones."""
+    """Return the row of nets trained on a text, with one seed each; at scale `smoke` nets are tiny."""
     fields, cells = task.model_dump(mode="json"), []
     for column in columns:
         small: Settings = {"d_model": 16, **_SMOKE.get(column.model, {})} if scale == "smoke" else {}
@@ -74,7 +74,7 @@ def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps
 
 
 def preset_cells(task: Text, columns: Sequence[TextColumn], preset: str, seeds: Sequence[int]) -> list[Cell]:
-    """Return the row of nets at the paper's size: a preset's steps, and its sizes unless columns set others."""
+    """Return the row of nets at the paper's size: steps of a preset, and its sizes unless a column sets others."""
     fields, cells = task.model_dump(mode="json"), []
     for column in columns:
         settings: Settings = {"task": fields, "model": column.settings}
@@ -85,7 +85,7 @@ def preset_cells(task: Text, columns: Sequence[TextColumn], preset: str, seeds: 
 
 
 def chunk_plan(scale: Scale, lengths: tuple[int, ...] = LENGTHS) -> EvaluationPlan:
-    """Return a plan for the perplexity of 1,000 chunks of each length; at `smoke` of four short ones."""
+    """Return a plan for the perplexity of 1,000 chunks of each length, or of four short chunks at `smoke`."""
     return EvaluationPlan(
         chunk_lengths=(16, 64)[: len(lengths)] if scale == "smoke" else lengths,
         num_chunks=4 if scale == "smoke" else 1_000,
@@ -93,7 +93,7 @@ def chunk_plan(scale: Scale, lengths: tuple[int, ...] = LENGTHS) -> EvaluationPl
 
 
 def given_text(scale: Scale) -> Text:
-    """Return the text in the folder that the variable names, or the built-in text without one or at `smoke`."""
+    """Return the text in the folder that the variable names, or the built-in text if it is not set or at `smoke`."""
     folder = None if scale == "smoke" else os.environ.get(FOLDER)
     if not folder:
         text = make_task("text")
@@ -133,5 +133,5 @@ def about_text(task: Text) -> str:
 
 
 def headline_of(task: Text, headline: str) -> str:
-    """Return the headline if the text is the one that it reports on, or an empty string."""
+    """Return the headline if it is about this text, or an empty string."""
     return headline if task.header.source == NOVELS else ""

@@ -1,1 +1,1 @@
-"""The ledger: the claims of papers, next to the results of this package."""
+"""The claims of papers, next to the results of this package."""

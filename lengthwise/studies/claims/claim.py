@@ -1,4 +1,4 @@
-"""A claim of a paper, and the evidence for it: which number of which page, or which page and test."""
+"""Claims of papers and their evidence: a number of a page, or a page and a test."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -12,23 +12,32 @@ Verdict = Literal["reproduced", "contradicted", "not decided", "not run"]
 RULES: Mapping[Verdict, str] = MappingProxyType(
     {
         "reproduced": (
-            "A *score* is reproduced if our mean is at least the paper's, to the digits that it prints, whatever our "
-            "size. If the paper reports that a net fails, our score must be at most the paper's highest. Such nets "
-            "have the paper's size, or answer 99 % correctly at the training length. A *difference* is reproduced if "
-            "it has the paper's sign and one of three tests decides it. The first is Holm's correction over a table. "
-            "The second needs two columns of a row with at least four runs each: every run of one is above chance and "
-            "better than all runs of the other. The third is a 95 % interval of the mean difference over all rows of a "
-            "table, without 0. The net that is behind must not have trained for fewer steps. A *theorem, definition or "
-            "construction* is reproduced if it is built as stated, and tested against its statement."
+            "A *score* is reproduced if our mean is at least the paper's mean, to the digits that the paper prints. "
+            "This "
+            "also holds for smaller nets. If the paper reports that a net fails (*no more than printed*), our score "
+            "must "
+            "be at most the paper's highest score. In this case our net must have the paper's size, or answer 99 % "
+            "correctly at the training length. A *difference* is reproduced if it has the paper's sign and one of "
+            "three "
+            "tests decides it. The first test is Student's test with Holm's correction over a table. The second test "
+            "needs "
+            "at least four runs in each of two columns: every run of one column is above chance and better than all "
+            "runs "
+            "of the other. The third test is a 95 % interval of the mean difference over all rows of a table that "
+            "excludes "
+            "0. The worse net must have trained for at least as many steps. A *theorem, definition or construction* is "
+            "reproduced if it is implemented as stated, and tested against its statement."
         ),
         "contradicted": (
-            "At the paper's own size and protocol, a score is lower than the printed one, or a difference has the "
+            "At the paper's own size and protocol, a score is lower than the printed score, or a difference has the "
             "other sign. A mathematical statement about all sizes is contradicted by a counterexample."
         ),
         "not decided": (
-            "Neither holds. Our nets are smaller, trained for less, or on another device, which could explain it."
+            "The claim is neither reproduced nor contradicted. Our nets are smaller, trained for fewer steps, or run "
+            "on "
+            "another device, and this could explain the result."
         ),
-        "not run": "No results are recorded. The column *ours* gives the reason, or what a run takes.",
+        "not run": "No results are recorded. The column *ours* gives the reason, or the cost of a run.",
     }
 )
 """The condition of each verdict on a claim."""
@@ -37,9 +46,9 @@ RULES: Mapping[Verdict, str] = MappingProxyType(
 class Entry(NamedTuple):
     """The scores of a cell of an experiment's table, next to the paper's entry.
 
-    `figures` are columns of the table; the last one is compared. `fails` means that the paper reports a net that does
-    not exceed its entry. Then `fits` names the column and figure of the same row with the score at the training length.
-    `expected` is the lowest score at which a claim without a printed entry holds.
+    `figures` are columns of the table; the last one is compared. `fails` means that the claim is a failure: the score
+    is at most the paper's entry. Then `fits` names the column and figure of the same row with the score at the training
+    length. `expected` is the lowest score at which a claim without a printed entry holds.
     """
 
     experiment: str
@@ -53,7 +62,7 @@ class Entry(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """The first less the second column of a row, seed by seed, of an experiment that compares them.
+    """The difference of two columns of a row (first - second), seed by seed, in an experiment that compares them.
 
     `better` is the column for which the paper reports an advantage.
     """
@@ -67,7 +76,7 @@ class Effect(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """Two columns of a row, the first of which is higher by the paper: decided where ranges of runs are disjoint."""
+    """Two columns of a row. By the paper the first is higher; disjoint ranges of the runs decide this."""
 
     experiment: str
     row: str
@@ -77,7 +86,7 @@ class Contrast(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Two columns in all rows, the first of which is higher by the paper: the mean difference of means over rows."""
+    """Two columns in all rows. By the paper the first is higher; the mean difference over the rows decides this."""
 
     experiment: str
     first: str
@@ -88,7 +97,7 @@ class Rows(NamedTuple):
 class TableNumber(NamedTuple):
     """A number in a table of a page that a benchmark or study wrote: the column, and the first cells of its line.
 
-    `heading`: of the section that holds the table, where several have such a line.
+    `heading` is the heading of the table's section. It is needed if several tables have such a line.
     """
 
     page: str
@@ -98,7 +107,7 @@ class TableNumber(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A number in a sentence of such a page: a regular expression, whose group is the number."""
+    """A number in a sentence of such a page: a regular expression with one group, which is the number."""
 
     page: str
     pattern: str
@@ -116,10 +125,10 @@ Number = TableNumber | Phrase | Parameters
 
 
 class Stated(NamedTuple):
-    """A statement of a page that a test or a command checks: a proposition, a construction, a benchmark or a study.
+    """A statement on a page that a test or a command checks: a proposition, a construction, a benchmark or a study.
 
-    `page` is below the folder of pages. `test` is a file of tests; `command` what else repeats it. `why` goes with the
-    numbers, if any.
+    `page` is a path below the folder of pages. `test` is a file of tests, and `command` is another command that repeats
+    the evidence. `why` explains the numbers, if there are any.
     """
 
     verdict: Verdict
@@ -131,7 +140,7 @@ class Stated(NamedTuple):
 
 
 class Unrun(NamedTuple):
-    """Why nothing was run, or what it takes, and the experiment that would, if any."""
+    """The reason why nothing was run, or the cost, and the experiment that would test the claim, if there is one."""
 
     why: str
     experiment: str = ""
@@ -144,7 +153,7 @@ Evidence = Entry | Effect | Contrast | Rows | Stated | Unrun
 class Claim(NamedTuple):
     """A claim of a section of a paper, in our words, and the evidence.
 
-    `published`: the paper's number, where it is not the entry of the cell.
+    `published` is the paper's number, if it is not the entry of the cell.
     """
 
     section: str
@@ -154,10 +163,10 @@ class Claim(NamedTuple):
 
 
 class Paper(NamedTuple):
-    """The claims of a paper, how the experiments on them are smaller than its own, and what its own sizes take.
+    """The claims of a paper, with two texts by experiment name: how our experiment is smaller, and the paper's cost.
 
-    Both are by the name of the experiment; `takes` is of its scale `paper`, and follows "takes". `note`: what else the
-    table of its claims needs.
+    `smaller` describes how our experiment differs from the paper's. `takes` is the cost at scale `paper`, a phrase that
+    follows "takes". `note` is a further explanation of the table of claims.
     """
 
     title: str
@@ -168,4 +177,4 @@ class Paper(NamedTuple):
 
 
 CLAIMS: Registry[Callable[[], Paper]] = Registry("paper", "lengthwise.studies.claims.papers")
-"""By the name of the paper: what makes its claims. A folder of `studies` with a file `claims.toml` is a paper."""
+"""Functions that make the claims of a paper, by its name. A folder of `studies` with a `claims.toml` is a paper."""

@@ -10,15 +10,15 @@ FITS = 0.99
 """The smallest accuracy at which a net counts as having learned its training length."""
 
 MIN_RUNS = 4
-"""On each side, where ranges of runs are compared."""
+"""The smallest number of runs of each column if ranges of runs are compared."""
 
 
 def entry_verdict(
     ours: float, limits: tuple[float, float], *, smaller: bool, fails: bool = False, fit: float | None = None
 ) -> Verdict:
-    """Return the verdict on a score, where a higher one is better.
+    """Return the verdict on a score; higher scores are better.
 
-    `limits` comes from `printed_range`, and `fit` is the score at the training length.
+    `limits` is a result of `printed_range`, and `fit` is the score at the training length.
 
     Example:
         >>> from lengthwise.report.tables.printed import printed_range
@@ -49,12 +49,12 @@ def effect_verdict(difference: float, corrected: float, *, sign: int, smaller: b
 
 
 def contrast_verdict(higher: Sequence[float], lower: Sequence[float], *, chance: float, smaller: bool) -> Verdict:
-    """Return the verdict on the runs of two columns, of which the paper reports the first as higher.
+    """Return the verdict on the runs of two columns; the paper reports that the first is higher.
 
-    Disjoint ranges decide if the upper one is above chance.
+    Disjoint ranges decide the claim if the upper range is above chance.
 
-    Ranges of fewer than `MIN_RUNS` on a side decide nothing: of equal columns, two against two are disjoint in a third
-    of all cases, four against four in one of 35.
+    With fewer than `MIN_RUNS` runs in a column nothing is decided. If two columns are equally good, the ranges of two
+    runs each are disjoint in a third of all cases, and of four runs each in one of 35.
     """
     if min(len(higher), len(lower)) < MIN_RUNS:
         return "not decided"

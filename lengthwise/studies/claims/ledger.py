@@ -39,7 +39,7 @@ from lengthwise.studies.claims.numbers import number_in, phrase_in
 
 
 class LedgerLine(NamedTuple):
-    """A claim of a paper with its verdict, both numbers, the page below the folder of pages, and the command."""
+    """A claim of a paper with its verdict, our number, the paper's number, the page and the command."""
 
     section: str
     claim: str
@@ -59,12 +59,12 @@ class Evaluated(NamedTuple):
 
 
 class Ledger:
-    """Evaluates claims from a folder of pages with the recorded results below it; what it reads is read once.
+    """An evaluation of claims from a folder of pages with recorded results below; each file is read once.
 
     `reproduce` is the command that repeats an experiment, with its {name} and {scale}.
 
     Raises:
-        ValueError: the folder holds no records, or evidence names a row, column, page or number that does not exist.
+        ValueError: the folder has no records, or evidence names a row, column, page or number that does not exist.
     """
 
     def __init__(self, docs: Path, reproduce: str) -> None:
@@ -72,12 +72,12 @@ class Ledger:
         if not has_records(docs):
             raise ValueError(
                 f"docs: expected the folder docs of a checkout, with results/records in it, got {docs}; leave it out "
-                "for the results that the package comes with"
+                "to use the results in the package"
             )
         self._recorded: dict[tuple[str, Scale], list[Outcome]] = {}
 
     def lines(self, paper: Paper) -> list[LedgerLine]:
-        """A line for each claim of a paper."""
+        """Return a line for each claim of a paper."""
         return [self._line(claim, paper) for claim in paper.claims]
 
     def _line(self, claim: Claim, paper: Paper) -> LedgerLine:
@@ -120,7 +120,10 @@ class Ledger:
         if (figures := self._figures(entry, cell, entry.figures)) is None:
             return Evaluated("not run", published=cell.published)
         if entry.expected is None and not cell.published:
-            raise ValueError(f"expected: {entry} has no entry of the paper; say from which score on the claim holds")
+            raise ValueError(
+                f"expected: expected the lowest score at which the claim holds, because {entry} has no entry of the "
+                "paper, got none; give it"
+            )
         limits = (entry.expected, 1.0) if entry.expected is not None else printed_range(cell.published)
         fit = None
         if entry.fits is not None:
@@ -139,7 +142,10 @@ class Ledger:
         names = (effect.row, effect.first, effect.second)
         matching = [line for line in compared_columns(experiment, outcomes) if line[:3] == names]
         if not matching:
-            raise ValueError(f"{effect.experiment}: expected one of the pairs that it compares, got {names}")
+            raise ValueError(
+                f"{effect.experiment}: expected one of the pairs that the experiment compares, got {names}; name "
+                "another pair"
+            )
         (line,) = matching
         if not line.num_seeds:
             return Evaluated("not run")
@@ -177,13 +183,13 @@ class Ledger:
         return _by_equal_steps(Evaluated(verdict, text), experiment, rows)
 
     def _scores(self, evidence: Contrast | Rows, row: str, column: str) -> list[float]:
-        """The mean accuracy of each recorded run of a cell."""
+        """Return the mean accuracy of each recorded run of a cell."""
         experiment, cell = self._cell(evidence, row, column)
         results = results_of(cell, self._outcomes(evidence))
         return [accuracies_scored(result, cell, experiment).mean() for result in results]
 
     def _figures(self, evidence: Entry | Contrast, cell: Cell, names: Sequence[str]) -> list[str] | None:
-        """Figures of a cell as its page has them, or None where it has no recorded run."""
+        """Return figures of a cell as on its page, or None if the cell has no recorded run."""
         experiment, outcomes = _experiment(evidence.experiment, evidence.scale), self._outcomes(evidence)
         if not results_of(cell, outcomes):
             return None
@@ -198,7 +204,7 @@ class Ledger:
         return experiment, cell
 
     def _outcomes(self, evidence: Entry | Effect | Contrast | Rows) -> list[Outcome]:
-        """The recorded results of the runs that an experiment has today."""
+        """Return the recorded results of an experiment's present runs."""
         key = evidence.experiment, evidence.scale
         if key not in self._recorded:
             path = self.docs / "results" / "records" / f"{file_stem(*key)}.jsonl.gz"
@@ -222,7 +228,7 @@ class Ledger:
 def _by_equal_steps(
     evaluated: Evaluated, experiment: Experiment, columns: Contrast | Rows, row: str | None = None
 ) -> Evaluated:
-    """The same, but nothing is decided where the second column is behind after fewer steps."""
+    """Return the evaluation, but undecided if the second column is behind after fewer steps."""
     first, second = (
         max(spec.recipe.steps for spec in experiment.select(row, name).specs)
         for name in (columns.first, columns.second)
@@ -234,12 +240,12 @@ def _by_equal_steps(
 
 @cache
 def _experiment(name: str, scale: Scale) -> Experiment:
-    """Experiments of whole papers take seconds to make."""
+    """Return an experiment. Experiments of whole papers take seconds to make, so they are made once."""
     return EXPERIMENTS[name](scale)
 
 
 def ledger_lines(docs: Path, reproduce: str, papers: Iterable[str]) -> dict[str, tuple[Paper, list[LedgerLine]]]:
-    """The claims of each of some papers, evaluated as in `Ledger`; an unknown paper is a ValueError."""
+    """Return the claims of papers, evaluated by a `Ledger`; an unknown paper is a ValueError."""
     ledger = Ledger(docs, reproduce)
     made = {name: CLAIMS[name]() for name in papers}
     return {name: (paper, ledger.lines(paper)) for name, paper in made.items()}

@@ -7,10 +7,10 @@ from lengthwise.studies.claims.claim import Phrase, TableNumber
 
 
 def number_in(text: str, lookup: TableNumber) -> str:
-    """The cell of the only table of a page that has the column and the line, without a number in brackets behind it.
+    """Return the cell of the only table on a page with this column and line, without a number in brackets after it.
 
     Raises:
-        ValueError: none has them, or the cells differ between tables.
+        ValueError: no table has this column and line, or tables have different cells.
 
     Example:
         >>> page = "## Speed\\n\\n| form | T=40, ms |\\n|---|---|\\n| scan | 318.4 |\\n"
@@ -51,7 +51,7 @@ def phrase_in(text: str, lookup: Phrase) -> str:
 
 
 def _tables(text: str) -> Iterator[tuple[str, list[str], list[list[str]]]]:
-    """Section, header and lines of each table of a page in Markdown."""
+    """Yield section, header and lines of each table of a page in Markdown."""
     section, lines = "", list[list[str]]()
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):

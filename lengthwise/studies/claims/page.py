@@ -1,4 +1,4 @@
-"""The ledger of claims as a page, and as tables for a terminal."""
+"""The claims of papers as a page, and as tables for a terminal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,7 +14,7 @@ Evaluations = Mapping[str, tuple[Paper, Sequence[LedgerLine]]]
 def claims_page(evaluations: Evaluations, command: str) -> str:
     """Return the page: counts of verdicts, the conditions of verdicts, and a table of claims for each paper.
 
-    The page names `command` as the command that makes it.
+    The page names `command` as the command that writes the page.
     """
     lines = [line for _, of_paper in evaluations.values() for line in of_paper]
     counts = count_verdicts(lines)
@@ -22,21 +22,25 @@ def claims_page(evaluations: Evaluations, command: str) -> str:
     tested = sum("pytest" in line.command for line in decided)
     parts = [
         "# The claims of the papers",
-        f"Of {len(lines)} claims of {len(evaluations)} papers {counts['reproduced']} are reproduced, "
+        f"Out of {len(lines)} claims of {len(evaluations)} papers, {counts['reproduced']} are reproduced, "
         f"{counts['contradicted']} contradicted, {counts['not decided']} not decided and {counts['not run']} not run. "
-        f"{tested} of the decided claims are definitions, theorems and constructions, which tests check. Trained nets "
-        "are mostly smaller here than in the papers, so results of ours decide little against a paper.",
+        f"{tested} of the decided claims are definitions, theorems and constructions, which tests check. Most trained "
+        "nets "
+        "are smaller here than in the papers, so our results rarely contradict a paper.",
         markdown_table(*_counts(evaluations)),
         f"```console\n{command}\n```",
-        "The command looks numbers up in the recorded results, or in tables that benchmarks wrote. A test fails if the "
-        "page differs from them.",
+        "The command looks numbers up in the recorded results, or in tables that benchmarks wrote. A test fails if "
+        "this "
+        "page differs from these numbers. A claim such as *Parity, RNN.* means that this net has at least the score "
+        "that the "
+        "paper prints.",
         definitions(RULES.items()),
         "Scores on D_n and Tomita languages are measured on the published strings. A score below [shallow "
         "features](results/shallow-features.md) does not show that a language was learned, here or in the paper.",
     ]
     for name, (paper, of_paper) in evaluations.items():
         smaller = [
-            f"Ours in {' and '.join(f'`{name}`' for name, size in paper.smaller.items() if size == text)}: {text}."
+            f"Our runs in {' and '.join(f'`{name}`' for name, size in paper.smaller.items() if size == text)}: {text}."
             for text in dict.fromkeys(paper.smaller.values())
         ]
         note = [paper.note] if paper.note else []
@@ -66,7 +70,7 @@ def _cells(line: LedgerLine) -> tuple[str, ...]:
 
 
 def _counts(evaluations: Evaluations) -> tuple[Sequence[str], list[list[str]]]:
-    """Header and lines of the table of verdicts by paper."""
+    """Return header and lines of the table of verdicts by paper."""
     rows = []
     for name, (_, lines) in evaluations.items():
         counts = count_verdicts(lines)

@@ -1,4 +1,4 @@
-"""The claims of a paper as data: the file `claims.toml` in the folder of its study, whose name is the paper's."""
+"""The claims of a paper as data: the file `claims.toml` in the folder of its study, which has the paper's name."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -45,7 +45,9 @@ def read_paper(path: Path) -> Paper:
             where = f"{path}: claim {keys['claim']!r}" if "claim" in keys else f"{path}: table {number} of claims"
             claim = _claim(keys, where)
             if claims.setdefault((claim.section, claim.claim), claim) is not claim:
-                raise ValueError(f"{where}: section {claim.section!r} has it twice; remove one, or say how they differ")
+                raise ValueError(
+                    f"{where}: expected different claims, got this claim twice in section {claim.section!r}; remove one"
+                )
     smaller, takes = MappingProxyType(head.smaller), MappingProxyType(head.takes)
     return Paper(head.title, tuple(claims.values()), smaller, takes, head.note)
 
@@ -61,7 +63,7 @@ class _Head(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """The keys of a table that holds several claims."""
+    """The keys of a table with several claims."""
 
     columns: Annotated[tuple[str, ...], Field(min_length=1)]
     rows: Annotated[tuple[tuple[Any, ...], ...], Field(min_length=1)]
@@ -105,7 +107,7 @@ class _StatedKeys(NamedTuple):
 _KINDS: Mapping[str, Any] = MappingProxyType(
     {"entry": Entry, "effect": Effect, "contrast": Contrast, "rows": Rows, "stated": _StatedKeys, "unrun": Unrun}
 )
-"""The class that holds the keys of each kind of evidence."""
+"""The class with the keys of each kind of evidence."""
 
 _Keys = TypeVar("_Keys")
 
@@ -141,14 +143,14 @@ def _claim(keys: Mapping[str, Any], where: str) -> Claim:
 
 
 def _checked(kind: type[_Keys], keys: Mapping[str, Any], where: str) -> _Keys:
-    """Build `kind` from keys; the first problem is a ValueError of one sentence that begins with `where`."""
+    """Build `kind` from keys. The first problem raises a ValueError of one sentence that begins with `where`."""
     try:
         return TypeAdapter(kind).validate_python({key: _frozen(value) for key, value in keys.items()}, strict=True)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
     name, known = ".".join(map(str, problem["loc"])), kind._fields  # type: ignore[attr-defined]  # of a named tuple
     if problem["type"] == "extra_forbidden":
-        raise ValueError(f"{where}: no such key as {name!r}{nearest(name, known)} (known: {', '.join(known)})")
+        raise ValueError(f"{where}: unknown key {name!r}{nearest(name, known)} (known: {', '.join(known)})")
     if problem["type"] == "missing":
         raise ValueError(f"{where}: {name}: expected a value, got none; give one")
     expected = problem["msg"].removeprefix("Input should be ")
@@ -156,7 +158,7 @@ def _checked(kind: type[_Keys], keys: Mapping[str, Any], where: str) -> _Keys:
 
 
 def _frozen(value: Any) -> Any:
-    """Return a value of TOML with tuples for its lists: what a claim holds cannot change."""
+    """Return a value of TOML with tuples instead of lists, because claims cannot change."""
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
