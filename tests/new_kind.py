@@ -16,7 +16,7 @@ from lengthwise.certification.methods.base import PROVERS, Prover, Unproved
 from lengthwise.certification.methods.usual_parts import check_usual
 from lengthwise.certification.parts import PositiveCount
 from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces
-from lengthwise.extraction.recurrent import states_of
+from lengthwise.extraction.readers.recurrent import states_of
 from lengthwise.models.base import MODELS, ModelConfig, SequenceModel
 
 

@@ -23,7 +23,7 @@ from lengthwise.constructions import construct
 from lengthwise.extraction.base import reader_of
 from lengthwise.extraction.prototypes import NotFinite
 from lengthwise.extraction.readers import tree as tree_reader
-from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.readers.recurrent import extract_recurrent
 from lengthwise.extraction.tree import extract_tree
 from lengthwise.extraction.tree_traces import build_trees, compare_traces
 from lengthwise.models import make_model

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.methods.intervals.prover import IntervalProver
-from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.readers.recurrent import extract_recurrent
 from lengthwise.models.base import RecurrentModel
 from lengthwise.threads import denormals_kept
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from lengthwise.extraction.prototypes import NotFinite, nearest_prototypes, nearest_prototypes_by_definition
-from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.readers.recurrent import extract_recurrent
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.wrapped import wrap
 

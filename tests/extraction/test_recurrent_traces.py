@@ -6,10 +6,9 @@ import torch
 from lengthwise.certification.searches import search_samples
 from lengthwise.certification.traces import FIRST_BATCH_TRACED, TracedStrings
 from lengthwise.constructions import construct
-from lengthwise.extraction import recurrent as recurrent_module
 from lengthwise.extraction.base import reader_of
 from lengthwise.extraction.readers import recurrent as recurrent_reader
-from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.readers.recurrent import extract_recurrent
 from lengthwise.models import make_model
 from lengthwise.tasks import make_task
 
@@ -48,7 +47,7 @@ def test_states_are_closed_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     task = make_task("cycle-navigation")
     model = construct("rnn", task).model
     whole = extract_recurrent(model, task.symbols, radius=0.1)
-    monkeypatch.setattr(recurrent_module, "MAX_STATES_PER_CHUNK", 3)
+    monkeypatch.setattr(recurrent_reader, "MAX_STATES_PER_CHUNK", 3)
     stepped = []
     monkeypatch.setattr(type(model), "step", _recorded(type(model).step, stepped))
     again = extract_recurrent(model, task.symbols, radius=0.1)

@@ -12,8 +12,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import READERS, Extraction, TraceCount, Traces
 from lengthwise.extraction.prototypes import largest_finite
-from lengthwise.extraction.readers.recurrent import RecurrentReader
-from lengthwise.extraction.recurrent import paired_states, states_of
+from lengthwise.extraction.readers.recurrent import RecurrentReader, paired_states, states_of
 from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN

@@ -25,7 +25,7 @@ from lengthwise.certification.methods.isometries.prover import (
 )
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
-from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.readers.recurrent import extract_recurrent
 from lengthwise.models import make_model
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.tasks import make_task

@@ -31,7 +31,7 @@ from lengthwise.extraction.readers.one_hot import (
     enumerate_states,
     one_hot_columns,
 )
-from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.readers.recurrent import extract_recurrent
 from lengthwise.models import make_model
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN

@@ -10,7 +10,7 @@ from lengthwise.certification.certify import certify
 from lengthwise.certification.machines import first_error
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.intervals.prover import IntervalProver
-from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.readers.recurrent import extract_recurrent
 from lengthwise.models.base import RecurrentModel
 
 KINDS = ["gru", "lstm", "rnn"]

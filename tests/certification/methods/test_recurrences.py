@@ -21,7 +21,7 @@ from lengthwise.certification.methods.steps import STEPS, margin, steps_of
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.extraction.base import Extraction
-from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.readers.recurrent import extract_recurrent
 from lengthwise.models.base import RecurrentModel, make_model
 from lengthwise.models.wrapped import wrap
 from lengthwise.ops.intervals import Intervals

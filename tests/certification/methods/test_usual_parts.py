@@ -15,7 +15,7 @@ from lengthwise.certification.methods.exact.prover import ExactProver
 from lengthwise.certification.methods.intervals.prover import IntervalProver
 from lengthwise.certification.methods.steps import steps_of
 from lengthwise.constructions import construct
-from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.readers.recurrent import extract_recurrent
 from lengthwise.extraction.tree import extract_tree
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks import make_task

@@ -14,7 +14,7 @@ from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.intervals.prover import IntervalProver
 from lengthwise.certification.methods.steps import steps_of
-from lengthwise.extraction.recurrent import extract_recurrent
+from lengthwise.extraction.readers.recurrent import extract_recurrent
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.ops.intervals import Intervals
