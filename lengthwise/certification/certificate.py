@@ -11,17 +11,11 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.grids import GridMachineFields
-from lengthwise.certification.machines import (
-    GRID,
-    STRINGS,
-    TaskMachineFields,
-    TransducerFields,
-    TreeMachineFields,
-    first_ungraded,
-    machine_from_json,
-)
+from lengthwise.certification.machines import first_ungraded, machine_from_json
 from lengthwise.certification.parts import (
     CLAIMS,
+    GRID,
+    STRINGS,
     Closure,
     Count,
     Counterexample,
@@ -29,8 +23,11 @@ from lengthwise.certification.parts import (
     Laws,
     Level,
     Part,
+    TaskMachineFields,
     Tested,
     TraceAgreement,
+    TransducerFields,
+    TreeMachineFields,
     reaches,
 )
 from lengthwise.conventions import IGNORE

@@ -1,11 +1,6 @@
-"""The machines inside a certificate: their fields, and the comparison of two machines. The file never imports torch."""
-
-from collections.abc import Mapping
-from typing import Annotated, final
+"""The machines inside a certificate: reading and comparing them. The file never imports torch."""
 
 import numpy as np
-from pydantic import ConfigDict, Discriminator, Field, Tag
-from typing_extensions import TypedDict  # pydantic requires this before Python 3.12
 
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.semiautomaton import Semiautomaton
@@ -13,46 +8,8 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.automata.windows import MAX_MERGES
 from lengthwise.certification.grids import GridMachineFields, first_grid_error
+from lengthwise.certification.parts import TransducerFields, TreeMachineFields
 from lengthwise.conventions import IGNORE
-
-Label = Annotated[int, Field(ge=IGNORE, lt=2**31)]
-"""A state, a class or an answer of a machine."""
-
-
-@final
-class TransducerFields(TypedDict):
-    """The fields that `Transducer.to_json` returns."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
-    symbols: list[str]
-    start: Label
-    table: list[list[Label]]
-    outputs: list[Label]
-
-
-MAX_CHUNK = 32
-"""The largest chunk of a tree machine. Arrays have at most 64 axes, and even two classes have 2^32 windows of 32."""
-
-
-@final
-class TreeMachineFields(TypedDict):
-    """The fields that `TreeMachine.to_json` returns."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
-    symbols: list[str]
-    chunk_size: Annotated[int, Field(ge=2, le=MAX_CHUNK)]
-    leaves: list[Label]
-    table: list[list[Label]]
-    outputs: list[Label]
-
-
-GRID, STRINGS = "of a grid", "of strings"
-
-TaskMachineFields = Annotated[
-    Annotated[TransducerFields, Tag(STRINGS)] | Annotated[GridMachineFields, Tag(GRID)],
-    Discriminator(lambda content: GRID if isinstance(content, Mapping) and "cells" in content else STRINGS),
-]
-"""The machine of a task. Its kind selects the fields that are validated, so that errors name only these."""
 
 
 def machine_from_json(

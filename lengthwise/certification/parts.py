@@ -1,10 +1,13 @@
-"""The parts of a certificate: levels with their claims, and measurements. The file never imports torch."""
+"""The parts of a certificate: levels, measurements and fields of machines. The file never imports torch."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from typing_extensions import TypedDict  # pydantic requires this before Python 3.12
 
+from lengthwise.certification.grids import GridMachineFields
+from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.interval import wilson_interval
 
 Level = Literal["refuted", "tested", "extracted", "bounded", "proved"]
@@ -166,3 +169,43 @@ class Counterexample(Part):
     expected: str
     got: str | None
     shortest: Shortest
+
+
+Label = Annotated[int, Field(ge=IGNORE, lt=2**31)]
+"""A state, a class or an answer of a machine."""
+
+
+@final
+class TransducerFields(TypedDict):
+    """The fields that `Transducer.to_json` returns."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+    symbols: list[str]
+    start: Label
+    table: list[list[Label]]
+    outputs: list[Label]
+
+
+MAX_CHUNK = 32
+"""The largest chunk of a tree machine. Arrays have at most 64 axes, and even two classes have 2^32 windows of 32."""
+
+
+@final
+class TreeMachineFields(TypedDict):
+    """The fields that `TreeMachine.to_json` returns."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
+    symbols: list[str]
+    chunk_size: Annotated[int, Field(ge=2, le=MAX_CHUNK)]
+    leaves: list[Label]
+    table: list[list[Label]]
+    outputs: list[Label]
+
+
+GRID, STRINGS = "of a grid", "of strings"
+
+TaskMachineFields = Annotated[
+    Annotated[TransducerFields, Tag(STRINGS)] | Annotated[GridMachineFields, Tag(GRID)],
+    Discriminator(lambda content: GRID if isinstance(content, Mapping) and "cells" in content else STRINGS),
+]
+"""The machine of a task. Its kind selects the fields that are validated, so that errors name only these."""

@@ -9,8 +9,7 @@ from safetensors.torch import load, save
 from lengthwise.automata import Transducer
 from lengthwise.certification.builder import mismatched_part
 from lengthwise.certification.certificate import Certificate, certificate_file
-from lengthwise.certification.machines import TransducerFields
-from lengthwise.certification.parts import Part, PositiveCount
+from lengthwise.certification.parts import Part, PositiveCount, TransducerFields
 from lengthwise.certification.verify import proof_path
 from lengthwise.constructions.base import Construction, Target
 from lengthwise.files import read_file, read_json, remove_drafts, write_by_rename, write_json
