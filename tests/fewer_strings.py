@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import lengthwise.certification.searches as searches_module
-import lengthwise.certification.strings as strings_module
 import lengthwise.certification.traces as traces_module
 import lengthwise.certification.verify as verify_module
 
@@ -21,7 +20,7 @@ def draw_fewer_strings(replace: Callable[[object, str, object], None] = setattr)
     them is a call of its own, and ten of each length took a third of a certificate.
     """
     for module, lengths, count in (
-        (strings_module, "TESTED_LENGTHS", "NUM_STRINGS"),
+        (traces_module, "TESTED_LENGTHS", "NUM_STRINGS"),
         (verify_module, "MIN_LENGTHS", "MIN_STRINGS"),
     ):
         replace(module, lengths, (40, 500))

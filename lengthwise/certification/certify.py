@@ -13,7 +13,6 @@ from lengthwise.certification.methods.base import Prover, Unproved, provers_of
 from lengthwise.certification.parts import Level
 from lengthwise.certification.proof_file import with_verdict
 from lengthwise.certification.searches import run_searches
-from lengthwise.certification.strings import tested_lengths
 from lengthwise.certification.subject import check_made_by_settings, checked_subject
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import READERS, Reader, reader_of
@@ -81,7 +80,7 @@ def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
     reader = reader_of(model, task.symbols)
     strings = traces.traced_strings(model, task, reader, seed)
     if strings is None:
-        reason = f"the task has no strings near some of the lengths {tested_lengths(model)}"
+        reason = f"the task has no strings near some of the lengths {traces.tested_lengths(model)}"
         return builder.certificate("tested", reason)
     outcome = run_searches(model, task, strings)
     builder = builder._replace(tested=outcome.tested)

@@ -7,9 +7,8 @@ from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.counterexample import grade, shortest_error
 from lengthwise.certification.machines import first_error
 from lengthwise.certification.methods.base import PROVERS, Prover
-from lengthwise.certification.strings import draw_strings
 from lengthwise.certification.subject import check_made_by_settings, checked_subject
-from lengthwise.certification.traces import TracedStrings
+from lengthwise.certification.traces import TracedStrings, draw_strings
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel

@@ -8,7 +8,7 @@ from planted_rules import planted
 from rule_net import rule_net
 
 import lengthwise.certification.grids as grids_module
-import lengthwise.certification.strings as strings_module
+import lengthwise.certification.traces as traces_module
 import lengthwise.certification.verify as verify_module
 from lengthwise import certify, machine_model, make_model, make_task
 from lengthwise.certification.certificate import Certificate
@@ -26,7 +26,7 @@ TASKS = ("longest-common-subsequence", "levenshtein-distance")
 @pytest.fixture(autouse=True)
 def fewer_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lengths of strings that are traced, and their number, change no other part of the protocol."""
-    for module in (grids_module, strings_module, verify_module):
+    for module in (grids_module, traces_module, verify_module):
         monkeypatch.setattr(module, "NUM_LETTERS", (4, 6, 9))
         monkeypatch.setattr(module, "NUM_PAIRS", 16)
 

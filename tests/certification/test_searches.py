@@ -5,7 +5,7 @@ import torch
 from last_symbol import LastSymbol
 from slow_nets import slow_net
 
-import lengthwise.certification.strings as strings_module
+import lengthwise.certification.traces as traces_module
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
@@ -175,7 +175,7 @@ def counting_net(drift: float, first: tuple[float, float], amplifies: bool) -> R
 
 def test_numbers_that_only_some_programs_round_to_0_refute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two units decay alike; below float32's normal numbers they stop at a few units, and one is ahead of the other."""
-    monkeypatch.setattr(strings_module, "TESTED_LENGTHS", (40, 500, 2_000))
+    monkeypatch.setattr(traces_module, "TESTED_LENGTHS", (40, 500, 2_000))
     model = counting_net(0.0, (0.01, 0.0025), amplifies=True)
     string = torch.tensor([[0] * 2_000 + [1]])
     assert int(model.last(string).argmax()) == 0, "as torch computes by default it is wrong"

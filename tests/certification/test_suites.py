@@ -4,9 +4,9 @@ import torch
 
 from lengthwise.automata.labeled import labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex
-from lengthwise.certification import strings as strings_module
+from lengthwise.certification import traces as traces_module
 from lengthwise.certification.certify import certify
-from lengthwise.certification.strings import with_rare_answers
+from lengthwise.certification.traces import with_rare_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask
@@ -68,7 +68,7 @@ def test_a_sixth_of_the_samples_gives_way_to_strings_of_an_answer_that_none_has(
         changed = with_rare_answers(task.transducer, samples, generator_for(0, "rare", length))
         assert torch.equal(changed[:500], samples[:500])
         assert task.solve(changed)[500:, -1].all()
-        strings = strings_module.tested_strings(task, length, 1_000, 0, None)
+        strings = traces_module.tested_strings(task, length, 1_000, 0, None)
         assert len(strings) == 1_000
         assert 100 <= int(task.solve(strings)[:, -1].sum()) <= 1_000 // 6
     certificate = certify(AnswersOf(task, below=41), task)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command import exit_code
 
-import lengthwise.certification.strings as strings_module
+import lengthwise.certification.traces as traces_module
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex
@@ -239,8 +239,8 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("certified") / "net"
     save_compiled(construct("rnn", make_task("cycle-navigation")), folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strings_module, "TESTED_LENGTHS", (40,))
-        patch.setattr(strings_module, "NUM_STRINGS", 50)
+        patch.setattr(traces_module, "TESTED_LENGTHS", (40,))
+        patch.setattr(traces_module, "NUM_STRINGS", 50)
         assert exit_code("certify", str(folder)) == 0
     return folder
 

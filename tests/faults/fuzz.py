@@ -31,7 +31,7 @@ import torch
 from requests_at_random import KINDS, make_request, prepare
 
 import lengthwise
-import lengthwise.certification.strings as strings_module
+import lengthwise.certification.traces as traces_module
 import lengthwise.certification.verify as verify_module
 from lengthwise.cli.app import main
 
@@ -126,8 +126,8 @@ def get_ready() -> None:
     for module in walk_packages(lengthwise.__path__, "lengthwise."):
         if not module.name.endswith(("__main__", "renderer")):
             import_module(module.name)
-    strings_module.TESTED_LENGTHS = verify_module.MIN_LENGTHS = (40, 500)
-    strings_module.NUM_STRINGS = verify_module.MIN_STRINGS = 100
+    traces_module.TESTED_LENGTHS = verify_module.MIN_LENGTHS = (40, 500)
+    traces_module.NUM_STRINGS = verify_module.MIN_STRINGS = 100
     for name in ("torch._dynamo", "scipy.optimize", "numpy.ctypeslib", "numpy.ma"):  # else each child imports them
         import_module(name)
     torch.set_num_threads(1)

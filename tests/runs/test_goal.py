@@ -6,7 +6,7 @@ import pytest
 from fewer_strings import draw_fewer_strings
 from safetensors.torch import load_file
 
-from lengthwise.certification import strings as drawn
+from lengthwise.certification import traces as drawn
 from lengthwise.cli.messages import with_flag
 from lengthwise.cli.training import train as train_command
 from lengthwise.conventions import Diverged
