@@ -209,7 +209,7 @@ def test_a_method_of_a_models_own_is_never_bounded() -> None:
         module = model.get_submodule(part)
         name = "output" if part else "last_state"
         setattr(module, name, getattr(module, name))
-        with pytest.raises(ValueError, match=f"usual methods only, got another {name}; remove it"):
+        with pytest.raises(ValueError, match=f"only the methods of its class, got another {name}; remove it"):
             invariant_enclosures(model, extract_tree(model, ("a", "b"), radius=1.0))
 
 
@@ -361,7 +361,7 @@ def test_weights_that_are_no_numbers_or_denormal_are_named(dtype: torch.dtype) -
 def test_perturbed_states_are_never_bounded() -> None:
     model = last_symbol_net()
     extraction = extract_tree(model, ("a", "b"), radius=1.0)
-    with pytest.raises(ValueError, match="got a perturbation of them; set it to None"):
+    with pytest.raises(ValueError, match="expected states without a perturbation, got one; set perturb to None"):
         invariant_enclosures(model.perturbed(lambda states: -states), extraction)
 
 

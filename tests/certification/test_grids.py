@@ -133,7 +133,10 @@ def test_nets_that_compute_something_else_are_not_proved() -> None:
     hooked.readout.register_forward_hook(lambda module, given, logits: logits.where(given[0] < 20, 0.0))
     usual = replaced.numbers
     replaced.numbers = lambda inputs: usual(inputs).clamp(max=20)
-    for model, sentence in ((hooked, "without hooks"), (replaced, "its usual methods only, got another numbers")):
+    for model, sentence in (
+        (hooked, "without hooks"),
+        (replaced, "only the methods of its class, got another numbers"),
+    ):
         certificate = certify(model, task)
         assert certificate.level == "extracted"
         assert sentence in certificate.reason

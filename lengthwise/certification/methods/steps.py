@@ -95,7 +95,9 @@ def steps_of(model: RecurrentModel) -> Steps:
     name = getattr(model, "name", "")
     # An exact type, because a subclass with the same name may compute another step.
     if name not in STEPS or type(model) is not STEPS[name].kind:
-        raise ValueError(f"model: bounds on steps are known for {', '.join(STEPS)}, got a {type(model).__name__}")
+        raise ValueError(
+            f"model: expected a model among {', '.join(STEPS)}, whose steps have bounds, got a {type(model).__name__}"
+        )
     return STEPS[name](model)
 
 
@@ -107,7 +109,7 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
     usual = {"num_layers": 1, "bidirectional": False, "batch_first": True, "proj_size": 0, "mode": mode, **expected}
     for setting, value in usual.items():
         if (got := getattr(core, setting)) != value:
-            raise ValueError(f"model: bounds are known for a cell with {setting}={value}, got {got}")
+            raise ValueError(f"model: expected a cell with {setting}={value}, got {got}")
     parts = ("weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if core.bias else []))
     parameters = [core.get_parameter(f"{part}_l{layer}") for layer in range(core.num_layers) for part in parts]
     if core.bias:  # each layer has two matrices, then the bias of each
@@ -116,7 +118,7 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
             check_bias(parameters[first + 1], parameters[first + 3])
     used = core._flat_weights  # torch multiplies by these tensors, which need not be the parameters
     if len(used) != len(parameters) or any(one is not other for one, other in zip(used, parameters, strict=True)):
-        raise ValueError("model: bounds are known for cells that use their parameters, got one with other weights")
+        raise ValueError("model: expected cells that use their parameters, got one with other weights")
 
 
 @STEPS.register("rnn")
@@ -147,7 +149,7 @@ def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
     """Return bounds on the hidden units of a read-out with one hidden layer (`hidden_layer_readout`)."""
     if (kinds := [type(part) for part in readout]) != READOUT:
         names = ", ".join(kind.__name__ for kind in kinds)
-        raise ValueError(f"model: bounds are known for its usual read-out, got one of {names}")
+        raise ValueError(f"model: expected a read-out with one hidden layer of ReLU after a norm, got one of {names}")
     topmost, norm, hidden, *_ = readout
     assert isinstance(topmost, Topmost)
     assert isinstance(norm, nn.LayerNorm)
@@ -170,7 +172,7 @@ class StackedSteps(Steps):
         kinds = [type(part) for part in model.readout]
         if kinds != READOUT or model.embedding.max_norm is not None:
             names = ", ".join(kind.__name__ for kind in kinds)
-            raise ValueError(f"model: bounds are known for its usual embedding and read-out, got a read-out of {names}")
+            raise ValueError(f"model: expected its usual embedding and read-out, got a read-out of {names}")
         for layer in model.layers:
             check_core(layer.cell, bias=True)  # type: ignore[arg-type]  # a module's attributes have no types
 
@@ -214,7 +216,7 @@ class WrappedSteps(Steps):
         super().__init__(model)
         # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
         if not isinstance(model.embedding, nn.Embedding) or model.embedding.max_norm is not None:
-            raise ValueError("model: bounds are known for an nn.Embedding without max_norm, got another embedding")
+            raise ValueError("model: expected an nn.Embedding without max_norm, got another embedding")
         core = model.core
         assert isinstance(core, nn.RNNBase), "no cell is one of `parts`"
         check_core(core, num_layers=core.num_layers, batch_first=core.batch_first)
@@ -223,10 +225,10 @@ class WrappedSteps(Steps):
         self.width = topmost.width
         self.head = chain_of(head)
         if not self.head or not isinstance(self.head[-1], nn.Linear):
-            raise ValueError("model: bounds are known for a head that ends in an nn.Linear, got another head")
+            raise ValueError("model: expected a head that ends in an nn.Linear, got another head")
         if foreign := sorted({type(part).__name__ for part in self.head if type(part) not in HEAD}):
             names = ", ".join(sorted(kind.__name__ for kind in HEAD))
-            raise ValueError(f"model: bounds are known for a head of {names}, got a {', '.join(foreign)}")
+            raise ValueError(f"model: expected a head of {names}, got a {', '.join(foreign)}")
 
     def features(self, states: Intervals) -> Intervals:
         features = states[..., -self.width :]

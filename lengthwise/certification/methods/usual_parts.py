@@ -19,37 +19,35 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     # Exact types: a subclass inherits the name of a formula, but may override `forward`.
     foreign = sorted({type(module).__name__ for module in modules[1:] if type(module) not in kinds})
     if foreign:
-        raise ValueError(f"model: bounds are known for its usual parts only, got {', '.join(foreign)}")
+        raise ValueError(f"model: expected only parts that have bounds, got {', '.join(foreign)}")
     for norm in modules:
         if isinstance(norm, nn.LayerNorm) and (
             len(norm.normalized_shape) != 1 or norm.weight is None or norm.bias is None
         ):
-            raise ValueError(
-                "model: bounds are known for a LayerNorm of the last axis with weight and bias, got another"
-            )
+            raise ValueError("model: expected a LayerNorm of the last axis with weight and bias, got another")
     for part in modules:
         # torch broadcasts a bias of another shape without a message, and would compute another formula.
         if isinstance(part, nn.Linear):
             check_bias(part.weight, part.bias)
     # A hook may replace the inputs or the result of a part, which no weight and no setting shows.
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
-        raise ValueError("model: bounds are known for forward passes without hooks, got one; remove it")
+        raise ValueError("model: expected forward passes without hooks, got a hook; remove it")
     if _global_forward_hooks or _global_forward_pre_hooks:
-        raise ValueError("model: bounds are known for forward passes without hooks, got a global one; remove it")
+        raise ValueError("model: expected forward passes without hooks, got a global hook; remove it")
     # A compiled graph may fuse operations, and so round in ways that the bounds do not count.
     if any(module._compiled_call_impl is not None for module in modules):
-        raise ValueError("model: bounds are known for modules as written, got a compiled one; certify it uncompiled")
+        raise ValueError("model: expected modules that are not compiled, got a compiled one; certify it uncompiled")
     if isinstance(model, AcceptsNoise) and model.perturb is not None:
-        raise ValueError("model: bounds are known for states as computed, got a perturbation of them; set it to None")
+        raise ValueError("model: expected states without a perturbation, got one; set perturb to None")
     if isinstance(model, ShowsNodes) and model.observe is not None:
-        raise ValueError("model: bounds are known for states that nobody may change, got an observer; set it to None")
+        raise ValueError("model: expected states without an observer, got one; set observe to None")
     # Python finds an attribute of the object before the method of its class.
     own = {name for module in modules for name in vars(module) if callable(getattr(type(module), name, None))}
     if own:
-        raise ValueError(f"model: bounds are known for its usual methods only, got another {min(own)}; remove it")
+        raise ValueError(f"model: expected only the methods of its class, got another {min(own)}; remove it")
     own = {name for module in modules for name in vars(module).keys() & _registered(module)}
     if own:
-        raise ValueError(f"model: bounds are known for parts by their own names, got two called {min(own)}; remove one")
+        raise ValueError(f"model: expected one part of each name, got two called {min(own)}; remove one")
     _check_tensors(modules)
 
 
@@ -57,7 +55,7 @@ def check_bias(weight: Tensor, bias: Tensor | None) -> None:
     """Reject a bias that torch would broadcast, and a weight that is not a matrix: the bounds assume neither."""
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
         raise ValueError(
-            f"model: bounds are known for a matrix and a number for each of its rows as bias, got shapes "
+            f"model: expected a matrix and a number for each of its rows as bias, got shapes "
             f"{list(weight.shape)} and {None if bias is None else list(bias.shape)}; write them out"
         )
 
@@ -74,7 +72,7 @@ def _check_tensors(modules: list[nn.Module]) -> None:
         kinds = {type(tensor) for tensor in tensors} - {type(None), nn.Parameter, Tensor}
         if kinds:
             name = min(kind.__name__ for kind in kinds)
-            raise ValueError(f"model: bounds are known for torch's own tensors, got a {name}; certify a plain copy")
+            raise ValueError(f"model: expected torch's own tensors, got a {name}; certify a plain copy")
         unnamed = {name for name, value in vars(module).items() if isinstance(value, Tensor)}
         if unnamed | module._non_persistent_buffers_set:
             name = min(unnamed | module._non_persistent_buffers_set)

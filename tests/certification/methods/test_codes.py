@@ -132,7 +132,7 @@ def test_models_without_codes_are_not_proved_this_way() -> None:
 
 def test_enclosures_are_not_looked_for_where_states_are_quantized() -> None:
     model = with_random_codes(0, 6)
-    with pytest.raises(ValueError, match="variant merge only, got a CodebookGPT with a QuantizingLayer"):
+    with pytest.raises(ValueError, match="variant merge, got a CodebookGPT with a QuantizingLayer"):
         invariant_enclosures(model, extracted(model))
 
 
@@ -190,7 +190,7 @@ def test_a_codebook_of_a_models_own_is_refused() -> None:
     model = with_random_codes(0, 6)
     extraction = extracted(model)
     model.codebook.forward = lambda states: states
-    with pytest.raises(ValueError, match="usual methods only, got another forward; remove it"):
+    with pytest.raises(ValueError, match="only the methods of its class, got another forward; remove it"):
         enumerate_merges(model, extraction)
 
 

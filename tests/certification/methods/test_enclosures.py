@@ -337,5 +337,5 @@ def test_bounds_that_take_too_much_memory_are_refused(monkeypatch) -> None:
 def test_other_variants_are_refused() -> None:
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=16, num_heads=2, variant="paper")
-    with pytest.raises(ValueError, match="bounds are known for a RegularGPT of variant merge only"):
+    with pytest.raises(ValueError, match="expected a RegularGPT of variant merge"):
         invariant_enclosures(model, extract_tree(model, task.symbols, radius=20.0))

@@ -291,7 +291,7 @@ def test_other_nets_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=sentence):
             check_isometric(model)
-    with pytest.raises(ValueError, match="usual read-out, got one of Topmost, LayerNorm, Linear"):
+    with pytest.raises(ValueError, match="after a norm, got one of Topmost, LayerNorm, Linear"):
         IsometryProver().prove(short, extraction_of(parity_net()))
     moved = extraction_of(parity_net())
     with pytest.raises(ValueError, match="its first prototype is not the model's first state"):

@@ -251,14 +251,14 @@ def test_what_is_not_known_is_refused() -> None:
     refused(finished(0, num_layers=2), "one layer with columns 'stochastic', got 2 with 'stochastic'")
     patched, foreign = finished(0), finished(0)
     patched.layers[0].inputs = lambda features: features
-    refused(patched, "bounds are known for its usual methods only, got another inputs")
+    refused(patched, "expected only the methods of its class, got another inputs")
     other = finished(0)
     other.layers[0].columns = "clamped"
     refused(other, "expected a layer with columns 'stochastic', as configured, got 'clamped'")
     foreign.readout[3] = torch.nn.GELU()
-    refused(foreign, "bounds are known for its usual parts only, got GELU")
+    refused(foreign, "expected only parts that have bounds, got GELU")
     foreign.readout[3] = torch.nn.Sequential(torch.nn.ReLU())
-    refused(foreign, "bounds are known for its usual chains only, got one with a Sequential")
+    refused(foreign, "expected norms, linear maps and ReLUs in its chains, got a Sequential")
 
 
 @pytest.mark.unchecked

@@ -240,8 +240,8 @@ def test_parts_of_a_models_own_are_refused() -> None:
     stale = make_model("gru", TASK, d_model=8)
     stale.layers[0].cell._flat_weights[0] = stale.layers[0].cell._flat_weights[0].clone()
     for model, sentence in (
-        (linear, "bounds on steps are known for gru, lstm, rnn, wrapped, got a S4D"),
-        (two_layers, "known for a cell with num_layers=1, got 2"),
+        (linear, "expected a model among gru, lstm, rnn, wrapped, whose steps have bounds, got a S4D"),
+        (two_layers, "expected a cell with num_layers=1, got 2"),
         (renormed, "usual embedding and read-out"),
         (read, "usual embedding and read-out, got a read-out of Topmost, LayerNorm, Linear"),
         (stale, "got one with other weights"),

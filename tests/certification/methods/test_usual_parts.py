@@ -71,17 +71,17 @@ def parametrized(model: SequenceModel) -> None:
 
 
 CHANGES: list[tuple[Callable[[SequenceModel], None], str]] = [
-    (compiled_call, "for modules as written, got a compiled one; certify it uncompiled"),
-    (subclass, "for torch's own tensors, got a Doubled; certify a plain copy"),
+    (compiled_call, "modules that are not compiled, got a compiled one; certify it uncompiled"),
+    (subclass, "expected torch's own tensors, got a Doubled; certify a plain copy"),
     (plain_tensor, "weights that its state dict names, got a tensor weight of a Linear; make it a parameter or a"),
     (unnamed_buffer, "weights that its state dict names, got a tensor weight of a Linear"),
-    (other_mode, "for a cell with mode=GRU, got LSTM"),
+    (other_mode, "expected a cell with mode=GRU, got LSTM"),
     (
         one_number_as_bias,
         r"a matrix and a number for each of its rows as bias, got shapes \[\d, \d+\] and \[1\]; write",
     ),
     (one_number_as_bias_of_the_cell, r"a number for each of its rows as bias, got shapes \[\d+, \d+\] and \[1\]"),
-    (parametrized, "for its usual parts only, got ModuleDict, Moved, ParametrizationList, ParametrizedLinear"),
+    (parametrized, "only parts that have bounds, got ModuleDict, Moved, ParametrizationList, ParametrizedLinear"),
 ]
 
 
@@ -97,7 +97,7 @@ def test_what_may_compute_something_else_is_refused(change: Callable[[SequenceMo
 def test_the_mode_of_an_elman_net_is_that_of_its_function() -> None:
     model = slow_net("rnn", None, pace=0.3)
     model.recurrence.mode = "RNN_RELU"
-    with pytest.raises(ValueError, match="for a cell with mode=RNN_TANH, got RNN_RELU"):
+    with pytest.raises(ValueError, match="expected a cell with mode=RNN_TANH, got RNN_RELU"):
         steps_of(model)
 
 
@@ -106,7 +106,7 @@ def test_leaves_are_those_of_a_usual_embedding() -> None:
     model = last_symbol_net()
     extraction = extract_tree(model, TASK.symbols, radius=1.0)
     parametrize.register_parametrization(model.embedding, "weight", Moved())
-    with pytest.raises(ValueError, match="for its usual parts only, got ModuleDict, Moved, Parametri"):
+    with pytest.raises(ValueError, match="only parts that have bounds, got ModuleDict, Moved, Parametri"):
         invariant_enclosures(model, extraction)
 
 
@@ -114,7 +114,7 @@ def test_a_model_that_shows_its_nodes_is_refused() -> None:
     """Who looks at them may change them."""
     model = last_symbol_net()
     extraction = extract_tree(model, TASK.symbols, radius=1.0)
-    with pytest.raises(ValueError, match="got an observer; set it to None"):
+    with pytest.raises(ValueError, match="expected states without an observer, got one; set observe to None"):
         invariant_enclosures(model.observed(lambda *nodes: None), extraction)
 
 

@@ -124,9 +124,9 @@ class Doubled(nn.Linear):
 @pytest.mark.parametrize(
     ("core", "head", "sentence"),
     [
-        (nn.LSTMCell(4, 6), nn.Linear(6, 2), "bounds are known for its usual parts only, got LSTMCell"),
+        (nn.LSTMCell(4, 6), nn.Linear(6, 2), "expected only parts that have bounds, got LSTMCell"),
         (nn.LSTM(4, 6, proj_size=3), nn.Linear(3, 2), "a cell with proj_size=0, got 3"),
-        (nn.GRU(4, 6), Doubled(6, 2), "usual parts only, got Doubled"),
+        (nn.GRU(4, 6), Doubled(6, 2), "only parts that have bounds, got Doubled"),
         (nn.GRU(4, 6), nn.Sequential(nn.Linear(6, 2), nn.ReLU()), "a head that ends in an nn.Linear"),
         (nn.GRU(4, 6), nn.Sequential(nn.LayerNorm(6, bias=False), nn.Linear(6, 2)), "LayerNorm of the last axis"),
         (nn.GRU(4, 6), nn.Sequential(Topmost(6), nn.Linear(6, 2)), "a head of .*, got a Topmost"),

@@ -135,13 +135,11 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
     # Exact types, because a subclass may compute another formula.
     if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
         names = f"{type(model).__name__} with a {type(layer).__name__}"
-        raise ValueError(f"model: bounds are known for a RegularGPT of variant merge only, got a {names}")
+        raise ValueError(f"model: expected a RegularGPT of variant merge, got a {names}")
     assert isinstance(layer, MergeLayer)
     assert isinstance(model, nn.Module)
     if type(readout) is not nn.Sequential:
-        raise ValueError(
-            f"model: bounds are known for its usual parts only, got a {type(readout).__name__} as read-out"
-        )
+        raise ValueError(f"model: expected an nn.Sequential as read-out, got a {type(readout).__name__}")
     check_parts(model, layer)
     return layer, readout
 

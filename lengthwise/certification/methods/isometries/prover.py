@@ -171,7 +171,7 @@ class Balls:
 
     def __init__(self, readout: nn.Module, points: Float64[Tensor, "K D"], outputs: Int64[Tensor, " K"]) -> None:
         if not isinstance(readout, nn.Sequential):
-            raise ValueError(f"model: bounds are known for its usual read-out, got a {type(readout).__name__}")
+            raise ValueError(f"model: expected an nn.Sequential as read-out, got a {type(readout).__name__}")
         self.readout = readout
         self.points = points
         self.outputs = outputs
@@ -204,7 +204,7 @@ def check_isometric(model: RecurrentModel) -> None:
     assert isinstance(model, BlockLinearRNN)
     if (model.config.columns, model.config.num_layers, model.config.hidden) != ("reflected", 1, 0):
         raise ValueError(
-            "model: drifts are known for one layer with columns 'reflected' and no hidden units, got "
+            "model: expected one layer with columns 'reflected' and no hidden units, got "
             f"num_layers={model.config.num_layers}, columns={model.config.columns!r}, hidden={model.config.hidden}"
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, nn.ModuleList, nn.Sequential, nn.Identity, nn.Embedding}

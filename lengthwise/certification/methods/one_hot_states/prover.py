@@ -177,7 +177,9 @@ def _answers(readout: nn.Module, states: Affine) -> Affine:
     if isinstance(readout, nn.Sequential):
         return _through(readout, states)
     if not isinstance(readout, MixtureReadout):
-        raise ValueError(f"model: bounds are known for its usual read-out, got a {type(readout).__name__}")
+        raise ValueError(
+            f"model: expected a MixtureReadout or an nn.Sequential as read-out, got a {type(readout).__name__}"
+        )
     # One number of a one-hot state is 1, so the mixture is one probability, without error. The error of its logarithm
     # is the relative error of the probability: a few units of the distance between its logit and the largest one.
     logits = states.center @ readout.weight.double()
@@ -198,5 +200,5 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
         elif isinstance(part, nn.Identity):
             continue
         elif not isinstance(part, Topmost) or values.center.shape[-1] != part.width:
-            raise ValueError(f"model: bounds are known for its usual chains only, got one with a {type(part).__name__}")
+            raise ValueError(f"model: expected norms, linear maps and ReLUs in its chains, got a {type(part).__name__}")
     return values
