@@ -44,7 +44,8 @@ def _page(costs: Sequence[Any], d_model: int) -> str:
         f"![Routing of RegularGPT and of two parallel scans over {DRAWN} symbols](routing.svg)",
         "Circles are values, and the string is at the bottom. A step merges the values that its lines come from. The "
         f"dark values are needed for the answer at the last of {DRAWN} symbols.",
-        "- With C=2 and a length that is a power of two, these merges are the same in all three. This agrees with "
+        "- With C=2 and a length that is a power of two, the dark merges are the same in all three routings. This "
+        "agrees with "
         "section 4 of Chi et al. (2023).\n"
         "- RegularGPT also merges pads before the start, which are not drawn. Without them, its pass for every prefix "
         "is the Hillis-Steele scan at any length.\n"
@@ -53,7 +54,9 @@ def _page(costs: Sequence[Any], d_model: int) -> str:
         "Each entry shows steps, then merges. The package answers a whole string with the second row and all prefixes "
         "with the first.",
         "## Is it cheaper than a Transformer? (section 3.4)",
-        "If all multiplications of a layer are counted, it is cheaper only if K is smaller than L. The paper counts "
+        "If all multiplications of a layer are counted, RegularGPT is cheaper only if its thickness K is smaller than "
+        "the "
+        "Transformer's number of layers L. The paper counts "
         "attention: it compares T C K log_C T with T² L. It concludes that RegularGPT with thickness K is likely to be "
         f"cheaper than a Transformer of L layers as long as K < 3L (T=512, C=128: {example.published:.2f}). The table "
         "gives the K / L at which both cost the same. Above this ratio RegularGPT costs more.",
@@ -63,8 +66,8 @@ def _page(costs: Sequence[Any], d_model: int) -> str:
         "Transformer.\n"
         f"- *Layers*: all multiplications of a layer at D={d_model}: 2 D for each pair, 12 D² for each position.\n"
         "- *Measured*: CPU time of a forward pass over one string on one core, all in one run, medians of 5. Before "
-        "that, attention in blocks was compared with the masked definition. Both sides use torch's attention kernel "
-        "and the same projections and feed-forward block. In blocks, up to twice the pairs are computed.",
+        "that, attention in blocks was compared with the masked definition. Both models use torch's attention kernel "
+        "and the same projections and feed-forward block. Attention in blocks computes up to twice as many pairs.",
         f"So K < 3L is a statement about attention terms. At T={example.length} attention is a small part of a layer "
         f"of width {d_model}. Windows of {example.chunk_size} symbols need 2 levels, so a pass of thickness K costs "
         f"about as much as 2 K layers. The costs are equal at K / L = {example.layers:.2f} counted and "
