@@ -76,7 +76,7 @@ def receptive_field(scale: Scale = "small") -> Experiment:
 def fields(root: Path, cells: Sequence[Cell], scale: Scale) -> list[NetField]:
     """Return the receptive fields of the nets in a folder.
 
-    Nets that get more levels on longer chunks are also measured with their levels held at the number for the shortest.
+    Nets that have more levels on longer chunks are also measured with as many levels as for the shortest chunks.
     """
     lengths, nets = LENGTHS[scale], []
     for cell in cells:

@@ -84,7 +84,7 @@ def inside(scale: Scale = "small") -> Experiment:
 
 
 def _published_layers(scale: Scale) -> list[Cell]:
-    """Return cells for the published code's layer and for GPT-2's, at the middle one of the paper's rates."""
+    """Return cells for the published code's layer and GPT-2's layer, at the middle of the paper's three rates."""
     cells = []
     for language in LANGUAGES:
         for variant in ("code", "paper"):

@@ -1,4 +1,4 @@
-"""Section 2.2 of Chi et al. (2023): scratchpads and recency biases, the remedy that RegularGPT makes unnecessary."""
+"""Section 2.2 of Chi et al. (2023): scratchpads and recency biases, a remedy that RegularGPT does not need."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -50,11 +50,11 @@ TRAINED_TO = 40
 LENGTHS = (20, 40, 60, 100, 200, 500)
 NUM_STRINGS = 64
 MAX_READ_AGAIN = 100
-"""The longest strings, in symbols, for nets that reread everything for each answer: T^2 / 2 layers of attention."""
+"""The longest strings, in symbols, for nets that read everything again for each answer, which takes long."""
 
 
 class Size(NamedTuple):
-    """The lengths of a scale, the strings of each, and the longest ones for nets that reread everything."""
+    """The lengths of a scale, the number of strings, and the largest length for nets that read everything again."""
 
     lengths: tuple[int, ...] = LENGTHS
     num_strings: int = NUM_STRINGS
@@ -62,7 +62,7 @@ class Size(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """All windows of a net that sees only the last symbols: their number, least logit margin and shortest error."""
+    """All windows of a net that reads only the last symbols: their number, smallest logit margin and shortest error."""
 
     receptive_field: int
     num_windows: int
@@ -71,7 +71,7 @@ class Windows(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A net's accuracy by length, with its own intermediate answers and, with a scratchpad, with the right ones.
+    """A net's accuracy by length, with its own and, if it has a scratchpad, with the right intermediate answers.
 
     `windows` is None unless the net has a bounded receptive field.
     """
@@ -86,8 +86,8 @@ class Measured(NamedTuple):
 class Cost(NamedTuple):
     """CPU seconds for a batch of strings.
 
-    `window` and `read_again` are for nets with their own answers, which reread one window or everything for each
-    answer.
+    `window` and `read_again` are for nets with their own intermediate answers, which read one window or everything
+    again for each answer.
     """
 
     length: int
@@ -215,7 +215,7 @@ def _windows(net: SequenceModel, task: RegularTask) -> Windows:
 
 
 def _cost(length: int, size: Size) -> Cost:
-    """Time untrained nets, since times do not depend on weights."""
+    """Time untrained nets, because times do not depend on weights."""
     parity = _task("Parity")
     task = Scratchpad(base=parity)
     strings = torch.randint(2, (size.num_strings, length), generator=generator_for(0, "cost", length))
@@ -233,7 +233,7 @@ def _cost(length: int, size: Size) -> Cost:
 
 
 def _seconds(answer: Callable[[Tensor], Tensor], strings: Tensor) -> float:
-    """Return the least CPU seconds of three calls."""
+    """Return the smallest CPU time of three calls, in seconds."""
     times = []
     for _ in range(3):
         started = time.process_time()

@@ -24,7 +24,7 @@ POINTS = 100
 
 @STUDY_PAGES.register("regular-gpt/receptive-field")
 def text_field_page(nets: Sequence[NetField], stem: str) -> StudyPage:
-    """Return the number of tokens that hold half, 90 % and 99 % of the gradient, by net and length, and the chart."""
+    """Return the number of tokens with half, 90 % and 99 % of the gradient, by net and length, and the chart."""
     header = ["net", "tokens", *(f"with {100 * share:g} %" for share in SHARES), f"in the last {TRAINED_AT - 1}"]
     lines = [_line(net.column, field) for net in nets for field in net.fields]
     sections = [

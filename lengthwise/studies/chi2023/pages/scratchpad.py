@@ -1,4 +1,4 @@
-"""The page about scratchpads and recency biases: accuracy with own answers, why one alone fails, and the cost."""
+"""The page about scratchpads and recency biases: accuracy with own answers, windows of a net, and the cost."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -14,7 +14,7 @@ from lengthwise.studies.chi2023.experiments.scratchpad import TRAINED_TO, WINDOW
 
 @STUDY_PAGES.register("regular-gpt/scratchpad")
 def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
-    """Return the sections on own answers with the chart, on right answers, on windows and on costs."""
+    """Return the sections: own answers with the chart, right answers, windows and costs."""
     lengths = study.size.lengths
     file = f"{stem}.svg"
     sections = [

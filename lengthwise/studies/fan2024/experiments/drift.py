@@ -1,4 +1,4 @@
-"""The drift of states by which nets of Fan et al. (2024) are right at 40 digits and below chance at 500."""
+"""The drift of states, which makes nets of Fan et al. (2024) right at 40 digits and below chance at 500."""
 
 from pathlib import Path
 from typing import NamedTuple

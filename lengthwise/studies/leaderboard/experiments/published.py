@@ -18,7 +18,7 @@ _PERCENT = (
     "strings of the test, trained at 3-40 symbols, tested at 40-256."
 )
 _WINDOWS = {_CHI_RECOGNITION: (51, 100), _GRAZZI: (41, 256), _PERCENT: (41, 256)}
-"""The first and last measured length of protocols that do not cover all of our lengths, in symbols."""
+"""The first and last length of protocols that do not include all of our lengths, in symbols."""
 
 ARITHMETIC, LEADING_PLUS, EQUALS = "Modular Arithmetic", "Arithmetic, leading +", "Arithmetic, = at the end"
 
@@ -72,21 +72,24 @@ def _by_cell() -> dict[tuple[str, str], tuple[Printed, ...]]:
 PUBLISHED: Mapping[tuple[str, str], tuple[Printed, ...]] = _by_cell()
 """The published entries by row and column, with final answers supervised.
 
-The Transformer of Chi et al. is not causal and has five layers and relative positions. The linear CDEs are the ones in
-the paper on SLiCE (blocks of four, rank four), with entries from the table in the paper on PD-SSM.
+The Transformer of Chi et al. is not causal and has five layers and relative positions. The linear CDEs are from the
+paper on SLiCE (blocks of four, rank four), with entries from the table in the paper on PD-SSM.
 """
 
 NOTES = (
     "The Transformer of Chi et al. reads in both directions and has five layers and relative positions. The paper on "
-    "LDRU reports 100 % on 18 of 21 languages up to 500 symbols, trained at up to 40, its arithmetic from left to "
-    "right. On the others LDRU needed longer training strings.",
-    "DeltaNet, Mamba and xLSTM have one layer and no short convolution here (setting `conv`). The published ones have "
-    "two or three layers, most of them with a convolution of width 4. DeltaNet and sLSTM also have a feed-forward "
-    "layer behind each.",
+    "LDRU reports 100 % on 18 of 21 languages up to 500 symbols, trained at up to 40. Its arithmetic is evaluated from "
+    "left to right. On the other three languages LDRU needed longer training strings.",
+    "DeltaNet, Mamba and xLSTM have one layer and no short convolution here (setting `conv`). The published models "
+    "have "
+    "two or three layers, and most have a convolution of width 4. Published DeltaNet and sLSTM also have a "
+    "feed-forward "
+    "layer after each of these layers.",
     "Linear CDEs are BD-SLiCE (blocks of four) and DPLR-SLiCE (rank four) in the paper on SLiCE. Ours of low rank has "
     "the transitions of the paper's equation, I + (sum_i u_i (D_i + U_i V_i^T)) / 40. The published code has I + "
     "(sum_i u_i D_i) / 40 + (sum_i u_i U_i) (sum_j u_j V_j)^T / 40^2, and the published numbers come from it. That "
     "form is setting `structure` `low-rank-product`; it was not measured.",
-    "Published numbers of other nets are not quoted: gated DeltaNet and DeltaProduct, complex diagonal recurrences, "
-    "and groups by four Householders or other generators.",
+    "The page does not show published numbers of other nets and tasks: gated DeltaNet and DeltaProduct, complex "
+    "diagonal "
+    "recurrences, and groups with four Householder matrices or other generators.",
 )

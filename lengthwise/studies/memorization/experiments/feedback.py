@@ -1,6 +1,6 @@
 """The smallest linear RNNs that read their own answers: all binary words of short period, by search and by proof.
 
-A study without runs, as `rnn-memorization`.
+Like `rnn-memorization`, this study has no recorded runs.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Smallest(NamedTuple):
 
 @EXPERIMENTS.register("rnn-memorization/feedback")
 def feedback(scale: Scale = "small") -> Experiment:
-    """Find the smallest linear RNNs with feedback, W_h expanding or contracting, for binary words up to period 8."""
+    """Find the smallest linear RNNs with feedback for binary words up to period 8, for any W_h and contracting W_h."""
     check_is_not_paper(scale, "the note has no such search")
     return Experiment(
         title="The smallest linear RNNs that read their own answers",
@@ -45,7 +45,7 @@ def feedback(scale: Scale = "small") -> Experiment:
 def study(periods: range) -> list[Smallest]:
     """Return the smallest dimensions for all words of these periods.
 
-    A net with feedback counts only once it has generated its word.
+    A net with feedback counts only if it generates its word.
     """
     rows = []
     for word in (word for period in periods for word in binary_words(period)):

@@ -1,6 +1,6 @@
 """Memorizing words with linear RNNs (2023): do trained nets find the known solutions, and for how long are they right?
 
-A study without runs: nets of a few numbers are trained hundreds at a time.
+This study has no recorded runs, because nets have only a few numbers and hundreds are trained together.
 """
 
 import math
@@ -32,10 +32,10 @@ LOW: tuple[Precision, ...] = ("bfloat16", "float16")
 
 
 class Size(NamedTuple):
-    """The words, the number of nets for each, their training, and the number of steps that they generate.
+    """The words, the number of nets for each word, their training, and the number of generated symbols.
 
-    Nets are trained on the first `length` symbols and generate `longest`. Written generators have a precision of `LOW`
-    and generate up to `max_written`.
+    Nets are trained on the first `length` symbols and generate `longest` symbols. Constructed generators have W_h in a
+    precision of `LOW`, and generate up to `max_written` symbols.
     """
 
     periods: range
@@ -54,13 +54,14 @@ SIZES = {
 
 
 def size_at(scale: Scale) -> Size:
-    """Return the size of a scale; `"paper"` raises a ValueError, as the note trains nothing."""
+    """Return the size of a scale; `"paper"` raises a ValueError, because the note trains nothing."""
     check_is_not_paper(scale, "the note trains nothing")
     return SIZES[scale]
 
 
 def trained_words(size: Size) -> list[Memorization]:
-    """Return words of each period: 0^a 1^b in halves, random binary ones, and up to period 8 one of three letters."""
+    """Return words of each period: 0^a 1^b with halves, random binary words, and, up to period 8, a word of 3
+    letters."""
     texts = []
     for p in size.periods:
         drawn = generator_for(0, "words", p)
@@ -74,10 +75,10 @@ def trained_words(size: Size) -> list[Memorization]:
 
 
 class Rounded(NamedTuple):
-    """A trained net with the entries of W_h rounded: its first wrong step among those generated, and its formula.
+    """A trained net whose W_h is rounded: its first wrong step among the generated steps, and the formula's prediction.
 
-    `formula` is (pi / p) / |dtheta|. There dtheta is the largest distance of an eigenvalue's angle from a multiple of 2
-    pi / p, after rounding; training does not find these angles exactly either.
+    `formula` is (pi / p) / |dtheta|. Here dtheta is the largest distance of an eigenvalue's angle from a multiple of 2
+    pi / p, after rounding. Even before rounding, the angles of a trained net are not exact.
     """
 
     formula: float
@@ -87,8 +88,8 @@ class Rounded(NamedTuple):
 class Trained(NamedTuple):
     """A trained net: its size, its first wrong step, and the eigenvalues of its W_h.
 
-    `first_wrong` is the first wrong generated step in float64, or None if all are right. `when_rounded` has the same
-    net at each precision of `LOW`. `learns_inputs` is False if W_x = 0.
+    `first_wrong` is the first wrong generated step in float64, or None if all steps are right. `when_rounded` has the
+    same net with W_h in each precision of `LOW`. `learns_inputs` is False if W_x = 0.
     """
 
     word: Memorization
@@ -105,7 +106,8 @@ class Trained(NamedTuple):
 
 
 def train_all(words: Sequence[Memorization], size: Size) -> list[Trained]:
-    """Train nets of every dimension from 1 to the period, W_x = 0 and learned, all nets of a dimension in one batch."""
+    """Train nets of every dimension from 1 to the period, with W_x = 0 and learned W_x, one batch for each
+    dimension."""
     trained = []
     for d in range(1, max(memorization.word.period for memorization in words) + 1):
         chosen = [memorization for memorization in words if memorization.word.period >= d for _ in range(size.seeds)]
@@ -142,7 +144,7 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
 
 
 def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precision, count: int) -> list[Rounded]:
-    """Return the result of each net with W_h rounded, on its own word for `count` steps."""
+    """Return the result of each net with rounded W_h, which generates its word for `count` steps."""
     low = nets._replace(hidden=torch.from_numpy(rounded(nets.hidden.numpy(), precision)))
     generated, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
     results = []
@@ -156,17 +158,17 @@ def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precisio
 
 
 def _first(is_wrong: torch.Tensor) -> int | None:
-    """Return the first step at which the tensor is True, counted from 1."""
+    """Return the first step, counted from 1, at which the tensor is True."""
     return int(is_wrong.int().argmax()) + 1 if bool(is_wrong.any()) else None
 
 
 class Learned(NamedTuple):
-    """The frequencies of a word's nets of the smallest dimension, W_x = 0, that are right on the trained symbols.
+    """The learned frequencies for a word, of nets with the smallest dimension and W_x = 0 that are right in training.
 
-    `off` is the largest distance of any frequency from a whole number, in the median net. `readable` counts nets whose
-    nearest frequencies can read the word. `robust` counts nets whose nearest frequencies are the set with the widest
-    margin. For comparison with chance, `sets` counts the sets of that dimension that can read the word, and `all_sets`
-    counts all sets.
+    `off` is the largest distance of a frequency from a whole number, in the median net. `readable` counts nets whose
+    nearest whole frequencies can read the word. `robust` counts nets whose nearest whole frequencies are the set with
+    the widest margin. For comparison with chance, `sets` counts the sets of this dimension that can read the word, and
+    `all_sets` counts all sets of this dimension.
     """
 
     word: Memorization
@@ -222,11 +224,11 @@ def frequencies_of(eigenvalues: Sequence[complex], period: int) -> tuple[Frequen
 
 
 class Lasting(NamedTuple):
-    """The first wrong steps of a written generator whose W_h was rounded to one of the precisions `LOW`.
+    """The first wrong steps of a constructed generator whose W_h is rounded to one of the precisions `LOW`.
 
-    `formula` is (pi / p) / |dtheta| of the plane that drifts fastest. `predicted` follows the drift of all planes.
-    `measured` was generated with states in float64, `wholly` with all numbers in bfloat16. None means that all
-    generated steps are right or, for `wholly`, that the precision is another one.
+    `formula` is (pi / p) / |dtheta| for the plane that drifts fastest. `predicted` follows the drift of all planes.
+    `measured` has states in float64, and `wholly` has all numbers in bfloat16. None means that all generated steps are
+    right or, for `wholly`, that the precision is not bfloat16.
     """
 
     word: Memorization
@@ -244,7 +246,7 @@ class Lasting(NamedTuple):
 
 
 def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
-    """Measure for how many steps written generators are right at low precision."""
+    """Measure for how many steps constructed generators are right at low precision."""
     rows = []
     for memorization in words:
         count, letters = size.max_written, np.resize(memorization.word.letters, size.max_written)
@@ -280,7 +282,7 @@ class Memorized(NamedTuple):
 
 
 def study(size: Size) -> Memorized:
-    """Train nets of all dimensions on all words, and measure them and written generators."""
+    """Train nets of all dimensions on all words, and measure these nets and constructed generators."""
     words = trained_words(size)
     trained = train_all(words, size)
     return Memorized(size, words, trained, learned_frequencies(trained, size), lifetimes(words, size))

@@ -1,6 +1,6 @@
-"""Standard RNNs and linear ones that learn to repeat words: the note's first sentence, tested by training.
+"""Standard and linear RNNs that learn to repeat words: a test of the note's first sentence.
 
-A study without runs, as `rnn-memorization`.
+Like `rnn-memorization`, this study has no recorded runs.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Size(NamedTuple):
-    """The words, the nets of each kind and dimension, their training, and the symbols trained on and generated."""
+    """The words, the number of nets of each kind and dimension, their training, and the numbers of symbols."""
 
     words: tuple[str, ...]
     dimensions: range
@@ -51,7 +51,7 @@ SIZES: Mapping[str, Size] = {
 
 
 class Success(NamedTuple):
-    """The number of nets of one word, kind and dimension that are right where trained, and a hundred times as far.
+    """The number of nets of one word, kind and dimension that are right in training, and a hundred times as long.
 
     `smallest` is the dimension of the smallest linear RNN without feedback.
     """
@@ -104,7 +104,7 @@ def study(size: Size) -> Standard:
 
 
 def _first_wrong(words: list[Word], kind: str, dimension: int, size: Size) -> list[int]:
-    """Return each net's first wrong step, counted from 1, or one beyond the last step if all are right."""
+    """Return each net's first wrong step, counted from 1, or the number after the last step if all steps are right."""
     activation, learns_inputs = KINDS[kind]
     letters = torch.stack([_repeated(word, size.longest) for word in words])
     generator = generator_for(0, "standard", kind, dimension)

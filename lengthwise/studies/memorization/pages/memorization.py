@@ -58,7 +58,7 @@ def _headline(trained: Sequence[Trained], size: Size) -> str:
 
 
 def _lasting(trained: Sequence[Trained], size: Size) -> tuple[int, int]:
-    """Count the nets that are right on their training symbols, and how many of them are on all generated symbols."""
+    """Count the nets that are right on their training symbols, and the nets that are right on all generated symbols."""
     right = [net for net in trained if net.is_right(size.length)]
     return len(right), sum(net.is_right(size.longest) for net in right)
 
@@ -109,7 +109,7 @@ def _share(nets: Sequence[Trained], size: Size) -> str:
 
 
 def _success_table(trained: Sequence[Trained], size: Size, learns: bool) -> str:
-    """Return a row for each word with the number of right nets by dimension; the smallest dimension is bold."""
+    """Return a row for each word with the number of right nets by dimension. The smallest dimension is bold."""
     nets = [net for net in trained if net.learns_inputs == learns]
     dimensions = sorted({net.dimension for net in nets})
     words = dict.fromkeys(net.word.word.text for net in nets)
@@ -221,7 +221,7 @@ def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
 
 
 def _formula_text(right: Sequence[Trained], size: Size) -> str:
-    """Compare the lifetimes of nets of the smallest dimension with their own formula."""
+    """Compare the lifetimes of nets of the smallest dimension with the formula."""
     nets = [net for net in right if not net.learns_inputs and net.dimension == net.word.upper]
     lines = [
         [

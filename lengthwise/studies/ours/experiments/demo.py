@@ -1,4 +1,4 @@
-"""The first result: six nets that learn at lengths up to 40, until they are proved right at every length."""
+"""The demo: six nets that are trained at lengths up to 40 until they are proved right at every length."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
@@ -12,12 +12,12 @@ _TASKS: dict[str, tuple[str, Settings]] = {
     "D_3": ("bounded-dyck", {"depth": 3}),
     "Tomita 3": ("tomita", {"index": 3}),
 }
-"""The tasks by name and settings; the slowest one begins first."""
+"""The tasks by name and settings. The slowest task begins first."""
 
 
 @EXPERIMENTS.register("demo")
 def demo(scale: Scale = "small") -> Experiment:
-    """Train six tasks, one seed, until their nets are proved finite machines; measured up to length 100,000."""
+    """Train six tasks, one seed, until their nets are proved, and measure them up to length 100,000."""
     specs = ScaledSpecs(scale, seeds=(0,), model="block-linear-rnn", goal="proved")
     plan = EvaluationPlan(dense_strings=64)
     return Experiment(

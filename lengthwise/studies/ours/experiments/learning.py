@@ -1,6 +1,6 @@
-"""Machines learned from examples: how often they are the right ones, with and without wrong labels.
+"""Machines learned from examples: how often `learn` finds the right machine, with and without wrong labels.
 
-A study without runs: `learn` searches among small nets.
+This study has no recorded runs, because `learn` searches among small nets.
 """
 
 import time
@@ -87,7 +87,7 @@ def random_machine(num_states: int, seed: int) -> Transducer:
 
 
 def examples_of(machine: Transducer, size: Size, seed: int, share_wrong: float = 0.0) -> Pairs:
-    """Draw uniform strings of uniform lengths with their labels, a share of which is flipped."""
+    """Draw uniform strings of uniform lengths with their labels, and flip a share of the labels."""
     chance = np.random.default_rng(seed)
     strings = chance.integers(len(machine.symbols), size=(size.examples, size.longest))
     lengths = chance.integers(1, size.longest + 1, size=size.examples)
@@ -134,7 +134,7 @@ def _recovery(name: str, machine: Transducer, pairs: Pairs, share_wrong: float, 
         share_wrong,
         right.num_states,
         len(examples),
-        learned.num_alike > 0 and same_machine(learned.machine, right),  # 0 if it is RPNI's
+        learned.num_alike > 0 and same_machine(learned.machine, right),  # 0 if the machine is RPNI's
         learned.machine.num_states,
         learned.certificate.level,
         len(learned.attempts),

@@ -1,6 +1,7 @@
 """State merging by description length next to RPNI and EDSM, on random machines and protocols with wrong labels.
 
-A study without runs: the search of `learn` gets all examples, with the answers of a known machine, some of them wrong.
+This study has no recorded runs. The search of `learn` gets all examples, with answers of a known machine, of which some
+are wrong.
 """
 
 import signal
@@ -53,7 +54,7 @@ SMOKE_SIZE = Size(machines=1, protocols=0, traced=1, examples=300, traces=30, wr
 
 
 class LearnedBy(NamedTuple):
-    """A learner's machine: states, verdict, wrong answers to fresh strings, CPU seconds; states None if stopped."""
+    """A learner's machine: states (None if stopped), verdict, wrong answers to fresh strings, and CPU seconds."""
 
     learner: str
     num_states: int | None
@@ -82,7 +83,7 @@ class Outcomes(NamedTuple):
 
 
 def drawn_machine(seed: int) -> Transducer:
-    """Draw a minimal machine of 5 to 30 states and 2 to 12 symbols, at most `MAX_TRANSITIONS` of both together."""
+    """Draw a minimal machine of 5 to 30 states and 2 to 12 symbols, with at most `MAX_TRANSITIONS` transitions."""
     chance = np.random.default_rng([seed, 7])
     while True:
         states, symbols = int(chance.integers(5, 31)), int(chance.integers(2, 13))
@@ -96,9 +97,9 @@ def drawn_machine(seed: int) -> Transducer:
 
 
 def drawn_protocol(seed: int) -> Transducer:
-    """Draw a protocol of 5 to 12 states and 6 to 12 tokens: each state allows 2 to 4 tokens, others are an error.
+    """Draw a protocol of 5 to 12 states and 6 to 12 tokens: each state allows 2 to 4 tokens, and others are errors.
 
-    The answer is yes as long as no token was an error, so that with a trace all of its prefixes are accepted.
+    The answer is yes as long as no token was an error. So if a trace is accepted, all of its prefixes are accepted.
     """
     chance = np.random.default_rng([seed, 8])
     states, symbols = int(chance.integers(5, 13)), int(chance.integers(6, 13))
@@ -121,7 +122,7 @@ def drawn_strings(machine: Transducer, count: int, seed: int, longest: int = LON
 
 
 def drawn_traces(protocol: Transducer, count: int, seed: int) -> list[np.ndarray]:
-    """Draw traces of a protocol, a share of which has one error, after which the tokens are uniform."""
+    """Draw traces of a protocol. A share of them has one error, and uniform tokens after it."""
     chance = np.random.default_rng([seed, 10])
     table = protocol.semiautomaton.table
     (sink,) = np.flatnonzero(protocol.outputs == 0).tolist()
@@ -140,7 +141,7 @@ def drawn_traces(protocol: Transducer, count: int, seed: int) -> list[np.ndarray
 
 
 def labeled(machine: Transducer, strings: list[np.ndarray], share: float, seed: int, *, prefixes: bool) -> Examples:
-    """Return the strings with the machine's answers, a share of which is wrong."""
+    """Return the strings with the machine's answers, of which a share is wrong."""
     chance = np.random.default_rng([seed, 11])
     rows = []
     for number, string in enumerate(strings):

@@ -1,4 +1,4 @@
-"""The time until a net is proved right at every length, if training follows what it has reached."""
+"""The time until a net is proved right at every length."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs

@@ -1,4 +1,4 @@
-"""The page about machines learned from examples: how many are right, compared with RPNI's."""
+"""The page about machines learned from examples: how many are right, next to RPNI."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -104,7 +104,7 @@ def _detail(one: Recovery) -> list[str]:
 
 
 def recovery_chart(recoveries: Sequence[Recovery]) -> alt.Chart:
-    """Draw the share of recovered random machines against the share of wrong labels, ours and RPNI's."""
+    """Draw the share of recovered random machines against the share of wrong labels, for `learn` and RPNI."""
     values = []
     for group in _groups(recoveries):
         if not group[0].name.startswith("Tomita"):

@@ -1,6 +1,6 @@
 """Definitions 3.4 to 3.6 of Xu and Sato (2024) on trained nets: three moduli of continuity, before and after training.
 
-A study without runs: nets are small, and their weights are needed.
+This study has no recorded runs, because nets are small and their weights are needed.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ NETS: Mapping[str, Settings] = {
 
 
 class Size(NamedTuple):
-    """The training steps, symbols of a string, loops, and the search: distances, starts and steps from each."""
+    """The training steps, the symbols of a string, the loops, and the search: distances, starts, and steps."""
 
     steps: int
     length: int
@@ -78,7 +78,7 @@ def moduli(scale: Scale = "small") -> Experiment:
 
 @one_thread()
 def study(size: Size) -> Study:
-    """Train each net, and search for the largest changes before and after."""
+    """Train each net, and search for the largest changes before and after training."""
     nets = []
     for net, variant in NETS.items():
         spec = _spec(size, variant)
