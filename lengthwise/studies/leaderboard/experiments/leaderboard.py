@@ -82,7 +82,7 @@ EVERY = 9
 
 LENGTHS_NOTE = (
     "If strings of every length exist, strings of 41, 50, 59, ... symbols are measured. All these lengths leave 2 when "
-    "divided by 3. So a net that counts only the 1s of Tomita 6 modulo 3, and no 0s, could be right on all of them."
+    "divided by 3. So a net that counts only the 1s of Tomita 6 modulo 3, and no 0s, is right at all of them."
 )
 
 NUM_RANDOM = 10

@@ -60,8 +60,7 @@ def size_at(scale: Scale) -> Size:
 
 
 def trained_words(size: Size) -> list[Memorization]:
-    """Return words of each period: 0^a 1^b with halves, random binary words, and, up to period 8, a word of 3
-    letters."""
+    """Return words of each period: 0^a 1^b with halves, random binary words and, up to period 8, one of 3 letters."""
     texts = []
     for p in size.periods:
         drawn = generator_for(0, "words", p)
@@ -106,8 +105,7 @@ class Trained(NamedTuple):
 
 
 def train_all(words: Sequence[Memorization], size: Size) -> list[Trained]:
-    """Train nets of every dimension from 1 to the period, with W_x = 0 and learned W_x, one batch for each
-    dimension."""
+    """Train nets of every dimension from 1 to the period, with W_x = 0 and learned, in one batch for each dimension."""
     trained = []
     for d in range(1, max(memorization.word.period for memorization in words) + 1):
         chosen = [memorization for memorization in words if memorization.word.period >= d for _ in range(size.seeds)]
