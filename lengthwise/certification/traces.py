@@ -33,12 +33,12 @@ NUM_STRINGS = 1_000
 """The number of tested strings of each length."""
 
 MIN_STRINGS_PER_ANSWER = 10
-"""The smallest number of strings for each answer: below it, samples are not replaced by strings of rare answers."""
+"""The smallest number of strings for each answer. If there would be fewer, no samples are replaced."""
 
 MAX_SAMPLER_SIZE = 10**7
 """The largest number of floats for drawing strings of rare answers: 80 MB.
 
-An example is 1,000 states with two symbols, at length 10,000.
+A machine of 1,000 states and two symbols reaches the limit at length 10,000, if one answer is rare.
 """
 
 SUBSAMPLE_SIZE = 100
@@ -58,7 +58,7 @@ FIRST_BATCH_TRACED = 32
 
 
 def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
-    """Return the lengths that the model reads, or the longest that it reads if it reads none of them."""
+    """Return the tested lengths that the model reads, or else the largest length that it reads."""
     longest = model.max_length
     if longest is None:
         return TESTED_LENGTHS
