@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Collection, Mapping
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -74,8 +75,12 @@ def _extensions() -> dict[str, str]:
     return digests
 
 
+@cache
 def _commit() -> str | None:
-    """Return the commit of the checkout that this package runs from, with a mark if files have changed since."""
+    """Return the commit of the checkout that this package runs from, with a mark if files have changed since.
+
+    A process asks git once: it runs the code that it has imported, also if files change later.
+    """
     top = Path(__file__).parent.parent.parent
     if not (top / ".git").exists():
         return None
