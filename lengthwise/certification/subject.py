@@ -1,8 +1,8 @@
 """The subject of a certificate: a model and its task, checked before and unchanged after.
 
 A certificate names a model by its settings and its weights. The checks here reject everything that could make the
-certificate be about another net: arithmetic that is not float32 or float64 on a CPU, a changed attribute, or an answer
-that depends on chance or on earlier calls.
+certificate be about another net. They reject arithmetic that is not float32 or float64 on a CPU, a changed attribute,
+and an answer that depends on chance or on earlier calls.
 """
 
 from collections.abc import Iterator, Mapping

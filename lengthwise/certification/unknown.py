@@ -48,7 +48,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     """Extract the machine of a net whose language is not known, and certify the net for this machine.
 
     The net's states are sorted into classes (`extraction`). A few radii of classes are tried, the largest first. For
-    each radius, the net is certified for the machine of these classes, as for a given machine: no string may refute the
+    each radius, the net is certified for the machine of these classes, as for a given machine. No string may refute the
     net, and its states must be in the classes on all drawn strings. Level ``proved`` means that the net computes this
     machine at every length.
 

@@ -129,8 +129,8 @@ class Reader(ABC, Generic[Kind]):
     """A method that extracts a finite machine from one kind of model.
 
     Each reader is registered in its own file, and each object reads one model. The `radii` are tried in turn. `extract`
-    closes the model's states into classes of a radius, without access to the task: it computes new states from known
-    ones until each new state is in a known class. `traces` shows whether the model follows the machine along strings.
+    closes the model's states into classes of a radius, without access to the task. It computes new states from known
+    states until each new state is in a known class. `traces` shows whether the model follows the machine along strings.
     Provers (`certification.methods`) name the reader whose extractions they prove.
     """
 

@@ -95,9 +95,9 @@ def nearest_prototypes(
 ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
     """Return for each state the index and the distance of the nearest prototype with the same answer.
 
-    The index is the number of prototypes, and the distance is not finite, in two cases: no prototype gives the state's
-    answer, or the state or one of its logits is not finite. If two prototypes are about equally near, either may be
-    returned. The distance is computed from differences, so only rounding changes it.
+    In two cases, the index is the number of prototypes, and the distance is infinite. Either no prototype gives the
+    state's answer, or the state or one of its logits is not finite. If two prototypes are about equally near, either
+    may be returned. The distance is computed from differences, so only rounding changes it.
     """
     answers, their_answers = (answers_of(model.readout(points)) for points in (states, prototypes))
     # The extra row stands for "no prototype": its answer -1 is never a state's.

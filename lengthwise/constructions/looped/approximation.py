@@ -41,8 +41,9 @@ def looped_approximation(
 ) -> LoopedApproximation:
     r"""Return a looped transformer near a continuous, permutation-equivariant function on T tokens in [0, 1]^d.
 
-    With n = num_bins = 1 / delta, one block with one head of size 1, state 8 d + 4 and width 12 d + 10 is applied at
-    most n + T + 2 n^((T + 1) d) times (for outputs of d dimensions). These sizes depend on neither n nor T:
+    Let n = num_bins = 1 / delta. One block is applied at most n + T + 2 n^((T + 1) d) times. For outputs of d
+    dimensions, the block has one head of size 1, state 8 d + 4 and width 12 d + 10. These sizes depend on neither n nor
+    T. The loops are:
 
     - loops 1 ... n - 1: `quantizer`; loop n passes the token's ID on;
     - loops n + 1 ... n + T: `extended_contextual_mapping`; after these loops, no token waits;
@@ -141,8 +142,9 @@ def error_bound(
 ) -> float:
     """Return the theorem's bound on the L^p error; `token` and `contextual` are None if every loop has a factor.
 
-    The last term is explicit: cubes with two equal tokens have at most T (T - 1) / 2 delta^d of the volume, and there
-    the p-norm of the error is at most `largest`. Gaps of the quantizer, which can be arbitrarily narrow, are neglected.
+    The last term is explicit. Cubes with two equal tokens have at most T (T - 1) / 2 delta^d of the volume. In these
+    cubes, the p-norm of the error is at most `largest`. Gaps of the quantizer, which can be arbitrarily narrow, are
+    neglected.
 
     Example:
         >>> error_bound(Grid(4, 2, 1), sequence=lambda t: t, token=None, contextual=None, largest=0.0)

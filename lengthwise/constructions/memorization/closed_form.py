@@ -38,8 +38,8 @@ def rotation(zeros: int, ones: int) -> LinearGenerator:
     """Return a generator of (0^a 1^b)^+ with d = 2: W_h turns by 2 pi / p, p = a + b, and a line separates two arcs.
 
     The states are corners of a regular p-gon, and h_1 = (1, 0) is the first zero. The line has its unit normal n at the
-    middle of the zeros, at the angle pi (a - 1) / p, and the offset c = cos(pi a / p) cos(pi / p): the state is a zero
-    iff n.h > c. It is `arc_margin` away from the nearest states.
+    middle of the zeros, at the angle pi (a - 1) / p. Its offset is ``c = cos(pi a / p) cos(pi / p)``: the state is a
+    zero iff n.h > c. The line is `arc_margin` away from the nearest states.
 
     Raises:
         ValueError: a or b is 0, or p = 2, for which d = 1 suffices.

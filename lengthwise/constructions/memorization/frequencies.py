@@ -2,7 +2,7 @@
 
 W_h with W_h^p = 1 has eigenvalues e^(2 pi i k / p). In one orbit only one copy of each frequency k matters, k and p - k
 are one rotation, and the bias replaces frequency 0. A generator without feedback is therefore a set S of frequencies
-1 <= k <= p / 2. Its dimension d(S) is 2 |S|, minus 1 if p / 2 is in S, and its state turns by 2 pi k / p in the plane
+``1 <= k <= p / 2``. Its dimension d(S) is 2 |S|, minus 1 if p / 2 is in S. Its state turns by 2 pi k / p in the plane
 of each k. If a set of frequencies can be read out, so can every superset.
 """
 

@@ -60,10 +60,10 @@ class Lifetime(NamedTuple):
 def angle_formula(period: int, drift: float) -> float:
     """Return (pi / p) / |drift|: the step at which a plane that drifts by an angle each step is off by half an edge.
 
-    From then on, every state that reaches a decision line through the middle of an edge crosses it. For a word with one
-    plane and threshold 0, the first wrong symbol is at the first later step whose state has a different letter next to
-    it, on the side to which the plane drifts. For 0^h 1^h these are the last letters of runs if the plane turns too
-    far, and the first letters if it turns too little. The wait is less than h steps.
+    From then on, every state that reaches a decision line through the middle of an edge crosses it. Suppose that a word
+    has one plane and threshold 0. Then the first wrong symbol is at the first later step whose state has a different
+    letter next to it, on the side to which the plane drifts. For 0^h 1^h these are the last letters of runs if the
+    plane turns too far, and the first letters if it turns too little. The wait is less than h steps.
     """
     return math.pi / period / abs(drift) if drift else math.inf
 
