@@ -13,11 +13,12 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 LEVELS = {
-    "proved": "the float32 net itself is proved right on every string that the task grades, of any length",
-    "bounded": "the float32 net itself is proved right on every string that the task grades, up to a length",
+    "proved": "the float32 net itself is proved right on every string that has a right answer, of any length",
+    "bounded": "the float32 net itself is proved right on every string that has a right answer, up to a stated length",
     "extracted": (
-        "a finite machine read off the net is proved right on every string that the task grades, of any length. Tests "
-        "found no difference between the net and this machine; nothing is proved about the net itself"
+        "a finite machine read off the net is proved right on every string that has a right answer, of any length. "
+        "Tests "
+        "found no difference between the net and this machine, but nothing is proved about the net itself"
     ),
     "tested": "no wrong answer was confirmed; nothing is proved",
     "refuted": "the net answers a string wrongly, and the certificate contains this string",
