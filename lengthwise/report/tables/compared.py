@@ -128,9 +128,8 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
             differing = next(name for name, value in one if value != getattr(two, name))
             raise ValueError(
                 f"results: expected runs measured by one plan, got {first.run_id} with {differing} "
-                f"{getattr(one, differing)} and {other.run_id} with {getattr(two, differing)}; `lengthwise resume RUN "
-                "--longest N` "
-                "measures a run again"
+                f"{getattr(one, differing)} and {other.run_id} with {getattr(two, differing)}; `lengthwise resume` "
+                "measures a run again, up to a length that you choose"
             )
 
 

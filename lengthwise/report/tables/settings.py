@@ -102,7 +102,7 @@ def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
 
 
 def as_toml(spec: Settings) -> str:
-    """Return the specification as a file for ``lengthwise train TASK MODEL --preset``, with the preset `preset_below`.
+    """Return the specification as a configuration file for ``lengthwise train`` with the preset `preset_below`.
 
     The file contains every setting except None, which TOML cannot express, and except settings that differ between
     attempts.
