@@ -14,11 +14,28 @@ class GoalPreset(NamedTuple):
     """The changes for training a model until it reaches a goal: changes of `train`, and changes of the model.
 
     `models` contains the changes of each attempt to the model's settings; after the last entry, the first is used
-    again.
+    again. Settings in `sized_by_answers` are numbers of states that give one answer each. They are raised to the number
+    of the task's answers, and attempts that become equal to an earlier one are left out.
     """
 
     train: Settings
     models: tuple[Settings, ...] = (MappingProxyType({}),)
+    sized_by_answers: frozenset[str] = frozenset()
+
+    def models_for(self, num_answers: int) -> list[Settings]:
+        """Return the changes of each attempt for a task with this number of answers.
+
+        Example:
+            >>> GoalPreset({}, ({"d_model": 64}, {"d_model": 128}), frozenset({"d_model"})).models_for(120)
+            [{'d_model': 120}, {'d_model': 128}]
+        """
+        if not self.sized_by_answers:
+            return [*self.models]
+        raised = [
+            {name: max(num_answers, value) if name in self.sized_by_answers else value for name, value in one.items()}
+            for one in self.models
+        ]
+        return [one for number, one in enumerate(raised) if one not in raised[:number]]
 
 
 class Preset:

@@ -7,6 +7,9 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, GoalPreset, Preset
 MACHINE = MappingProxyType({"d_model": 64, "block_dim": 64, "hidden": 0, "read": "mixture", "alignment": 6.0})
 """One block of 64 states that begin as copies of answers, and a mixture over them that answers."""
 
+SIZES = frozenset({"d_model", "block_dim"})
+"""The settings that give the number of states. Each state gives one answer, so fewer states than answers cannot do."""
+
 
 @PRESETS.register("likelihood")
 class Likelihood(Preset):
@@ -36,6 +39,7 @@ class Likelihood(Preset):
                     }
                 ),
                 models=tuple(MappingProxyType({"d_model": size, "block_dim": size}) for size in (64, 128, 256, 512)),
+                sized_by_answers=SIZES,
             )
         }
     )

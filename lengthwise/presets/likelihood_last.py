@@ -3,7 +3,7 @@
 from types import MappingProxyType
 
 from lengthwise.presets.base import PRESETS, UNAUGMENTED, GoalPreset, Preset
-from lengthwise.presets.likelihood import MACHINE
+from lengthwise.presets.likelihood import MACHINE, SIZES
 
 
 @PRESETS.register("likelihood-last")
@@ -43,6 +43,7 @@ class LikelihoodLast(Preset):
                     {"steps": 3_010, "pace": {"solved_loss": 0.0005, "contract_steps": 10, "patience": 1_000}}
                 ),
                 models=tuple(MappingProxyType({"d_model": size, "block_dim": size}) for size in (128, 256)),
+                sized_by_answers=SIZES,
             )
         }
     )

@@ -151,7 +151,8 @@ def make_spec(
         raise ValueError("\n".join(problems))
     spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
     if level is not None:
-        spec = spec._replace(goal=_goal(level, budget, goal_preset, settings.get("model", {})))
+        attempts = goal_preset.models_for(len(spec.task.classes) if isinstance(spec.task, SymbolTask) else 1)
+        spec = spec._replace(goal=_goal(level, budget, attempts, settings.get("model", {})))
     fields = _section(merged, "task")
     spec = spec._replace(other_tasks=tuple(_other_task(task_class, {**fields, **changes}) for changes in other_tasks))
     check(spec)
@@ -181,9 +182,11 @@ def _check_sections(settings: object, other_tasks: object) -> None:
         check_kind("other_tasks", changes, Mapping, "changes of the task's settings")
 
 
-def _goal(level: GoalLevel, budget: float | int, preset: GoalPreset, given: Mapping[str, Any]) -> Goal:
-    """Return a goal with those models of a preset that do not change any setting that the user gave."""
-    models = tuple(dict(changes) for changes in preset.models if not given.keys() & changes.keys()) or ({},)
+def _goal(
+    level: GoalLevel, budget: float | int, attempts: Sequence[Mapping[str, Any]], given: Mapping[str, Any]
+) -> Goal:
+    """Return a goal with those attempts of a preset that do not change any setting that the user gave."""
+    models = tuple(dict(changes) for changes in attempts if not given.keys() & changes.keys()) or ({},)
     return validated(Goal, {"level": level, "budget": budget, "models": models}, path="goal")
 
 

@@ -297,6 +297,14 @@ def test_a_run_with_a_pace_and_no_goal_is_trained_where_it_ends(tmp_path: Path) 
     assert run.is_trained
 
 
+def test_no_attempt_has_fewer_states_than_the_task_has_answers() -> None:
+    for group, expected in (("S3", [64, 128, 256, 512]), ("S5", [120, 128, 256, 512]), ("A6", [360, 512])):
+        spec = make_spec("word-problem", "block-linear-rnn", {"task": {"group": group}}, goal="proved")
+        assert spec.goal is not None
+        assert [changes["d_model"] for changes in spec.goal.models] == expected
+        assert all(changes["d_model"] == changes["block_dim"] for changes in spec.goal.models)
+
+
 def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
     spec = make_spec("parity", "block-linear-rnn", {}, goal="proved", budget=5)
     assert spec_from_json(spec.to_json()) == spec
