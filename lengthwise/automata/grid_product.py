@@ -250,7 +250,7 @@ def _all_strings(num_letters: int) -> Iterator[tuple[Ids, Ids]]:
 
 
 def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, Ids]]:
-    """Yield the strings of a search in narrow grids, then random strings of growing lengths and of several kinds."""
+    """Yield the strings that a search in narrow grids finds, then random strings of several kinds and lengths."""
     size = len(one.symbols)
     # A difference in a narrow grid may need a special long string. Random strings seldom contain it, but a search does.
     for narrow in (1, 2):

@@ -85,7 +85,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     def generate(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
         """Return the first `count` symbols after START, in the precision of the parameters.
 
-        If W_x is 0 except for START, states depend only on W_h, so many of them are read at once.
+        If W_x is 0 except for START, states depend only on W_h, and the read-out gets several of them at a time.
 
         Raises:
             ValueError: `count` is negative, or the classes are not all symbols except START.

@@ -163,7 +163,7 @@ def test_large_products_of_cycles_are_no_trouble() -> None:
 )
 def test_unknown_groups_are_refused(name: str) -> None:
     sentence = (
-        rf"^group: expected one of S2 to S6, A3 to A6, .*Q8 to Q100 \(Q in steps of 4\), .*got '{name[:40]}'; name"
+        rf"^group: expected one of S2 to S6, A3 to A6, .*Q8 to Q100 \(Q in steps of 4\), .*got '{name[:40]}'; give"
     )
     with pytest.raises(ValueError, match=sentence):
         permutation_group(name)

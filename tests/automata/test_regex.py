@@ -148,7 +148,7 @@ def test_errors_say_where(pattern: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "alphabet", "sentence"),
     [
-        ("abc", "ab", "'abc' names 'c', which 'ab' lacks"),
+        ("abc", "ab", "expected the symbols of 'abc', got 'ab', without 'c'; add"),
         ("a", "aa", "expected distinct single characters"),
         ("", None, "expected at least one symbol"),
         ("a", ["a", "bc"], "expected distinct single characters"),

@@ -356,7 +356,7 @@ def test_levels_with_too_many_windows_are_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(windows, "MAX_PARTS", 24)
     window_blocks(0, 3, 2)
     monkeypatch.setattr(windows, "MAX_PARTS", 23)
-    with pytest.raises(ValueError, match=r"^chunk_size: expected windows of at most 23 parts at a level, got 24, of"):
+    with pytest.raises(ValueError, match=r"^chunk_size: expected windows of at most 23 parts at a level, got 24, from"):
         window_blocks(0, 3, 2)
     monkeypatch.undo()
     monkeypatch.setattr(windows, "MAX_MERGES", 9)

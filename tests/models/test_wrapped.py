@@ -452,7 +452,7 @@ class OtherStates(Plain):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (lambda inputs: None, "expected an iterator of states .*, got NoneType; yield them"),
+        (lambda inputs: None, "expected an iterator of states .*, got NoneType; yield the"),
         (lambda inputs: iter(()), "expected the states of step, one for each symbol, got different states"),
         (lambda inputs: iter([torch.zeros(len(inputs), 1, 4)]), "expected the states of step, one for each symbol"),
         (lambda inputs: iter([torch.zeros(*inputs.shape, 4)]), "expected the states of step, one for each symbol"),
