@@ -79,7 +79,7 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
         if path in _loaded:
             continue
         if path.suffix != ".py" or not path.is_file():
-            raise ValueError(f"{EXTENSIONS}: expected Python files, got {path}, which is not one; write its path")
+            raise ValueError(f"{EXTENSIONS}: expected Python files, got {path}; write the path of a .py file")
         _loaded.add(path)  # before it runs, because its own look-ups in registries load extensions again
         if any(getattr(module, "__file__", None) == str(path) for module in list(sys.modules.values())):
             continue
@@ -160,7 +160,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
                 `/` and `.`. If members name folders, names must begin with a letter, a digit or `_`, without `/`.
         """
         if not isinstance(name, str):  # the decorator without parentheses
-            raise ValueError(f"{self.kind}: expected a name, got {name!r}; register it under one, as with ('mine')")
+            raise ValueError(f"{self.kind}: expected a name, got {name!r}; add one, as in register('mine')")
         if not re.fullmatch(self._pattern, name):
             raise ValueError(
                 f"{self.kind}: expected a name of letters, digits, {self._signs} and ., got {name!r}; rename it"

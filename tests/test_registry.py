@@ -61,7 +61,7 @@ def test_names_that_runs_are_called_by_are_names_of_folders(name: str) -> None:
 
 @pytest.mark.unchecked
 def test_what_is_registered_wrongly_is_said_at_once() -> None:
-    with pytest.raises(ValueError, match=r"task: expected a name, got <class .*Mine'>; register it under one"):
+    with pytest.raises(ValueError, match=r"task: expected a name, got <class .*Mine'>; add one"):
 
         @TASKS.register
         class Mine(Parity):

@@ -183,7 +183,7 @@ class DFA:
         machine = Semiautomaton(np.array(transitions), tuple(alphabet))
         for state in accepting:
             if isinstance(state, bool):
-                raise ValueError(f"accepting: expected numbers of states, got {state}; a mask does not list states")
+                raise ValueError(f"accepting: expected numbers of states, got {state}; list the accepting states")
             machine.check_state(state, "accepting")
         return cls(machine, start, np.isin(np.arange(machine.num_states), accepting))
 

@@ -52,7 +52,8 @@ def regex_from_dfa(dfa: DFA) -> str:
     """
     if words := [symbol for symbol in dfa.symbols if len(symbol) != 1]:
         raise ValueError(
-            f"symbols: expected single characters, because expressions consist of these, got {words[0]!r}; write DOT"
+            f"symbols: expected single characters, because expressions consist of these, got {words[0]!r}; "
+            "write the machine as DOT"
         )
     check_characters(dfa.symbols)
     pattern = _pattern(dfa)

@@ -177,5 +177,5 @@ def test_groups_are_counted_and_brackets_that_are_symbols_are_not(pattern: str) 
 
 def test_symbols_are_characters() -> None:
     machine = Semiautomaton(np.array([[0]]), ("push",))
-    with pytest.raises(ValueError, match=r"^symbols: expected single characters, .* got 'push'; write DOT"):
+    with pytest.raises(ValueError, match=r"^symbols: expected single characters, .* got 'push'; write the"):
         regex_from_dfa(DFA(machine, 0, np.array([True])))

@@ -183,7 +183,7 @@ def test_compile_takes_the_language_of_the_expression(tmp_path: Path, capsys) ->
     [
         (["(a|b", "--to", "rnn"], "pattern: expected a closing ) at position 5 of '(a|b', got the end"),
         (["[^a]", "--to", "rnn"], "got a language that contains no string of one symbol or more"),
-        (["abc", "--alphabet", "ab", "--to", "rnn"], "alphabet: expected the symbols of 'abc', got 'ab', without 'c'; add"),
+        (["abc", "--alphabet", "ab", "--to", "rnn"], "alphabet: expected the symbols of 'abc', got 'ab', without"),
         (["ab", "--to", "rn"], "unknown construction 'rn'; did you mean 'rnn'?"),
         (["ab", "--to", "rnn", "--chunk-size", "3"], "--chunk-size: rnn takes no such option (known: none)"),
         (["ab", "--to", "regular-gpt", "--chunk-size", "1"], "--chunk-size: expected 2 to 2,000, got 1"),

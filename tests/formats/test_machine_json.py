@@ -125,7 +125,7 @@ OURS: dict[str, Any] = {
         ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry states, got alphabet, "),
         (
             {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [True, False], "start": 0},
-            r"^accepting: expected numbers of states, got True; a mask does not list states$",
+            r"^accepting: expected numbers of states, got True; list the accepting states$",
         ),
         ({"alphabet": "ab", "transitions": [[0]], "accepting": [], "start": 0}, r"^transitions: expected a next state"),
     ],
