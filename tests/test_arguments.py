@@ -149,7 +149,7 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
     [
         (lambda: first_tokens(seed=None), "seed: expected a whole number, got 'None'; 0 is one"),
         (lambda: first_tokens(separator=1), "separator: expected a text, got 1; give one"),
-        (lambda: first_tokens(budget=None), "budget: expected a number of CPU seconds, 0 or more, got None; 60 is one"),
+        (lambda: first_tokens(budget=None), "budget: expected a number of CPU seconds, 0 or more, got None; try 60"),
         (
             lambda: length_curve(NET, PARITY, [3], protocol=None),
             "protocol: unknown None (known: independent, one-pass, structured)",

@@ -14,11 +14,11 @@ Exactness = Literal["exact", "indistinguishable", "wrong"]
 
 
 def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples) -> bool:
-    """Return whether two machines agree on all nonempty strings that only take the target's transitions in examples.
+    """Return whether two machines agree on all nonempty strings that take only seen transitions of the target.
 
-    A transition of the target is in examples if some example takes it. There are infinitely many strings of such
-    transitions. It is enough to compare the answers in each pair of states that the two machines reach together by such
-    a string, and there are finitely many pairs.
+    A transition of the target is seen if an example takes it. There are infinitely many strings of seen transitions. It
+    is enough to compare the answers in each pair of states that the two machines reach together by such a string, and
+    there are finitely many pairs.
 
     Source: Hopcroft and Karp, "A linear algorithm for testing equivalence of finite automata" (1971); here without
         union of classes, because only some of the transitions count.
@@ -52,7 +52,7 @@ def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples
 def exactness(machine: Transducer, target: Transducer, examples: Examples) -> Exactness:
     """Return whether a machine that was learned from these examples is the target.
 
-    "exact": the two agree on every string whose transitions in the target the examples take (`agree_where_seen`).
+    "exact": the two agree on every string that takes only seen transitions of the target (`agree_where_seen`).
     "indistinguishable": they disagree on such a string, but answer every labeled prefix alike, and the learned
     machine's description is not longer. Then no example separates the two machines, and nothing favors the target.
     "wrong": all other cases.

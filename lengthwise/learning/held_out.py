@@ -35,8 +35,8 @@ def split_parts(examples: Examples, seed: int) -> dict[Part, Examples]:
         raise ValueError(
             f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more, because {others}"
         )
-    # Most held-out prefixes are also in training. Even with labels that are coin flips, memory alone would look like
-    # learning.
+    # Many held-out prefixes can also be in training. Memory alone would then look like learning, even with labels that
+    # are coin flips.
     known = examples.prefixes[np.repeat(masks["trained on"], examples.lengths) & (examples.targets != IGNORE)]
     targets = np.where(np.isin(examples.prefixes, known), IGNORE, examples.targets)
     held_out = replace(examples, targets=targets)

@@ -282,7 +282,7 @@ def _check_options(exact: object, report: object, budget: object, seed: object) 
     check_kind("exact", exact, bool, "True or False")
     check_function("report", report)
     if not isinstance(budget, int | float) or isinstance(budget, bool) or not 0 <= budget < math.inf:
-        raise ValueError(f"budget: expected a number of CPU seconds, 0 or more, got {budget!r}; 60 is one")
+        raise ValueError(f"budget: expected a number of CPU seconds, 0 or more, got {budget!r}; try 60")
     if whole_seed(seed) < 0:
         raise ValueError(f"seed: expected a whole number of at least 0, got {seed}")
 

@@ -46,7 +46,7 @@ SLACK_BITS = 20.0
 """The largest number of bits by which the rate of a tried merge exceeds its savings, because rates are approximate."""
 
 MIN_SPLIT_BITS = 3.0
-"""The smallest number of label bits that a split has to save by its rate."""
+"""The smallest number of label bits that a split has to save according to its rate."""
 
 MAX_TRIES = 40
 """The number of random changes in a row, without a shorter message, after which the search ends."""

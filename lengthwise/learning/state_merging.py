@@ -44,7 +44,7 @@ AT_ONCE = 4
 """The number of blue states with the largest margins that are judged again together."""
 
 MIN_VISITS = 2
-"""The smallest number of strings through a node at which its next symbols count."""
+"""The next symbols of a node count only if at least this many strings pass through the node."""
 
 
 class LabelBits:

@@ -164,9 +164,8 @@ def _certificate_machine(certificate: Certificate, path: Path) -> Given:
     if not isinstance(machine, Transducer):
         what = "none" if machine is None else "another kind of machine"
         raise ValueError(
-            f"{path}: expected a machine with states (recurrent models always have one, other models from level "
-            f"extracted on), got {what} at level {certificate.level}; train the model further and certify it again, or "
-            "name another"
+            f"{path}: expected a machine with states (recurrent models have one, others from level extracted on), got "
+            f"{what} at level {certificate.level}; train the model further and certify it again, or name another"
         )
     return Given(LabeledMachine(machine, certificate.classes), False)
 

@@ -117,9 +117,9 @@ def make_spec(
     """Make a specification from settings (sections `task`, `model`, `train`) that override a preset.
 
     The default preset is the task's, or else the model's. With `goal`, the run trains until it reaches this level, and
-    no attempt begins after `budget` CPU seconds (`Goal`). The default preset is then the model's preset for goals, or
-    else the first preset with a goal for this model. Each entry of `other_tasks` changes the section `task`, and the
-    run is also measured on the task that results. All problems are raised as one ValueError.
+    no attempt begins after `budget` CPU seconds (`Goal`). The model's preset for goals, or else the first preset with a
+    goal for this model, then replaces the model's default preset. Each entry of `other_tasks` changes the section
+    `task`, and the run is also measured on the task that results. All problems are raised as one ValueError.
 
     Example:
         >>> spec = make_spec("parity", "regular-gpt", {"train": {"steps": 10}})

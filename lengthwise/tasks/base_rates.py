@@ -98,8 +98,8 @@ def logistic_guesses(
     """Return the answers, 0 or 1, that a logistic regression on `known` guesses for other counts.
 
     It minimizes -sum log p(answer) + |w|^2 / 2 over weights w of standardized counts and a bias, by `FITTING_STEPS`
-    steps. No step raises the objective, since the curvature of a logistic loss is at most a quarter of the curvature of
-    a squared loss.
+    steps. No step raises the objective, because the curvature of a logistic loss is at most a quarter of the curvature
+    of a squared loss.
 
     Source: Boehning and Lindsay, Monotonicity of quadratic-approximation algorithms, 1988, section 4.
     """

@@ -71,7 +71,7 @@ def parse_parallel(name: str | None) -> Parallel:
     if name is not None and name not in known:
         raise ValueError(f"parallel: expected one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
     if name is not None and not is_started_by_torchrun():
-        raise ValueError(f"parallel: expected no value with one process, got {name!r}; start more, by torchrun")
+        raise ValueError(f"parallel: expected no value with one process, got {name!r}; start several with torchrun")
     return cast(Parallel, name or "ddp")
 
 

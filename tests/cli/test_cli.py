@@ -80,7 +80,7 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     assert exit_code("predict", str(trained), "-") == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
     assert exit_code("predict", str(trained.parent), "ab") == 2
-    assert f"name a run in it, {trained} for one" in capsys.readouterr().err
+    assert f"name a run in it, for example {trained}" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
     assert exit_code("predict", str(trained), "-") == 2
     assert "texts: expected strings, one in a line, got a blank input; write some" in capsys.readouterr().err

@@ -111,7 +111,7 @@ def test_what_needs_several_processes_or_a_gpu_is_said(
     for words, sentence in (
         ([*TRAIN, "--device", "cuda"], "--device: expected a device of this machine, got 'cuda'"),
         (["reproduce", "regular-gpt/chunk-sizes", "--device", "cuda"], "--device: expected a device of this machine"),
-        ([*TRAIN, "--parallel", "fsdp"], "--parallel: expected no value with one process, got 'fsdp'; start more"),
+        ([*TRAIN, "--parallel", "fsdp"], "--parallel: expected no value with one process, got 'fsdp'; start several"),
     ):
         assert exit_code(*words) == 2
         error = capsys.readouterr().err

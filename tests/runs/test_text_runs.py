@@ -167,7 +167,7 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
             ["train", "text", "gru", "--text", "none.txt"],
             "--text: expected a text file, got none.txt, which does not exist",
         ),
-        (["train", "text", "gru", "--until", "proved"], "until: text has no transducer"),
+        (["train", "text", "gru", "--until", "proved"], "until: expected a task with a reference machine, got text"),
     ):
         assert exit_code(*words) == 2
         assert sentence in capsys.readouterr().err

@@ -201,7 +201,7 @@ def test_bad_patterns_are_refused(fields: dict[str, object], message: str) -> No
         ({"transitions": [[0, None]]}, r"transitions\.0\.1: expected a valid integer, got None$"),
         (
             {"transitions": [[0, 1], [1, 0]], "accepting": [0, 1]},
-            r"transitions: .* holds every string of one symbol or",
+            r"transitions: .* contains every string of one symbol or",
         ),
         (
             {"accepting": []},

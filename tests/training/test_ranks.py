@@ -79,7 +79,7 @@ def test_what_several_processes_cannot_do_is_refused(changes: dict[str, object],
 
 def test_how_processes_share_a_run_is_for_several_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_parallel(None) == "ddp"
-    with pytest.raises(ValueError, match="parallel: expected no value with one process, got 'fsdp'; start more, by"):
+    with pytest.raises(ValueError, match="parallel: expected no value with one process, got 'fsdp'; start several w"):
         parse_parallel("fsdp")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert parse_parallel("fsdp") == "fsdp"

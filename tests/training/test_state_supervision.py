@@ -160,7 +160,7 @@ def test_other_recipes_are_what_they_were() -> None:
 @pytest.mark.parametrize(
     ("task", "model", "sentence"),
     [
-        ("parity", "gru", "train.states: gru has no tree"),
+        ("parity", "gru", "train.states: expected a model with a tree of nodes to supervise, got gru"),
         ("edit-distance", "regular-gpt", "train.states: expected a task that a finite machine solves, got edit-dist"),
     ],
 )

@@ -14,7 +14,7 @@ class WeightsAndBiases(ModuleTracker):
     modules = ("wandb",)
 
     def __init__(self, about: About) -> None:
-        self.load()  # first, so that a package that is not installed leaves no folder
+        self.load()  # comes first, so that a package that is not installed leaves no folder
         about.folder.mkdir(parents=True, exist_ok=True)  # W&B would write into a temporary folder otherwise
         super().__init__(about)
         self._run.define_metric("by_length/*", step_metric=LENGTH)

@@ -264,7 +264,7 @@ def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -
 def transplant(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
     """Replace a window of every string, uniform among all windows, by the same window of another string."""
     num_rows, length = strings.shape
-    # Two different cuts, so that no window is empty.
+    # The two cuts differ, so no window is empty.
     cuts = torch.rand(num_rows, length + 1, generator=generator).topk(2).indices.sort().values.numpy()
     position = np.arange(length)
     inside = (position >= cuts[:, :1]) & (position < cuts[:, 1:])
