@@ -60,7 +60,7 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
     page = (tmp_path / "pages/leaderboard-smoke.md").read_text()
     assert "2 of 4 runs are finished" in page
     assert "not run yet: RNN (2)" in page
-    assert f"Not of this package: {name}, last in all tables." in page
+    assert f"These models are not from this package, and come last in all tables: {name}." in page
     assert f"lengthwise leaderboard --model {mine} --scale smoke" in page
     assert (tmp_path / "pages/leaderboard-smoke.svg").read_bytes().startswith(b"<svg")
     results = read_records(tmp_path / "pages/records/leaderboard-smoke.jsonl.gz")
