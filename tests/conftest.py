@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache, wraps
 
 import pytest
@@ -21,6 +23,7 @@ from one_renderer import OneRenderer
 import lengthwise.report.charts.pictures as pictures_module
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.runs.pools.base import POOLS, Pool, PoolOptions
 from lengthwise.studies.text import FOLDER
 
 collect_ignore = ["new_kind.py"]
@@ -197,3 +200,15 @@ def small_plan(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     yield
     monkeypatch.undo()
     EvaluationPlan.model_rebuild(force=True)
+
+
+@pytest.fixture
+def runs_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of experiments are trained here, one by one: other fixtures, such as `fewer_strings`, hold in no worker."""
+
+    @contextmanager
+    def open_pool(options: PoolOptions) -> Generator[Pool]:
+        with ThreadPoolExecutor(1) as executor:
+            yield Pool(executor, held="fail")
+
+    monkeypatch.setitem(POOLS._members, "local", open_pool)

@@ -416,9 +416,9 @@ def test_demo_at_smoke_scale_as_its_user_runs_it(tmp_path: Path) -> None:
     check_demo(tmp_path, done.stdout, done.stderr, tasks=("parity", "even-pairs", "cycle-navigation"))
 
 
-@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.usefixtures("fewer_strings", "runs_in_this_process")
 def test_demo_at_smoke_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    """In a narrow terminal, where no program is found; one run after the other, in this process, for two tasks."""
+    """In a narrow terminal, where no program is found; for two tasks."""
     whole = EXPERIMENTS["demo"]("smoke")
     two = [cell for cell in whole.cells if cell.row in ("parity", "cycle-navigation")]
     monkeypatch.setitem(EXPERIMENTS._members, "demo", lambda scale: whole._replace(cells=two))

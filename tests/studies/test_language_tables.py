@@ -73,6 +73,7 @@ def test_a_folder_that_is_no_text_is_named(tmp_path: Path, monkeypatch) -> None:
         EXPERIMENTS["regular-gpt/table-3"]("small")
 
 
+@pytest.mark.usefixtures("runs_in_this_process")
 def test_what_runs_take_is_said_before_they_start(tmp_path: Path, monkeypatch, capsys) -> None:
     def made(scale: Scale) -> Experiment:
         experiment = EXPERIMENTS["regular-gpt/ours"](scale)
