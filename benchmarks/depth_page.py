@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import vl_convert
-from speed_page import ROOT, environment, provenance, write_files
+from speed_page import ROOT, environment, keep_sections, provenance, write_files
 
 from lengthwise.analysis.routing import blelloch_scan, hillis_steele_scan, sliding_routing, tree_routing
 from lengthwise.report.charts.analysis import routing_chart
 from lengthwise.report.tables.markdown import markdown_table
+
+PAGE = ROOT / "docs" / "routing.md"
 
 DRAWN = 8
 COUNTED = (8, 40, 512)
@@ -27,12 +29,13 @@ def save(costs: Sequence[Any], d_model: int) -> list[Path]:
     drawn = {title: ROUTINGS[title](DRAWN) for title in ROUTINGS if title != "RegularGPT, the whole string"}
     files = {
         ROOT / "docs" / "routing.svg": vl_convert.vegalite_to_svg(routing_chart(drawn, DRAWN).to_dict()),
-        ROOT / "docs" / "routing.md": _page(costs, d_model),
+        PAGE: keep_sections(page(costs, d_model), PAGE.read_text(encoding="utf-8")),
     }
     return write_files(files)
 
 
-def _page(costs: Sequence[Any], d_model: int) -> str:
+def page(costs: Sequence[Any], d_model: int) -> str:
+    """Return the sections of the page that this benchmark makes."""
     by_shape = {(cost.length, cost.chunk_size): cost for cost in costs}
     example = by_shape[512, 128]
     parts = [

@@ -3,6 +3,7 @@
 import argparse
 import json
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,6 +57,19 @@ def environment() -> dict[str, str]:
 def provenance(where: Mapping[str, str]) -> str:
     """The section of a page on the provenance of its numbers."""
     return "\n".join(["## Provenance\n", *(f"- {name}: {value}" for name, value in where.items())])
+
+
+def keep_sections(page: str, stored: str) -> str:
+    """Return a page with the sections of the stored page that it lacks, before its last one, the provenance."""
+    *own, provenance = _sections(page)
+    headings = {section.partition("\n")[0] for section in (*own, provenance)}
+    kept = [section for section in _sections(stored) if section.partition("\n")[0] not in headings]
+    return "\n\n".join([*own, *kept, provenance]) + "\n"
+
+
+def _sections(page: str) -> list[str]:
+    """Return the sections of a page, each from its heading on; the first one has the title."""
+    return [section.strip() for section in re.split(r"^(?=## )", page, flags=re.MULTILINE)]
 
 
 def write_files(files: Mapping[Path, str]) -> list[Path]:
