@@ -32,8 +32,20 @@ IMPLIED = ("sinusoidal", "learned")
 """Encodings that `learned_positions` identifies: 0 means `"sinusoidal"`. So settings omit their names."""
 
 
-RANGED = ("randomized", "local")
-"""Encodings with a `position_range`."""
+class EncodingsOfSize(Sequence[str]):
+    """The names of registered encodings whose size is a setting, including encodings that are registered later."""
+
+    def __init__(self, setting: str) -> None:
+        self.setting = setting
+
+    def _names(self) -> list[str]:
+        return [name for name, encoding in POSITIONS.items() if encoding.size_setting == self.setting]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._names()[index]
+
+    def __len__(self) -> int:
+        return len(self._names())
 
 
 class CausalTransformerConfig(ModelConfig):
@@ -54,7 +66,7 @@ class CausalTransformerConfig(ModelConfig):
     """
 
     used_with = MappingProxyType(
-        {"learned_positions": ("positions", ("learned",)), "position_range": ("positions", RANGED)}
+        {name: ("positions", EncodingsOfSize(name)) for name in ("learned_positions", "position_range")}
     )
 
     d_model: Width = 64

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from lengthwise.layers.positions.base import POSITIONS, PositionEncoding
 from lengthwise.models.base import make_model
 from lengthwise.runs.records import read_records
 from lengthwise.runs.spec import make_spec, spec_from_json
@@ -38,6 +39,19 @@ def test_sinusoids_have_the_id_that_they_always_had() -> None:
         "num_layers": 2,
     }
     assert spec_from_json(spec.to_json()) == spec
+
+
+@pytest.mark.parametrize("setting", ["learned_positions", "position_range"])
+def test_the_size_of_an_encoding_of_ones_own_is_the_setting_that_it_names(setting: str, monkeypatch) -> None:
+    class OwnEncoding(PositionEncoding):
+        size_setting = setting
+
+    monkeypatch.setitem(POSITIONS._members, "own", OwnEncoding)
+    net = make_model("transformer", make_task("parity"), positions="own", **{setting: 77})
+    assert net.read_in.positions.sizes.max_positions == 77
+    other = {"learned_positions": "position_range", "position_range": "learned_positions"}[setting]
+    with pytest.raises(ValueError, match=f"^model.{other}: expected its default, .* with positions='own'"):
+        make_model("transformer", make_task("parity"), positions="own", **{other: 77})
 
 
 @pytest.mark.parametrize("model", ["transformer", "looped-transformer"])
@@ -76,7 +90,7 @@ def test_a_table_is_the_same_with_and_without_its_name() -> None:
         (
             {"positions": "alibi", "position_range": 40},
             "model.position_range: expected its default, 2048, because it has no effect with positions='alibi', got "
-            "40; leave it out or choose positions='randomized' or 'local'",
+            "40; leave it out or choose positions='local' or 'randomized'",
         ),
         ({"position_range": 0}, "model.position_range: expected a number greater than or equal to 1, got 0"),
         (

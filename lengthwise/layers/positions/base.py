@@ -2,7 +2,7 @@
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -66,6 +66,8 @@ class PositionEncoding(nn.Module, ABC):
     """
 
     name: ClassVar[str]
+    size_setting: ClassVar[Literal["", "learned_positions", "position_range"]] = ""
+    """The setting of transformers that gives `max_positions`; empty if the encoding ignores that size."""
 
     def __init__(self, sizes: PositionSizes) -> None:
         super().__init__()

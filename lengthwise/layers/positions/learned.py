@@ -18,6 +18,8 @@ class LearnedPositions(PositionEncoding):
     Differs from the source: in nothing.
     """
 
+    size_setting = "learned_positions"
+
     def __init__(self, sizes: PositionSizes) -> None:
         super().__init__(sizes)
         self.table = nn.Parameter(torch.empty(sizes.max_positions, sizes.d_model))

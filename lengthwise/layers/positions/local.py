@@ -20,6 +20,8 @@ class LocalAttention(DistanceBias):
     Differs from the source: attention is causal, and the scores of all pairs are computed.
     """
 
+    size_setting = "position_range"
+
     @property
     def window(self) -> int:
         return self.sizes.max_positions

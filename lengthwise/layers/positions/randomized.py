@@ -24,6 +24,8 @@ class RandomizedPositions(PositionEncoding):
     Differs from the source: the source also draws in evaluation. A model does so here if its `drawing` has a generator.
     """
 
+    size_setting = "position_range"
+
     @property
     def max_length(self) -> int:
         return self.sizes.max_positions
