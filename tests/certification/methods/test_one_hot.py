@@ -261,6 +261,7 @@ def test_what_is_not_known_is_refused() -> None:
     refused(foreign, "expected norms, linear maps and ReLUs in its chains, got a Sequential")
 
 
+@pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.unchecked
 def test_a_compiled_net_is_proved_and_says_so() -> None:
     certificate = certify(compiled(), SUM)
