@@ -117,6 +117,45 @@ class TransformerLayer(nn.Module):
         attended = attention.attend_at(query, key, value, positions)
         return self._respond(states[here, positions][:, None], attended, maps)[:, 0]
 
+    def continued(
+        self, states: Float[Tensor, "B T D"], tails: Float[Tensor, "B W P S D"], attention: CausalAttention = CAUSAL
+    ) -> Float[Tensor, "B W P S D"]:
+        """Return `forward` at the symbols of tails, each of which follows a prefix of 1 ... P = T - S positions.
+
+        `states` are those of the string with the prefixes, and ``tails[:, w, p, s]`` the state of symbol s of tail w
+        after the first p + 1 positions, so at position p + 1 + s. A symbol attends to its prefix and to its own tail.
+        """
+        maps = self._maps(None)
+        num_prefixes, num_symbols = tails.shape[2:4]
+        _, key, value = self._heads(F.linear(self.norms[0](states), *maps.query_key_value), 3)
+        key, value = (part.repeat_interleave(tails.shape[1], 0) for part in (key, value))
+        # One row for each pair of a string and a tail, [B W, H, S, P, E].
+        rows = tails.flatten(0, 1).transpose(1, 2)
+        projected = F.linear(self.norms[0](rows), *maps.query_key_value).flatten(1, 2)
+        query, own_key, own_value = (
+            part.unflatten(2, (num_symbols, num_prefixes)) for part in self._heads(projected, 3)
+        )
+        later = states.new_ones(num_prefixes, num_prefixes, dtype=torch.bool).triu(1)
+        attended = []
+        for index in range(num_symbols):
+            # Encodings score pairs of positions, so each query and each key of the tail moves to its own position.
+            moved = _at_positions(query[:, :, index], index + 1, states.shape[1])
+            at_prefix = attention.scores_of_pairs(moved, key)[:, :, index + 1 :][:, :, :num_prefixes, :num_prefixes]
+            scores = [at_prefix.masked_fill(later, -torch.inf)]
+            for earlier in range(index + 1):
+                own = attention.scores_of_pairs(
+                    moved, _at_positions(own_key[:, :, earlier], earlier + 1, states.shape[1])
+                )
+                diagonal = own.diagonal(earlier - index, -2, -1)[..., earlier + 1 :][..., :num_prefixes]
+                scores.append(diagonal[..., None])
+            weights = torch.cat(scores, -1).softmax(-1)
+            own_weights = weights[..., num_prefixes:].transpose(-1, -2)[..., None]
+            own_part = (own_weights * own_value[:, :, : index + 1]).sum(2)
+            attended.append(weights[..., :num_prefixes] @ value[:, :, :num_prefixes] + own_part)
+        answered = self._respond(rows.flatten(1, 2), torch.cat(attended, 2), maps)
+        by_prefix: Tensor = answered.unflatten(1, (num_symbols, num_prefixes)).transpose(1, 2)
+        return by_prefix.unflatten(0, tails.shape[:2])
+
     def by_definition(
         self, states: Float[Tensor, "B T D"], scales: Scales | None = None, attention: CausalAttention = CAUSAL
     ) -> Float[Tensor, "B T D"]:
@@ -153,6 +192,11 @@ class TransformerLayer(nn.Module):
         """Return the part of the layer after attention, position by position."""
         states = states + F.linear(attended.transpose(1, 2).flatten(2), *maps.output)
         return states + F.linear(self.activation(F.linear(self.norms[1](states), *maps.widen)), *maps.narrow)
+
+
+def _at_positions(states: Float[Tensor, "B H P E"], first: int, length: int) -> Float[Tensor, "B H T E"]:
+    """Return states moved to the positions from `first` on of a string, with zeros at all other positions."""
+    return F.pad(states, (0, 0, first, length - first - states.shape[2]))
 
 
 def draw_gpt2_weights(layers: Sequence[TransformerLayer], generator: torch.Generator) -> None:

@@ -126,6 +126,17 @@ class HoldsParts(ABC):
         """Raise a ValueError unless the modules fit together and the answer to a prefix depends only on the prefix."""
 
 
+class ReadsContinuations(ABC):
+    """The model can answer each prefix of a string followed by other symbols, without reading the prefix again."""
+
+    @abstractmethod
+    def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S Y"]:
+        """Return the logits at each symbol of each tail after each prefix of 1 ... P = T - S symbols.
+
+        They are ``forward`` of the prefix and the tail, up to rounding (`lengthwise.evaluation.continuations`).
+        """
+
+
 class AnswersUpTo(ABC):
     """A model that can be exported for strings up to a given length, although its computation depends on the length."""
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.models.base import MODELS, Depth
+from lengthwise.models.capabilities import ReadsContinuations
 from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
 
 
@@ -18,7 +19,7 @@ class TransformerConfig(CausalTransformerConfig):
 
 
 @MODELS.register("transformer")
-class Transformer(CausalTransformer):
+class Transformer(ReadsContinuations, CausalTransformer):
     """A stack of L layers as in GPT-2, the baseline of a looped transformer with L loops.
 
     Source: the baselines of Xu and Sato (2024); Radford et al., "Language models are unsupervised multitask learners"
@@ -52,3 +53,17 @@ class Transformer(CausalTransformer):
         for layer, attention in below:
             read = layer(read, attention=attention)
         return top.at(read, indices.to(read.device), attention=top_attention)
+
+    def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S Y"]:
+        length, num_symbols = inputs.shape[1], tails.shape[1]
+        read = self._read(inputs)
+        # Symbol s of a tail is read at the positions s + 1 ... s + P, one for each prefix.
+        everywhere = self._read(tails.flatten()[:, None].repeat(1, length)).unflatten(0, tails.shape)
+        states = torch.stack(
+            [everywhere[:, s, s + 1 : length - num_symbols + s + 1] for s in range(num_symbols)], 2
+        ).expand(len(inputs), -1, -1, -1, -1)
+        for layer, attention in zip(self._layers(), self._attention(read), strict=True):
+            states = layer.continued(read, states, attention)
+            read = layer(read, attention=attention)
+        logits: Tensor = self.readout(states)
+        return logits.transpose(1, 2)

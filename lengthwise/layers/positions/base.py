@@ -52,6 +52,12 @@ class CausalAttention:
         scores: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         return scores
 
+    def scores_of_pairs(
+        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]
+    ) -> Float[Tensor, "B H T T"]:
+        """Return `scores`, as cheaply as the encoding can; an encoding with a slow definition replaces this."""
+        return self.scores(query, key)
+
 
 CAUSAL = CausalAttention()
 """Attention that distinguishes positions only by its causal mask."""

@@ -69,6 +69,11 @@ class RotatedAttention(CausalAttention):
         query, key = ((rotations @ states[..., None]).squeeze(-1) for states in (query, key))
         return super().scores(query, key)
 
+    def scores_of_pairs(
+        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]
+    ) -> Float[Tensor, "B H T T"]:
+        return super().scores(_rotate(query, self.turns), _rotate(key, self.turns))
+
 
 def _rotate(states: Float[Tensor, "B H N E"], turns: Complex[Tensor, "*_ F"]) -> Float[Tensor, "B H N E"]:
     pairs = torch.view_as_complex(states.unflatten(-1, (-1, 2)))

@@ -85,6 +85,11 @@ class XLAttention(CausalAttention):
         scores: Tensor = super().scores(query + self.u, key) + distance_scores / query.shape[-1] ** 0.5
         return scores
 
+    def scores_of_pairs(
+        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]
+    ) -> Float[Tensor, "B H T T"]:
+        return super().scores(query + self.u, key) + self._shifted_scores(query, query.shape[2])
+
     def _part(
         self,
         query: Float[Tensor, "B H N E"],
@@ -92,21 +97,28 @@ class XLAttention(CausalAttention):
         value: Float[Tensor, "B H T E"],
         start: int,
     ) -> Float[Tensor, "B H N E"]:
-        """Return the attention of N queries, the first of which is at position `start`.
+        """Return the attention of N queries, beginning at `start`."""
+        count = query.shape[2]
+        stop = start + count
+        # The shift leaves numbers of other rows at later keys, which are masked here.
+        mask = query.new_full((count, stop), -torch.inf).triu(1 + start)
+        return F.scaled_dot_product_attention(
+            query + self.u,
+            key[:, :, :stop],
+            value[:, :, :stop],
+            attn_mask=self._shifted_scores(query, stop) + mask,
+        )
+
+    def _shifted_scores(self, query: Float[Tensor, "B H N E"], stop: int) -> Float[Tensor, "B H N M"]:
+        """Return the second term of the scores for the last N of M = `stop` positions, and any number at later keys.
 
         Columns of the scores belong to falling distances, so row n must move N - 1 - n columns to the left. This needs
         no gather: with one more column in front, the matrix is read as one list. Without its first N numbers, this list
         is again cut into rows, each one number shorter than before.
         """
         count = query.shape[2]
-        stop = start + count
         distance_scores = self._distance_scores(query, F.pad(self.falling[:, -stop:], (0, 0, 1, 0)))
-        shifted = distance_scores.flatten(-2)[..., count:].unflatten(-1, (count, stop))
-        # At keys after the query, the shift leaves numbers of other rows. They are masked here.
-        mask = query.new_full((count, stop), -torch.inf).triu(1 + start)
-        return F.scaled_dot_product_attention(
-            query + self.u, key[:, :, :stop], value[:, :, :stop], attn_mask=shifted + mask
-        )
+        return distance_scores.flatten(-2)[..., count:].unflatten(-1, (count, stop))
 
     def _distance_scores(
         self, query: Float[Tensor, "B H N E"], falling: Float[Tensor, "H M E"]

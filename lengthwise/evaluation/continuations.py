@@ -1,0 +1,108 @@
+"""The answers of a model to every prefix of a string, followed by each of some tails."""
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.models.capabilities import ReadsContinuations
+
+BIN_SIZE = 16
+"""The number of prefix lengths whose strings are read in one batch, filled up to the longest of them."""
+
+
+def continued_logits(
+    model: SequenceModel, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]
+) -> Float[Tensor, "B P W S Y"]:
+    """Return the logits at each symbol of each tail after each prefix of 1 ... P = T - S symbols.
+
+    Entry [b, p, w, s] answers the string ``inputs[b, :p + 1] + tails[w, :s + 1]``. A model that reads on from a prefix
+    computes W S + 1 symbols for each symbol of the inputs. Any other model reads all strings, which are about T / 2
+    times as many symbols. The results are equal up to rounding.
+
+    Raises:
+        ValueError: the strings are not longer than the tails.
+
+    Example:
+        >>> from lengthwise import make_model, make_task
+        >>> model = make_model("gru", make_task("parity"))
+        >>> strings, tails = torch.tensor([[0, 1, 1, 0, 1]]), torch.tensor([[0, 1], [1, 1]])
+        >>> continued_logits(model, strings, tails).shape
+        torch.Size([1, 3, 2, 2, 2])
+    """
+    if not 1 <= tails.shape[1] < inputs.shape[1]:
+        raise ValueError(
+            f"tails: expected 1 to {inputs.shape[1] - 1} symbols, fewer than the strings have, got {tails.shape[1]}; "
+            "give longer strings or shorter tails"
+        )
+    if isinstance(model, ReadsContinuations):
+        return model.continued_logits(inputs, tails)
+    if isinstance(model, RecurrentModel):
+        return _by_states(model, inputs, tails)
+    return _by_strings(model, inputs, tails)
+
+
+def continued_by_definition(
+    model: SequenceModel, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]
+) -> Float[Tensor, "B P W S Y"]:
+    """Return the numbers of `continued_logits` by the definition, with one call of the model for each prefix length."""
+    by_prefix = []
+    for length in range(1, inputs.shape[1] - tails.shape[1] + 1):
+        strings = _joined(inputs[:, :length], tails)
+        by_prefix.append(model(strings.flatten(0, 1))[:, length:].unflatten(0, strings.shape[:2]))
+    return torch.stack(by_prefix, 1)
+
+
+def num_symbols_read(model: SequenceModel, inputs_shape: tuple[int, int], tails_shape: tuple[int, int]) -> int:
+    """Return the number of symbols that the model reads in `continued_logits`, without looking at any symbol."""
+    (batch_size, length), (num_tails, tail_length) = inputs_shape, tails_shape
+    num_prefixes = length - tail_length
+    if isinstance(model, ReadsContinuations | RecurrentModel):
+        return batch_size * (length + num_prefixes * num_tails * tail_length)
+    bins = [prefixes[-1] + tail_length for prefixes in _bins(num_prefixes) for _ in prefixes]
+    return batch_size * num_tails * sum(bins)
+
+
+def _by_states(
+    model: RecurrentModel, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]
+) -> Float[Tensor, "B P W S Y"]:
+    """Step from the state after each prefix, with all prefixes and tails in one batch."""
+    num_prefixes = inputs.shape[1] - tails.shape[1]
+    before = torch.cat(list(model.states(inputs[:, :num_prefixes])), 1).flatten(0, 1)
+    state = before.repeat_interleave(len(tails), 0)
+    logits = []
+    for tokens in tails.unbind(1):
+        answered, state = model.step(tokens.repeat(len(before)), state)
+        logits.append(answered)
+    return torch.stack(logits, 1).unflatten(0, (len(inputs), num_prefixes, len(tails)))
+
+
+def _by_strings(
+    model: SequenceModel, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]
+) -> Float[Tensor, "B P W S Y"]:
+    """Read all strings, in batches of similar lengths, filled with symbol 0, which changes no answer before it."""
+    num_tails, tail_length = tails.shape
+    by_prefix = []
+    for prefixes in _bins(inputs.shape[1] - tail_length):
+        strings = torch.cat(
+            [
+                torch.nn.functional.pad(_joined(inputs[:, :length], tails), (0, prefixes[-1] - length))
+                for length in prefixes
+            ]
+        ).flatten(0, 1)
+        logits = model(strings).unflatten(0, (len(prefixes), len(inputs), num_tails))
+        by_prefix += [
+            of_prefix[:, :, length : length + tail_length] for of_prefix, length in zip(logits, prefixes, strict=True)
+        ]
+    return torch.stack(by_prefix, 1)
+
+
+def _joined(prefixes: Int64[Tensor, "B P"], tails: Int64[Tensor, "W S"]) -> Int64[Tensor, "B W _"]:
+    """Return each prefix followed by each tail."""
+    shape = (len(prefixes), len(tails), -1)
+    return torch.cat([prefixes[:, None].expand(*shape), tails[None].expand(*shape)], 2)
+
+
+def _bins(num_prefixes: int) -> list[range]:
+    """Return the lengths 1 ... P in groups of `BIN_SIZE`."""
+    return [range(first, min(first + BIN_SIZE, num_prefixes + 1)) for first in range(1, num_prefixes + 1, BIN_SIZE)]
