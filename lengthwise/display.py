@@ -106,6 +106,46 @@ def spelled(string: Sequence[str], symbols: Sequence[str] = ()) -> str:
     return (" " if any(len(symbol) > 1 for symbol in (*string, *symbols)) else "").join(string)
 
 
+MAX_PERIOD = 16
+"""The largest number of symbols of a word whose repetitions are written as a power."""
+
+MIN_RUN, MIN_REPETITIONS = 4, 3
+"""The smallest numbers of equal symbols, and of equal words, that are written as a power."""
+
+
+def in_powers(string: Sequence[str]) -> str:
+    """Return the symbols of a string with repetitions as powers, from left to right, the longest repetition first.
+
+    Example:
+        >>> in_powers("a" * 76 + "bb"), in_powers("c" + "ab" * 30 + "aaa"), in_powers(("login", "view") * 5)
+        ('a^76 bb', 'c (ab)^30 aaa', '(login view)^5')
+    """
+    start, parts = 0, list[str]()
+    plain: list[str] = []
+    while start < len(string):
+        period, count = max(
+            ((period, _repetitions(string, start, period)) for period in range(1, MAX_PERIOD + 1)),
+            key=lambda pair: (pair[0] * pair[1] if pair[1] > 1 else 1, -pair[0]),
+        )
+        if count < (MIN_RUN if period == 1 else MIN_REPETITIONS):
+            plain.append(string[start])
+            start += 1
+            continue
+        word = spelled(string[start : start + period])
+        parts += ([spelled(plain)] if plain else []) + [f"{word if period == 1 else f'({word})'}^{count}"]
+        plain = []
+        start += period * count
+    return " ".join(parts + ([spelled(plain)] if plain else []))
+
+
+def _repetitions(string: Sequence[str], start: int, period: int) -> int:
+    """Return how often the word of `period` symbols at an index is repeated from there on."""
+    count, word = 1, string[start : start + period]
+    while len(word) == period and string[start + period * count : start + period * (count + 1)] == word:
+        count += 1
+    return count
+
+
 def counted(count: int, what: str) -> str:
     """Return a number and a noun in singular or plural.
 

@@ -6,6 +6,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from synthetic_runs import synthetic_run
 
 from lengthwise.automata.dfa import DFA
@@ -13,6 +15,7 @@ from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
+from lengthwise.display import in_powers
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.folder import Run, RunFolder
@@ -147,3 +150,16 @@ def test_a_result_and_a_run_are_cards(tmp_path: Path) -> None:
     assert "after step 7 of" in text_of(parsed(run._repr_html_()))
     folder.write_result(result)
     assert text_of(parsed(run._repr_html_())) == text
+
+
+def from_powers(text: str) -> str:
+    """The string that a text with powers of single characters means."""
+    parts = [part.partition("^") for part in text.split()]
+    return "".join(word.strip("()") * int(count or 1) for word, _, count in parts)
+
+
+@given(st.lists(st.tuples(st.text("abc", min_size=1, max_size=5), st.integers(1, 40)), max_size=6))
+def test_powers_are_the_string_in_short(parts: list[tuple[str, int]]) -> None:
+    string = "".join(word * count for word, count in parts)
+    assert from_powers(in_powers(string)) == string
+    assert len(in_powers("ab" * 1_000)) == len("(ab)^1000")
