@@ -30,6 +30,7 @@ _HOME = {
     "length_curve": "lengthwise.evaluation.length_curve",
     "error_curve": "lengthwise.evaluation.error_curve",
     "certify": "lengthwise.certification.certify",
+    "attack": "lengthwise.certification.attacks.attack",
     "extract": "lengthwise.certification.unknown",
     "machine_model": "lengthwise.certification.machine_model",
     "streamed_machine_model": "lengthwise.certification.machine_model",
@@ -43,6 +44,7 @@ _HOME = {
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
+    from lengthwise.certification.attacks.attack import attack as attack
     from lengthwise.certification.certify import certify as certify
     from lengthwise.certification.machine_model import machine_model as machine_model
     from lengthwise.certification.machine_model import streamed_machine_model as streamed_machine_model

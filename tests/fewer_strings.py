@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import lengthwise.certification.attacks.attack as attack_module
 import lengthwise.certification.searches as searches_module
 import lengthwise.certification.traces as traces_module
 import lengthwise.certification.verify as verify_module
@@ -27,3 +28,4 @@ def draw_fewer_strings(replace: Callable[[object, str, object], None] = setattr)
         replace(module, count, NUM_STRINGS)
     replace(traces_module, "SUBSAMPLE_SIZE", NUM_ALONE)
     replace(searches_module, "MAX_SHORT", 4)
+    replace(attack_module, "MAX_SYMBOLS_IN_CERTIFY", 5_000)

@@ -31,7 +31,7 @@ def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
 
     Source: Chow, "Testing software design modeled by finite-state machines" (IEEE TSE, 1978), the W-method.
     """
-    access = _access_strings(machine, max_symbols)
+    access = access_strings(machine, max_symbols)
     symbols = [(symbol,) for symbol in range(len(machine.symbols))]
     cover = {*symbols, *access.values(), *(string + symbol for string in access.values() for symbol in symbols)}
     # Chow's theorem needs every transition (`cover`), followed by every suffix that separates states.
@@ -58,7 +58,7 @@ def _shortest(strings: Iterable[String], max_symbols: int) -> list[String]:
     return [string for string, _ in takewhile(lambda one: one[1] <= max_symbols, zip(ordered, totals, strict=True))]
 
 
-def _access_strings(machine: Transducer, max_symbols: int) -> dict[int, String]:
+def access_strings(machine: Transducer, max_symbols: int) -> dict[int, String]:
     """Return a shortest string of at least one symbol to each state; stop after `max_symbols` symbols in total.
 
     The start is included only if a nonempty string returns to it, because nets do not answer the empty string.

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lengthwise.certification import traces
+from lengthwise.certification.attacks.attack import search_families
 from lengthwise.certification.builder import Candidate, CertificateBuilder, mask_unsupervised
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_error, shrunk_error
@@ -40,6 +41,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     3. The machine is compared with the task's transducer for all lengths. If they differ, the model is run on the
        shortest string on which they differ, and a wrong answer gives ``refuted``. If they agree, the level is
        ``extracted``.
+       If no machine describes the model, it is attacked with strings that samples hardly ever contain (`attacks`).
     4. The provers of that reader (`methods.base.PROVERS`) try to show that the float32 model itself cannot leave the
        classes. The level is then ``proved`` for every length, or ``bounded`` up to a length.
 
@@ -93,6 +95,8 @@ def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
                 return _attempt(builder, reader, radius, staged, is_right=outcome.wrong is None)
             except (ValueError, Diverged) as problem:  # states that do not close, too many classes, or an overflow
                 reasons.append(f"with radius {radius:.3g}: {problem}")
+    if outcome.wrong is None:  # nothing else refutes this net, so strings are tried that samples hardly ever contain
+        outcome = search_families(model, task, seed)
     if outcome.wrong is not None:
         shrunk = shrunk_error(model, task, outcome.wrong, max_pairs=MAX_PAIRS_READ if reader is None else None)
         return builder.refuted(shrunk, "as found", found_by=outcome.found_by)

@@ -11,6 +11,7 @@ from typing import Any
 from cyclopts import App, CycloptsError
 
 from lengthwise.cli import (
+    attacking,
     catalogue,
     certifying,
     comparing,
@@ -54,6 +55,7 @@ GROUPS = (
     training,
     measuring,
     certifying,
+    attacking,
     learning,
     machines,
     comparing,

@@ -74,7 +74,9 @@ def _by_states(
     for tokens in tails.unbind(1):
         answered, state = model.step(tokens.repeat(len(before)), state)
         logits.append(answered)
-    return torch.stack(logits, 1).unflatten(0, (len(inputs), num_prefixes, len(tails)))
+    by_symbol: Tensor = torch.stack(logits, 1)
+    by_prefix: Tensor = by_symbol.unflatten(0, (len(inputs), num_prefixes, len(tails)))
+    return by_prefix
 
 
 def _by_strings(

@@ -153,8 +153,9 @@ class TransformerLayer(nn.Module):
             own_part = (own_weights * own_value[:, :, : index + 1]).sum(2)
             attended.append(weights[..., :num_prefixes] @ value[:, :, :num_prefixes] + own_part)
         answered = self._respond(rows.flatten(1, 2), torch.cat(attended, 2), maps)
-        by_prefix: Tensor = answered.unflatten(1, (num_symbols, num_prefixes)).transpose(1, 2)
-        return by_prefix.unflatten(0, tails.shape[:2])
+        by_prefix = answered.unflatten(1, (num_symbols, num_prefixes)).transpose(1, 2)
+        by_tail: Tensor = by_prefix.unflatten(0, tails.shape[:2])
+        return by_tail
 
     def by_definition(
         self, states: Float[Tensor, "B T D"], scales: Scales | None = None, attention: CausalAttention = CAUSAL

@@ -49,16 +49,23 @@ def certify_against(folder: Path, source: str, out: Path | None = None) -> Certi
             model's task.
     """
     stored = load_stored(folder)
-    model = stored.model
-    task = stored.task
     about = {stored.kind: stored.name}
+    return write_certificate(stored.model, task_of_machine(folder, stored.task, source), out, **about)
+
+
+def task_of_machine(folder: Path, task: Task, source: str) -> RegularTask:
+    """Return the task that a machine (`given_machines`) solves, for a model in a folder that was made for `task`.
+
+    Raises:
+        ValueError: `task` is not regular, or the source has no machine with its symbols and its answers.
+    """
     if not isinstance(task, RegularTask):
         raise ValueError(f"{folder}: expected a model of a regular task, got {task.name}; name another folder")
     (given,) = given_machines([source], task.symbols)
     machine = given.labeled.aligned(task.symbols, task.classes)
     if isinstance(task, RecognitionTask) and machine.is_automaton:
-        return write_certificate(model, make_task("dfa", **machine.dfa().to_json()), out, **about)
-    return write_certificate(model, machine_task(machine), out, **about)
+        return make_task("dfa", **machine.dfa().to_json())  # type: ignore[return-value]  # the registry has any task
+    return machine_task(machine)
 
 
 def check_is_of(certificate: Certificate, folder: Path) -> list[str]:

@@ -118,7 +118,8 @@ class XLAttention(CausalAttention):
         """
         count = query.shape[2]
         distance_scores = self._distance_scores(query, F.pad(self.falling[:, -stop:], (0, 0, 1, 0)))
-        return distance_scores.flatten(-2)[..., count:].unflatten(-1, (count, stop))
+        shifted: Tensor = distance_scores.flatten(-2)[..., count:].unflatten(-1, (count, stop))
+        return shifted
 
     def _distance_scores(
         self, query: Float[Tensor, "B H N E"], falling: Float[Tensor, "H M E"]

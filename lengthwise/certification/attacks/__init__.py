@@ -1,0 +1,1 @@
+"""Search for strings that a model answers wrongly, family by family of strings."""

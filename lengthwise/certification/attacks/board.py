@@ -1,0 +1,202 @@
+"""The state of an attack: the strings tried so far, the shortest wrong one, and the ones closest to being wrong."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.attacks.grading import Graded, Weakest, graded, margins_of, weakest
+from lengthwise.certification.counterexample import String, grade, max_enumerated_length, shrunk_error
+from lengthwise.conventions import IGNORE
+from lengthwise.evaluation.continuations import continued_logits, num_symbols_read
+from lengthwise.models.base import SequenceModel
+from lengthwise.tasks.base import MachineTask
+from lengthwise.threads import denormals_kept
+
+MAX_SYMBOLS_PER_BATCH = 20_000
+"""The largest number of symbols read between two looks at the budget, unless one string needs more: about 0.3 s."""
+
+MAX_CONFIRMED = 16
+"""The largest number of strings of one batch that are read again, alone, if they are answered wrongly in the batch."""
+
+MAX_PAIRS_OF_SHRINKING = 1 << 24
+"""The largest number of pairs of positions that are read to shorten a string: about a second of a small transformer."""
+
+NUM_WEAKEST = 64
+"""The number of strings with the smallest margins that are kept for hill climbing."""
+
+NUM_WEAKEST_PER_BATCH = 4
+"""The number of strings of one batch that may be kept, so that one family does not fill the list."""
+
+
+class Batch(NamedTuple):
+    """Strings of one length, whose prefixes are all graded, also followed by each of the tails if there are any.
+
+    Shorter strings are filled with any symbols, and the `lengths` of all strings are given. They have no tails.
+    """
+
+    strings: Int64[Tensor, "B T"]
+    tails: Int64[Tensor, "W S"] | None = None
+    lengths: Int64[Tensor, " B"] | None = None
+
+
+class WrongString(NamedTuple):
+    """A string that is answered wrongly when it is alone, the name of its family, and its logit margin."""
+
+    string: String
+    family: str
+    margin: float
+
+
+class Budget(NamedTuple):
+    """The largest cost of an attack, in CPU seconds or in symbols; None means no limit.
+
+    An attack with a limit in symbols alone gives the same result on every machine.
+    """
+
+    seconds: float | None = None
+    symbols: int | None = None
+
+
+class Board:
+    """The strings that were tried on a model, and the `shortest` wrong one; later strings are shorter than that one.
+
+    `first_form` is the shortest one before it was shortened. The families of strings read `machine`, `max_length`,
+    `enumerated_length` and `seed`. Hill climbing also reads `weakest`, the strings with the smallest margins, and
+    `latest`, the smallest margin of each string of the last batch.
+    """
+
+    def __init__(
+        self, model: SequenceModel, task: MachineTask, machine: Transducer, budget: Budget, max_length: int, seed: int
+    ) -> None:
+        self.model = model
+        self.task = task
+        self.machine = machine
+        self.budget = budget
+        self.max_length = min(max_length, model.max_length or max_length)
+        self.enumerated_length = min(max_enumerated_length(model, task), self.max_length)
+        self.seed = seed
+        self.family = ""
+        self.started = time.process_time()
+        self.num_answers = 0
+        self.num_symbols = 0
+        self.shortest: WrongString | None = None
+        self.first_form: WrongString | None = None
+        self.weakest: dict[tuple[int, ...], float] = {}
+        self.latest = Weakest(torch.empty(0), torch.empty(0, dtype=torch.int64))
+
+    @property
+    def seconds(self) -> float:
+        """Return the CPU seconds since the attack began."""
+        return time.process_time() - self.started
+
+    def fraction_used(self) -> float:
+        """Return the used fraction of the budget, which may be above 1."""
+        limits = ((self.seconds, self.budget.seconds), (self.num_symbols, self.budget.symbols))
+        return max((used / limit if limit else 1.0 for used, limit in limits if limit is not None), default=0.0)
+
+    def length_before(self, tail_length: int) -> int:
+        """Return the length of strings to which tails are added, so that tails of any length fit after all prefixes.
+
+        A model with a largest length gets no longer strings, so only shorter prefixes have whole tails.
+        """
+        longest = self.max_length + tail_length
+        return min(longest, self.model.max_length or longest)
+
+    def batches(self, strings: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"] | None = None) -> Iterator[Batch]:
+        """Yield strings in batches of at most `MAX_SYMBOLS_PER_BATCH` symbols, tails included."""
+        size = max(1, MAX_SYMBOLS_PER_BATCH // self._num_symbols_read(Batch(strings[:1], tails)))
+        for part in strings.split(size):
+            yield Batch(part, tails)
+
+    @torch.no_grad()
+    def grade(self, batch: Batch) -> None:
+        """Grade all prefixes of a batch, with all tails, and keep a wrong string if it is shorter than all before."""
+        strings, tails, filled = batch
+        tail_length = 0 if tails is None else tails.shape[1]
+        # A wrong string may have been confirmed since the batch was made, so that its end no longer matters.
+        strings = strings[:, : self.length_before(tail_length)]
+        states = torch.from_numpy(self.machine.semiautomaton.run(strings.numpy(), self.machine.start))
+        lengths = torch.arange(1, strings.shape[1] + 1).expand_as(strings)
+        if filled is not None:
+            states = torch.where(lengths <= filled[:, None], states, -1)
+        prefixes = graded(self.model(strings), self._expected(states, lengths), lengths)
+        self.num_symbols += self._num_symbols_read(Batch(strings, tails))
+        self._keep(prefixes, lambda row, index: strings[row, : index + 1])
+        # Short strings are all tried, so hill climbing looks at longer ones only.
+        self.latest = weakest(prefixes, self.enumerated_length + 1)
+        if tails is not None and tail_length < strings.shape[1]:
+            self._grade_tails(strings, tails, states)
+
+    def _grade_tails(
+        self, strings: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"], states: Int64[Tensor, "B T"]
+    ) -> None:
+        num_tails, tail_length = tails.shape
+        num_prefixes = strings.shape[1] - tail_length
+        table = torch.from_numpy(self.machine.semiautomaton.table.copy())
+        after, by_symbol = states[:, :num_prefixes, None].expand(-1, -1, num_tails), []
+        for symbols in tails.unbind(1):
+            after = table[after, symbols]
+            by_symbol.append(after)
+        lengths = torch.arange(1, num_prefixes + 1)[:, None, None] + torch.arange(1, tail_length + 1)
+        lengths = lengths.expand(len(strings), -1, num_tails, -1)
+        expected = self._expected(torch.stack(by_symbol, -1), lengths)
+        logits = continued_logits(self.model, strings, tails)
+
+        def string_at(row: int, index: int) -> String:
+            which, symbol = divmod(index, tail_length)
+            prefix, tail = divmod(which, num_tails)
+            return torch.cat([strings[row, : prefix + 1], tails[tail, : symbol + 1]])
+
+        self._keep(graded(logits.flatten(1, 3), expected.flatten(1), lengths.flatten(1)), string_at)
+
+    def _expected(self, states: Int64[Tensor, "*N"], lengths: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
+        """Return the right answers in states of the machine; `IGNORE` in state -1 and for strings that are too long."""
+        outputs = torch.from_numpy(self.machine.outputs.copy())
+        return outputs[states].masked_fill((states < 0) | (lengths > self.max_length), IGNORE)
+
+    def _num_symbols_read(self, batch: Batch) -> int:
+        size, length = batch.strings.shape
+        if batch.tails is None or batch.tails.shape[1] >= length:
+            return size * length
+        num_tails, tail_length = batch.tails.shape
+        return size * length + num_symbols_read(self.model, (size, length), (num_tails, tail_length))
+
+    def _keep(self, answers: Graded, string_at: Callable[[int, int], String]) -> None:
+        """Keep the shortest wrong string if it is wrong alone, and the strings with the smallest margins."""
+        self.num_answers += answers.num_answers
+        rows, indices = torch.nonzero(answers.wrong, as_tuple=True)
+        order = answers.lengths[rows, indices].argsort(stable=True)[:MAX_CONFIRMED]
+        for row, index in torch.stack([rows, indices], 1)[order].tolist():
+            string = string_at(row, index)
+            if (margin := self._margin_alone(string)) is not None:
+                self._replace(WrongString(string, self.family, margin))
+                break
+        margins, smallest = weakest(answers, self.enumerated_length + 1)
+        # A wrong string is kept above, and hill climbing looks for others.
+        for row in margins.argsort()[:NUM_WEAKEST_PER_BATCH].tolist():
+            if 0 < float(margins[row]) < torch.inf:
+                self.weakest[tuple(string_at(row, int(smallest[row])).tolist())] = float(margins[row])
+        kept = sorted(self.weakest.items(), key=lambda item: item[1])
+        self.weakest = {string: value for string, value in kept if len(string) <= self.max_length}
+        self.weakest = dict(list(self.weakest.items())[:NUM_WEAKEST])
+
+    def _margin_alone(self, string: String) -> float | None:
+        """Return the logit margin of a string that is read alone, as users read it, or None if it is right then."""
+        with denormals_kept():
+            if not bool(grade(self.model, self.task, string[None]).wrong):
+                return None
+            logits = self.model.last(string[None])
+        return float(margins_of(logits, self.task.solve(string[None])[:, -1]))
+
+    def _replace(self, wrong: WrongString) -> None:
+        shrunk = shrunk_error(self.model, self.task, wrong.string, max_pairs=MAX_PAIRS_OF_SHRINKING)
+        margin = self._margin_alone(shrunk)
+        # A batch may round otherwise than a string alone. The longer string, which is wrong alone, is then kept.
+        self.shortest = wrong if margin is None else WrongString(shrunk, wrong.family, margin)
+        self.first_form = wrong
+        self.max_length = len(self.shortest.string) - 1

@@ -1,0 +1,172 @@
+"""The families of strings that an attack tries: structured strings, which random samples hardly ever contain."""
+
+from collections.abc import Iterator
+from itertools import groupby, islice
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.automata.conformance import access_strings, conformance_strings
+from lengthwise.certification.attacks.board import Batch, Board
+from lengthwise.certification.counterexample import all_strings
+
+MAX_TAILS_OF_RUNS = 9
+"""The largest number of tails after runs and loops, which are few: words of three symbols for 2 symbols."""
+
+MAX_TAILS_OF_POWERS = 4
+"""The largest number of tails after powers of words, of which there are many."""
+
+MAX_SYMBOLS_OF_SUITE = 20_000
+"""The largest number of symbols of the W-method's strings; `certify` tries more of them."""
+
+MAX_SYMBOLS_OF_ACCESS = 20_000
+"""The largest number of symbols of the strings that lead to the states whose loops are tried."""
+
+Word = tuple[int, ...]
+
+NUM_STRINGS_AT_ONCE = 256
+"""The number of strings that are made at a time, so that the budget is looked at in between."""
+
+
+def words(num_symbols: int, max_words: int) -> Int64[Tensor, "W S"]:
+    """Return all words of the largest length of which there are at most `max_words`.
+
+    An alphabet of more symbols than that gives `max_words` words of one symbol, evenly spread over its ids.
+
+    Example:
+        >>> words(2, 5).tolist(), words(3, 2).tolist()
+        ([[0, 0], [0, 1], [1, 0], [1, 1]], [[0], [1]])
+    """
+    length = 1
+    while num_symbols > 1 and num_symbols ** (length + 1) <= max_words:
+        length += 1
+    every = torch.cartesian_prod(*[torch.arange(num_symbols)] * length).reshape(-1, length)
+    return every if len(every) <= max_words else every[torch.arange(max_words) * len(every) // max_words]
+
+
+def short_strings(board: Board) -> Iterator[Batch]:
+    """Yield all strings of the largest length with at most 4,096 strings; all shorter strings are their prefixes."""
+    yield from board.batches(all_strings(board.task, board.enumerated_length))
+
+
+def runs(board: Board) -> Iterator[Batch]:
+    """Yield x^n w for each symbol x, all n, and all short words w."""
+    num_symbols = len(board.task.symbols)
+    tails = words(num_symbols, MAX_TAILS_OF_RUNS)
+    strings = torch.arange(num_symbols)[:, None].expand(-1, board.length_before(tails.shape[1]))
+    yield from board.batches(strings, tails)
+
+
+def w_method(board: Board) -> Iterator[Batch]:
+    """Yield the strings that distinguish the task's machine from all other machines of at most as many states."""
+    suite = conformance_strings(board.machine, MAX_SYMBOLS_OF_SUITE)
+    for length, group in groupby(suite, key=len):
+        if length <= board.max_length:
+            yield from board.batches(torch.tensor(list(group)))
+
+
+def loops(board: Board) -> Iterator[Batch]:
+    """Yield u v^n w for each state of the machine, with u a shortest string to it and v a loop, and all n.
+
+    For each state and each symbol that a loop can begin with, v is a shortest such loop. w is any short word.
+    """
+    tails = words(len(board.task.symbols), MAX_TAILS_OF_RUNS)
+    for pairs in _grouped(_loops(board)):
+        length = board.length_before(tails.shape[1])
+        strings = torch.tensor([_power(*pair, length) for pair in pairs])
+        yield from board.batches(strings, tails)
+
+
+def powers(board: Board) -> Iterator[Batch]:
+    """Yield u v^n w for all words u and v, by their length together, all n, and short words w.
+
+    Each infinite string u v v v ... is tried once: its shortest u and v are taken.
+    """
+    num_symbols = len(board.task.symbols)
+    tails = words(num_symbols, MAX_TAILS_OF_POWERS)
+    for size in range(1, board.max_length + 1):
+        # Python's integers do not overflow, so a size with too many words to count is also reached in order.
+        for start in range(0, num_symbols**size, NUM_STRINGS_AT_ONCE):
+            stop = min(start + NUM_STRINGS_AT_ONCE, num_symbols**size)
+            joined = _words_by_number(num_symbols, size, start, stop)
+            for period in range(1, size + 1):
+                if size > board.max_length:
+                    return
+                strings = joined[_is_shortest(joined, period)]
+                index = torch.arange(board.length_before(tails.shape[1]))
+                repeated = torch.where(index < size, index, size - period + (index - size) % period)
+                if len(strings):
+                    yield from board.batches(strings[:, repeated], tails)
+
+
+def _words_by_number(num_symbols: int, length: int, start: int, stop: int) -> Int64[Tensor, "B T"]:
+    """Return the words of a length with numbers `start` to `stop` - 1 in symbol order."""
+    digits = [
+        [number // num_symbols**power % num_symbols for power in reversed(range(length))]
+        for number in range(start, stop)
+    ]
+    return torch.tensor(digits)
+
+
+def _is_shortest(joined: Int64[Tensor, "B T"], period: int) -> Tensor:
+    """Return for which strings u v, with v of `period` symbols, no shorter u or v gives the same u v v v ...
+
+    The word v must not be a power, and u must not end as v does: its last symbol could be moved into v.
+    """
+    size = joined.shape[1]
+    word = joined[:, size - period :]
+    is_shortest = torch.ones(len(joined), dtype=torch.bool)
+    for shorter in range(1, period):
+        if period % shorter == 0:
+            is_shortest &= (word != word[:, torch.arange(period) % shorter]).any(1)
+    if size > period:
+        is_shortest &= joined[:, size - period - 1] != word[:, -1]
+    return is_shortest
+
+
+def _loops(board: Board) -> Iterator[tuple[Word, Word]]:
+    """Yield a string to each state and, for each symbol, a shortest loop that begins with it, if there is one."""
+    machine = board.machine
+    table: list[list[int]] = machine.semiautomaton.table.tolist()
+    access: dict[int, Word] = {machine.start: ()}
+    for state, string in access_strings(machine, MAX_SYMBOLS_OF_ACCESS).items():
+        access.setdefault(state, string)
+    before: list[list[tuple[int, int]]] = [[] for _ in table]
+    for state, row in enumerate(table):
+        for symbol, after in enumerate(row):
+            before[after].append((state, symbol))
+    for target, string in access.items():
+        if len(string) >= board.max_length:
+            return
+        back = _paths_to(target, before)
+        for symbol, after in enumerate(table[target]):
+            if after in back:
+                loop = [symbol]
+                while after != target:
+                    loop.append(back[after])
+                    after = table[after][back[after]]
+                yield string, tuple(loop)
+
+
+def _paths_to(target: int, before: list[list[tuple[int, int]]]) -> dict[int, int]:
+    """Return, for each state from which a string leads to the target, the first symbol of a shortest such string."""
+    first = {target: -1}
+    states = [target]
+    for state in states:  # the list grows inside the loop: breadth-first search, so strings are shortest
+        for earlier, symbol in before[state]:
+            if earlier not in first:
+                first[earlier] = symbol
+                states.append(earlier)
+    return first
+
+
+def _power(start: Word, loop: Word, length: int) -> list[int]:
+    """Return the first `length` symbols of the start and the loop repeated."""
+    repeated = start + loop * (max(0, length - len(start)) // len(loop) + 1)
+    return list(repeated[:length])
+
+
+def _grouped(pairs: Iterator[tuple[Word, Word]]) -> Iterator[list[tuple[Word, Word]]]:
+    while group := list(islice(pairs, NUM_STRINGS_AT_ONCE)):
+        yield group

@@ -1,0 +1,65 @@
+"""Strings graded at many prefixes at once: which answers are wrong, and by which margins the others are right."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from lengthwise.conventions import IGNORE
+from lengthwise.ops.answers import answers_of
+
+
+class Graded(NamedTuple):
+    """Logit margins of answers, which of them are wrong, and the lengths of the strings that they answer.
+
+    The margin is infinite for a string without a right answer (`IGNORE`), and -inf if a logit is not finite.
+    """
+
+    margins: Float[Tensor, "B N"]
+    wrong: Bool[Tensor, "B N"]
+    lengths: Int64[Tensor, "B N"]
+
+    @property
+    def num_answers(self) -> int:
+        """Return the number of answers that have a right one to compare with."""
+        return int((self.margins < torch.inf).sum())
+
+
+class Weakest(NamedTuple):
+    """The smallest margin in each row, and its index in the row."""
+
+    margins: Float[Tensor, " B"]
+    indices: Int64[Tensor, " B"]
+
+
+def graded(logits: Float[Tensor, "B N Y"], expected: Int64[Tensor, "B N"], lengths: Int64[Tensor, "B N"]) -> Graded:
+    """Return the margins of answers and which of them are wrong, by the rule that decides every answer here.
+
+    Example:
+        >>> logits, lengths = torch.tensor([[[0.0, 2.0], [1.0, 0.5]]]), torch.tensor([[1, 2]])
+        >>> graded(logits, torch.tensor([[1, 1]]), lengths).wrong.tolist()
+        [[False, True]]
+    """
+    wrong = (expected != IGNORE) & (answers_of(logits) != expected)
+    return Graded(margins_of(logits, expected), wrong, lengths)
+
+
+def margins_of(logits: Float[Tensor, "*N Y"], expected: Int64[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    """Return the lead of the right logit before the largest other one.
+
+    Example:
+        >>> margins_of(torch.tensor([[0.0, 2.0], [0.0, torch.nan]]), torch.tensor([0, 1])).tolist()
+        [-2.0, -inf]
+    """
+    right = expected.clamp(min=0)[..., None]
+    others = logits.scatter(-1, right, -torch.inf).amax(-1)
+    margins = (logits.gather(-1, right)[..., 0] - others).masked_fill(~logits.isfinite().all(-1), -torch.inf)
+    # With a single answer there is no other logit, and the margin is infinite: nothing can go wrong.
+    return margins.masked_fill(expected == IGNORE, torch.inf)
+
+
+def weakest(graded_strings: Graded, min_length: int) -> Weakest:
+    """Return the smallest margin of each row among strings of at least `min_length` symbols."""
+    margins = graded_strings.margins.masked_fill(graded_strings.lengths < min_length, torch.inf)
+    return Weakest(*margins.min(1))

@@ -1,0 +1,43 @@
+"""The command attack."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from lengthwise.cli.machines import AsJSON, Source
+from lengthwise.cli.options import StoredPath, StringSeed, count
+from lengthwise.printing import write_lines
+
+
+def attack(
+    net: StoredPath,
+    machine: Source | None = None,
+    /,
+    *,
+    budget: Annotated[float, Parameter(help="CPU seconds of the search.")] = 5.0,
+    longest: Annotated[int, Parameter(converter=count, help="Try strings of at most this number of symbols.")] = 150,
+    seed: StringSeed = 0,
+    as_json: AsJSON = False,
+) -> int:
+    """Search for the shortest string that a net answers wrongly, among strings that random samples hardly ever contain.
+
+    Right is what the net's own task answers or, if one is given, a machine: a file, a folder or a regular expression.
+    These are tried: all short strings, powers of short words between others at all exponents, strings that distinguish
+    the machine from others, and strings on which the right answer hardly leads. Exits with code 1 if an answer is
+    wrong, and with 0 if no such string was found, which proves nothing.
+    """
+    from lengthwise.certification.attacks.attack import attack as attack_model
+    from lengthwise.runs.certified import task_of_machine
+    from lengthwise.runs.stored import load_stored
+
+    stored = load_stored(net)
+    task = stored.task if machine is None else task_of_machine(net, stored.task, machine)
+    result = attack_model(stored.model, task, budget=budget, max_length=longest, seed=seed)
+    if as_json:
+        write_lines([result.model_dump_json()])
+    else:
+        write_lines(f"{name}: {sentence}" for name, sentence in result.lines())
+    return 1 if result.is_refuted else 0
+
+
+COMMANDS = {"attack": attack}
