@@ -170,7 +170,9 @@ class Board:
         """Keep the shortest wrong string if it is wrong alone, and the strings with the smallest margins."""
         self.num_answers += answers.num_answers
         rows, indices = torch.nonzero(answers.wrong, as_tuple=True)
-        order = answers.lengths[rows, indices].argsort(stable=True)[:MAX_CONFIRMED]
+        order = answers.lengths[rows, indices].argsort(stable=True)
+        # The shortest ones, and others evenly spread: short ones may be wrong only among many prefixes.
+        order = order[_shortest_and_spread(len(order))]
         for row, index in torch.stack([rows, indices], 1)[order].tolist():
             string = string_at(row, index)
             if (margin := self._margin_alone(string)) is not None:
@@ -200,3 +202,9 @@ class Board:
         self.shortest = wrong if margin is None else WrongString(shrunk, wrong.family, margin)
         self.first_form = wrong
         self.max_length = len(self.shortest.string) - 1
+
+
+def _shortest_and_spread(count: int) -> list[int]:
+    """Return up to `MAX_CONFIRMED` of the indices below a count, in order: half the first ones, half evenly spread."""
+    half = MAX_CONFIRMED // 2
+    return sorted({*range(min(half, count)), *range(0, count, -(-count // half) or 1)})

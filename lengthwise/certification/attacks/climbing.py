@@ -7,7 +7,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.certification.attacks.board import MAX_SYMBOLS_PER_BATCH, Batch, Board
-from lengthwise.certification.strings import with_rare_answers
+from lengthwise.certification.traces import with_rare_answers
 from lengthwise.randomness import generator_for
 
 POPULATION_SIZE = 64

@@ -4,8 +4,6 @@ import json
 
 import pytest
 import torch
-from last_symbol import LastSymbol, last_symbol_net
-from planted import WrongInBatches
 from wrong_on import Streamed, wrong_on
 
 import lengthwise.certification.attacks.attack as attack_module
@@ -87,9 +85,29 @@ def test_a_logit_that_is_not_finite_is_a_wrong_answer() -> None:
     assert "has a logit that is not finite" in dict(result.lines())["wrong answer"]
 
 
-def test_strings_that_are_wrong_in_batches_only_do_not_refute() -> None:
-    result = attack(WrongInBatches(last_symbol_net(), 20), LastSymbol(), budget=0.5)
-    assert not result.is_refuted
+class WrongAtOnce(LabelsSwapped):
+    """Wrong if all prefixes are answered at once, and right for whole strings."""
+
+    def last(self, inputs):
+        return TransducerModel.last(self, inputs)
+
+
+class WrongInSmallParts(LabelsSwapped):
+    """Also wrong for whole strings of 60 symbols or more and, in batches, of 30 or more."""
+
+    def last(self, inputs):
+        logits = TransducerModel.last(self, inputs)
+        return logits.flip(-1) if inputs.shape[1] >= (60 if len(inputs) == 1 else self.length) else logits
+
+
+def test_strings_that_are_right_alone_do_not_refute() -> None:
+    assert not attack(WrongAtOnce(30), PARITY, budget=0.5).is_refuted
+
+
+def test_a_string_that_is_right_alone_once_it_is_shorter_stays_as_it_was() -> None:
+    result = attack(WrongInSmallParts(30), PARITY, budget=1.0)
+    assert result.is_refuted
+    assert len(result.string) >= 60
 
 
 def test_a_budget_in_symbols_gives_the_same_result_again() -> None:

@@ -96,6 +96,15 @@ MAX_LENGTH = 21
 ALL_POWERS = strings_of(powers(board_of(PARITY, max_length=MAX_LENGTH)), MAX_LENGTH)
 
 
+def test_each_infinite_string_is_tried_once() -> None:
+    """The powers by length: a and b; then ab, ba, and one b before a, and one a before b."""
+    batches = powers(board_of(PARITY, max_length=12))
+    first = next(batches).strings.tolist()
+    second = [row for _ in range(2) for row in next(batches).strings.tolist()]
+    assert {tuple(row[:4]) for row in first} == {(A,) * 4, (B,) * 4}
+    assert sorted(tuple(row[:4]) for row in second) == [(A, B, A, B), (A, B, B, B), (B, A, A, A), (B, A, B, A)]
+
+
 CYCLE = make_task("cycle-navigation")
 ALL_RUNS, ALL_LOOPS = (strings_of(draw(board_of(CYCLE, max_length=20)), 20) for draw in (runs, loops))
 
