@@ -119,6 +119,14 @@ def test_a_budget_in_symbols_gives_the_same_result_again() -> None:
     assert counts[0] == counts[1]
 
 
+def test_a_family_without_an_end_leaves_a_part_of_the_budget_to_others() -> None:
+    model = Streamed(TransducerModel(PARITY.transducer, PARITY.classes))
+    board = Board(model, PARITY, PARITY.reference, Budget(symbols=300_000), 60, seed=0)
+    counts = try_families(board, FAMILIES)
+    assert all(count.num_answers for count in counts)
+    assert not counts[-2].is_complete
+
+
 def test_a_net_with_a_largest_length_reads_no_longer_strings() -> None:
     model = make_model("transformer", PARITY, d_model=16, positions="learned", learned_positions=20)
     board = Board(model.eval(), PARITY, PARITY.reference, Budget(symbols=30_000), 150, seed=0)

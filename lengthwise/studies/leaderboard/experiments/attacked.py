@@ -1,0 +1,108 @@
+"""Attacks on the transformers that made no error on random strings: how many of them err on others."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from lengthwise.certification.attacks.attack import DEFAULT_LENGTH, DEFAULT_SECONDS, Attack, attack
+from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.runs.folder import load_run
+from lengthwise.studies.leaderboard.experiments.positions import positions
+
+SEEDS: Mapping[str, Mapping[str, tuple[int, ...]]] = MappingProxyType(
+    {
+        "Even Pairs": {
+            "alibi": (1, 2),
+            "fire": (0, 1, 2),
+            "kerple-log": (0, 1),
+            "kerple-power": (0, 1),
+            "learned": (1, 2),
+            "none": (0, 1, 2),
+            "randomized": (0, 2),
+            "rotary": (0,),
+            "sinusoidal": (2,),
+            "t5": (0, 1, 2),
+            "xl": (0, 1, 2),
+        },
+        "Tomita 1": {
+            "alibi": (0, 1),
+            "fire": (0, 1, 2),
+            "kerple-log": (0, 1),
+            "kerple-power": (0, 1),
+            "learned": (0, 1, 2),
+            "none": (0, 1, 2),
+            "randomized": (0, 1),
+            "rotary": (0, 1),
+            "sinusoidal": (2,),
+            "t5": (0, 1, 2),
+            "xl": (0, 1, 2),
+        },
+        "Tomita 2": {"kerple-power": (1,)},
+        "Tomita 4": {"xl": (0, 1, 2)},
+    }
+)
+"""Seeds by task and encoding of the nets of `transformers/positions` without an error at 41-500 in its records."""
+
+SMOKE_SECONDS = 0.3
+"""The budget of an attack at scale `smoke`, in CPU seconds."""
+
+
+class AttackedNet(NamedTuple):
+    """A net, by its task, position encoding and seed, and the attack on it."""
+
+    row: str
+    column: str
+    seed: int
+    attack: Attack
+
+
+class Attacked(NamedTuple):
+    """The nets of the page, and the budget of each attack in CPU seconds."""
+
+    nets: tuple[AttackedNet, ...]
+    seconds: float
+
+
+@EXPERIMENTS.register("transformers/attacked")
+def attacked(scale: Scale = "small") -> Experiment:
+    """Attack the transformers of `transformers/positions` that made no error at 41-500, after training them again."""
+    experiment = positions(scale)
+    cells = []
+    for cell in experiment.cells:
+        seeds = SEEDS.get(cell.row, {}).get(cell.column, ())
+        # At smoke scale there is one seed, whose net stands for all.
+        specs = tuple(spec for spec in cell.specs if spec.seed in seeds or (seeds and scale == "smoke"))
+        if specs:
+            cells.append(cell._replace(specs=specs))
+    if scale == "smoke":
+        cells = [cells[0], cells[-1]]
+    seconds = SMOKE_SECONDS if scale == "smoke" else DEFAULT_SECONDS
+
+    def study(root: Path) -> Attacked:
+        nets = []
+        for cell in cells:
+            for spec in cell.specs:
+                run = load_run(root / spec.id)
+                result = attack(run.model, spec.task, budget=seconds)
+                nets.append(AttackedNet(cell.row, cell.column, spec.seed, result))
+        return Attacked(tuple(nets), seconds)
+
+    return Experiment(
+        title="Attacks on transformers without an error",
+        about=(
+            "The transformers of `transformers/positions` that made no error on random strings of 41 to 500 symbols "
+            "are attacked with strings that random samples hardly ever contain.\n"
+            "An attack has five CPU seconds a net, and its strings have at most "
+            f"{DEFAULT_LENGTH} symbols. The nets were trained on strings of at most 40."
+        ),
+        notes=(
+            "Which nets made no error is taken from the records of `transformers/positions`. Their weights were not "
+            "recorded, so they are trained again from the same specifications.",
+            "A net that withstands an attack is not proved to be right.",
+        ),
+        cells=cells,
+        plan=experiment.plan,
+        study=study,
+        needs_weights=True,
+    )

@@ -1,0 +1,61 @@
+"""The page about attacks on transformers: how many err, on strings of which family, and each net's string."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from lengthwise.certification.attacks.attack import FAMILIES
+from lengthwise.display import in_powers
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.report.tables.numbers import NOTHING
+from lengthwise.studies.leaderboard.experiments.attacked import Attacked, AttackedNet
+
+
+@STUDY_PAGES.register("transformers/attacked")
+def attacked_page(study: Attacked, stem: str) -> StudyPage:
+    """Return the number of nets that err by task, the number by family, and a line for each net."""
+    wrong = [net for net in study.nets if net.attack.is_refuted]
+    by_task = [_summary(row, [net for net in study.nets if net.row == row]) for row in _rows(study.nets)]
+    by_family = [
+        [family.name, f"{sum(net.attack.family == family.name for net in wrong)} of {len(study.nets)}"]
+        for family in FAMILIES
+    ]
+    header = ["task", "positions", "seed", "string", "symbols", "family", "logit margin", "CPU s"]
+    return StudyPage(
+        [
+            markdown_table(["task", "nets", "wrong", "symbols of the string", "CPU s"], by_task),
+            "## Families that found the shortest string",
+            markdown_table(["family", "nets"], by_family),
+            "## Every net",
+            markdown_table(header, [_line(net) for net in study.nets]),
+        ],
+        {},
+        headline=f"{len(wrong)} of {len(study.nets)} transformers that made no error on random strings err on others.",
+    )
+
+
+def _rows(nets: Sequence[AttackedNet]) -> list[str]:
+    return list(dict.fromkeys(net.row for net in nets))
+
+
+def _summary(row: str, nets: Sequence[AttackedNet]) -> list[str]:
+    lengths = [len(net.attack.string) for net in nets if net.attack.string is not None]
+    seconds = median(net.attack.seconds for net in nets)
+    lengths_text = f"{min(lengths)}-{max(lengths)}" if lengths else NOTHING
+    return [row, f"{len(nets)}", f"{len(lengths)}", lengths_text, f"{seconds:.1f}"]
+
+
+def _line(net: AttackedNet) -> list[str]:
+    result = net.attack
+    about = [net.row, net.column, f"{net.seed}"]
+    if result.string is None:
+        return [*about, NOTHING, NOTHING, NOTHING, NOTHING, f"{result.seconds:.1f}"]
+    margin = NOTHING if result.margin is None else f"{result.margin:.2g}"
+    return [
+        *about,
+        f"`{in_powers(result.string)}`",
+        f"{len(result.string)}",
+        str(result.family),
+        margin,
+        f"{result.seconds:.1f}",
+    ]
