@@ -54,10 +54,8 @@ _FIELD_NOTE = (
     "Left: the share of the answer's gradient at a position or later. The gradient is taken with respect to the "
     "embedding of each symbol. The line is the mean over strings, and the band contains their middle 80 %. Right: how "
     "often the net's answer changes if the symbol at a position is replaced by another, with 95 % intervals. Gray "
-    "shows "
-    "how often the right answer changes. A replacement shows whether a symbol matters. A gradient shows how much a "
-    "small "
-    "change of its embedding matters."
+    "shows how often the right answer changes. A replacement shows whether a symbol matters. A gradient shows how much "
+    "a small change of its embedding matters."
 )
 
 
@@ -81,11 +79,9 @@ def _states_note(result: Analysis) -> str:
     named = ", ".join(names[:8]) + (" and so on" if len(names) > 8 else "")
     return (
         "The states at all levels, projected on the two directions of largest variance. Each state belongs to a window "
-        "of "
-        f"the string. A window stands for one of the {len(names):,} elements of the task's transition "
+        f"of the string. A window stands for one of the {len(names):,} elements of the task's transition "
         f"monoid{f' ({kind})' if kind else ''}, which are named by their shortest strings: {escape(named)}. Two states "
-        "of a "
-        "level are in one cluster if a path over states of this level connects them in steps of at most the given "
+        "of a level are in one cluster if a path over states of this level connects them in steps of at most the given "
         "distance."
     )
 
@@ -147,25 +143,19 @@ def _protocol(run: Run, result: Analysis, seed: int) -> list[tuple[str, str]]:
         (
             "Clusters",
             "Single linkage by Euclidean distance within a level. Clusters are counted at distance "
-            f"{result.distance:.3g}, an "
-            "eighth of the states' root mean square norm. Two distances matter: the smallest at which every element is "
-            "in "
-            "one cluster, and the smallest between states of two elements. Between these, clusters correspond one to "
-            "one "
-            "to elements.",
+            f"{result.distance:.3g}, an eighth of the states' root mean square norm. Two distances matter: the "
+            "smallest at which every element is in one cluster, and the smallest between states of two elements. "
+            "Between these, clusters correspond one to one to elements.",
         ),
         (
             "Gradient",
             "Norm of the gradient of the right answer's log-odds at the last position with respect to each embedding, "
-            "in "
-            f"float64, on the first {len(result.cumulative):,} strings. The gradient of cross-entropy differs by a "
-            "factor "
-            "for each string, and the shares do not depend on this factor.",
+            f"in float64, on the first {len(result.cumulative):,} strings. The gradient of cross-entropy differs by a "
+            "factor for each string, and the shares do not depend on this factor.",
         ),
         (
             "Replacements",
             "In the same strings, one symbol at a time is replaced by another, drawn uniformly, at "
-            f"{len(result.flips):,} "
-            "positions. A replacement counts only if both strings have a right answer.",
+            f"{len(result.flips):,} positions. A replacement counts only if both strings have a right answer.",
         ),
     ]

@@ -30,10 +30,8 @@ from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentence
 _DIFFERENCES = (
     "Entries are accuracies of first - second, in percentage points. Difference: the mean over seeds; each seed "
     "measures both models on the same strings. 95 % interval: Student's interval for other seeds, not corrected for "
-    "the "
-    "number of intervals. Better: the better model, if the interval excludes 0 (-: the interval contains 0, or the "
-    "seeds "
-    "are too few for an interval). p, Holm: Student's test, corrected for the number of differences."
+    "the number of intervals. Better: the better model, if the interval excludes 0 (-: the interval contains 0, or the "
+    "seeds are too few for an interval). p, Holm: Student's test, corrected for the number of differences."
 )
 _CHART = (
     "Lines: the mean over seeds in the dense range. Bands and vertical lines: from the lowest seed to the highest. "

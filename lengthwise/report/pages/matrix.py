@@ -34,8 +34,7 @@ _OVERFLOW = (
 )
 _OURS = (
     "*ours*{parts}: means over the finished runs, on the published scale. They include our lengths that are also "
-    "lengths "
-    "of the published test."
+    "lengths of the published test."
 )
 _NO_DOTS = "Each cell has a seed that is refuted, or that is only tested."
 
@@ -60,8 +59,7 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
         (
             "structured",
             "the lowest accuracy on any family of structured strings, averaged over runs and cells. Random sampling "
-            "does not "
-            "draw structured strings",
+            "does not draw structured strings",
         ),
         ("fits", f"runs whose final loss, at the lengths of training, is below {LOW_LOSS}"),
         (

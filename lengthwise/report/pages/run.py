@@ -129,8 +129,7 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
         if run.result.perplexity is not None:
             raise ValueError(
                 f"{run.folder.path}: expected answers that are classes, got the next tokens of a text, for which this "
-                "page has no "
-                "chart; `lengthwise resume` prints the perplexities"
+                "page has no chart; `lengthwise resume` prints the perplexities"
             )
         if run.result.run_id in results:
             raise ValueError(f"{run.folder.path}: run {run.result.run_id} is given twice; leave one of the two out")
@@ -195,10 +194,8 @@ def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
 
 _ACCURACY_NOTE = (
     "The axis always shows 0 to 100 %; the table also shows small differences. Lines are the dense range. Diamonds are "
-    "the "
-    "long lengths with Wilson's 95 % interval, with seeds side by side. Only lengths at which every class can occur "
-    "are "
-    "shown. "
+    "the long lengths with Wilson's 95 % interval, with seeds side by side. Only lengths at which every class can "
+    "occur are shown. "
 )
 _LOSS_NOTE = 'The axis is logarithmic. If its title contains "median", single steps with a high loss are hidden.'
 _FLOOR_NOTE = f"Losses below {LOSS_FLOOR:.0e} are drawn there. "
@@ -208,8 +205,7 @@ _DIFFERENCE_NOTE = (
 )
 _UNBALANCED_NOTE = (
     "At these lengths some class cannot occur, so a constant answer may be right. The numbers above do not include "
-    "random "
-    "strings of such lengths."
+    "random strings of such lengths."
 )
 
 
@@ -285,8 +281,7 @@ def _configuration(panel: _Panel) -> str:
     seeds = ", ".join(str(row.seed) for row in panel.rows)
     how = (
         "To repeat the training, save this as a file, and give it as the configuration of "
-        f"<code>{escape(command)}</code> "
-        f"with preset {preset_below(spec)}, {goal}seed {seeds}."
+        f"<code>{escape(command)}</code> with preset {preset_below(spec)}, {goal}seed {seeds}."
     )
     return (
         f"<details><summary>{escape(panel.title)}</summary>{html_note(how)}<pre>{escape(as_toml(spec))}</pre></details>"

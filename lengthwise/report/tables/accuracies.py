@@ -18,8 +18,7 @@ COLUMNS = {
     "mean": "accuracy of the final answer, averaged over runs and lengths",
     "interval": (
         "a 95 % interval for the mean over all random tasks of this kind, of which the cell has a sample. If all "
-        "scores are "
-        "equal there is no interval, because equal scores do not show how much other tasks would differ"
+        "scores are equal there is no interval, because equal scores do not show how much other tasks would differ"
     ),
     "proved": "runs whose net is proved right at every length, with a 95 % interval for the share over all such tasks",
     "lowest": "the lowest accuracy of any run at any length",
@@ -29,9 +28,8 @@ COLUMNS = {
     "structured": "the lowest accuracy of any run on structured strings (in brackets: the best constant answer there)",
     "at step": (
         "for solved runs, the step from which on they made no error on a fixed probe, which is taken every "
-        f"{PROBE_EVERY} "
-        "steps. A probe has other strings of 48 to 500 symbols (or of the task's longest length below 48). -: the last "
-        "probe had an error, or the run had no probes"
+        f"{PROBE_EVERY} steps. A probe has other strings of 48 to 500 symbols (or of the task's longest length below "
+        "48). -: the last probe had an error, or the run had no probes"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": "CPU seconds of training; for a run of several attempts, the sum over these and their certificates",
@@ -39,8 +37,7 @@ COLUMNS = {
     "best test": (
         f"the highest test accuracy of a run, averaged over runs. Tests come every {TEST_EVERY:,} steps, on "
         f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (or of the task's longest length below). This is "
-        "the "
-        "rule of Fan et al. (2024), which selects on test data"
+        "the rule of Fan et al. (2024), which selects on test data"
     ),
     "fits": (
         "whether every run is right on nearly all strings of the training length (see the notes). If not, the lowest "

@@ -86,8 +86,7 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
         )
         raise ValueError(
             f"results: expected a seed that all models have, because differences are paired by seed, got {having}; "
-            "train "
-            "the missing seeds"
+            "train the missing seeds"
         )
     models = []
     for name, group in zip(names, groups.values(), strict=True):
@@ -107,14 +106,12 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
         if other.errors is not None:
             raise ValueError(
                 f"results: expected answers that are classes, got {other.run_id}, whose answers are numbers; compare "
-                "such runs in "
-                "an experiment"
+                "such runs in an experiment"
             )
         if other.perplexity is not None:
             raise ValueError(
                 f"results: expected accuracies to compare, got {other.run_id}, which has perplexities; compare such "
-                "runs in "
-                "an experiment"
+                "runs in an experiment"
             )
         if identity(other.spec)["task"] != identity(first.spec)["task"]:
             raise ValueError(

@@ -93,9 +93,8 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
             f"Entries are {what} of *first* - *second*. *Difference*: the mean over seeds. Each seed gives both "
             "columns the same training problems. *95 % interval*: Student's interval for other seeds on the same test "
             "problems, not corrected for the number of intervals. *Better*: the better column, if the interval "
-            "excludes 0. "
-            f"It is {NOTHING} if the interval contains 0, if the seeds are too few for an interval, "
-            "or if all differences are equal. *p, Holm*: Student's test, corrected for the number of differences."
+            f"excludes 0. It is {NOTHING} if the interval contains 0, if the seeds are too few for an interval, or if "
+            "all differences are equal. *p, Holm*: Student's test, corrected for the number of differences."
         ),
         *multiplicity(compared),
         *table_paragraphs(Table(HEADER, tuple(difference_lines(compared, errors=errors)))),

@@ -17,8 +17,7 @@ LEVELS = {
     "bounded": "the float32 net itself is proved right on every string that has a right answer, up to a stated length",
     "extracted": (
         "a finite machine read off the net is proved right on every string that has a right answer, of any length. "
-        "Tests "
-        "found no difference between the net and this machine, but nothing is proved about the net itself"
+        "Tests found no difference between the net and this machine, but nothing is proved about the net itself"
     ),
     "tested": "no wrong answer was confirmed; nothing is proved",
     "refuted": "the net answers a string wrongly, and the certificate contains this string",

@@ -137,8 +137,7 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
         (
             "Entries are the perplexity of *first* divided by the perplexity of *second*, on the same last tokens. The "
             "95 % interval is Student's interval over chunks; the log-likelihood of a chunk is averaged over runs. The "
-            "interval "
-            "does not cover other seeds, and is not corrected for the number of intervals."
+            "interval does not cover other seeds, and is not corrected for the number of intervals."
         ),
         *table_paragraphs(Table(("row", "first", "second", *map(_length, lengths)), tuple(lines))),
     ]

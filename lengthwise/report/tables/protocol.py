@@ -16,8 +16,7 @@ from lengthwise.tasks.given.task import ExamplesTask
 
 OF_EXAMPLES = (
     "The strings are drawn uniformly from the given examples, on which the net was also trained. Only held-out "
-    "examples "
-    "can show the net's accuracy on other strings."
+    "examples can show the net's accuracy on other strings."
 )
 
 MAX_LISTED = 10

@@ -25,15 +25,12 @@ def claims_page(evaluations: Evaluations, command: str) -> str:
         f"Out of {len(lines)} claims of {len(evaluations)} papers, {counts['reproduced']} are reproduced, "
         f"{counts['contradicted']} contradicted, {counts['not decided']} not decided and {counts['not run']} not run. "
         f"{tested} of the decided claims are definitions, theorems and constructions, which tests check. Most trained "
-        "nets "
-        "are smaller here than in the papers, so our results rarely contradict a paper.",
+        "nets are smaller here than in the papers, so our results rarely contradict a paper.",
         markdown_table(*_counts(evaluations)),
         f"```console\n{command}\n```",
         "The command looks numbers up in the recorded results, or in tables that benchmarks wrote. A test fails if "
-        "this "
-        "page differs from these numbers. A claim such as *Parity, RNN.* means that this net has at least the score "
-        "that the "
-        "paper prints.",
+        "this page differs from these numbers. A claim such as *Parity, RNN.* means that this net has at least the "
+        "score that the paper prints.",
         definitions(RULES.items()),
         "Scores on D_n and Tomita languages are measured on the published strings. A score below [shallow "
         "features](results/shallow-features.md) does not show that a language was learned, here or in the paper.",

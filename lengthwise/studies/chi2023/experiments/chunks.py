@@ -81,24 +81,19 @@ def chunks(scale: Scale = "small") -> Experiment:
         title="RegularGPT: chunk sizes mixed, and chosen by pilots",
         about=(
             "Chi et al. (2023) choose the chunk size by hand and name this as a limitation; here the training loss of "
-            "short "
-            "pilot runs chooses it."
+            "short pilot runs chooses it."
         ),
         notes=(
             "All nets have preset `fast` and D=64, and take 6,000 steps, with two seeds. They are measured at 41-500 "
             "with final weights. *C=4, then 2*: chunks have four symbols, and two states at the levels above.",
             f"A pilot is a run of {PILOT_STEPS:,} steps with a complete schedule; a full net takes six times as many. "
-            "Pilots "
-            "have equal steps but not equal CPU time, because longer chunks make cheaper steps. The pilot whose final "
-            "weights "
-            "have the lowest loss decides. This loss is measured without noise or pads, on a new batch of each "
-            "training length "
-            "(`final_loss` in the records). No string longer than 40 symbols is used.",
+            "Pilots have equal steps but not equal CPU time, because longer chunks make cheaper steps. The pilot whose "
+            "final weights have the lowest loss decides. This loss is measured without noise or pads, on a new batch "
+            "of each training length (`final_loss` in the records). No string longer than 40 symbols is used.",
             "Pilots must be long enough to learn something. After 300 steps (seed 0) the losses of the three sizes "
             "differed by at most a hundredth on each of the four tasks, so a choice would have been random.",
             "If chunk sizes differ by level, the levels still share one layer, and shorter windows use only the first "
-            "of its "
-            "biases. No machine can be read off such a net, so it has no certificate.",
+            "of its biases. No machine can be read off such a net, so it has no certificate.",
             "*paper*: max / mean under the paper's own protocol, over three seeds and probably three rates (see "
             "`regular-gpt/table-1`).",
         ),

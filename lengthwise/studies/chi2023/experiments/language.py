@@ -80,8 +80,7 @@ _HEADLINE = (
     "RegularGPT's perplexity rises at the first length with a third level, which training never has: 512 tokens with "
     "C=16, and 2,048 with C=32.\n"
     "With C=16 and C=32 it rises from {cells[*][16/3][256]} to {cells[*][16/3][512]} and from {cells[*][32/6][1,024]} "
-    "to "
-    "{cells[*][32/6][2,048]}. With the paper's depth it rises from {cells[*][16/3, depth of the input][256]} to "
+    "to {cells[*][32/6][2,048]}. With the paper's depth it rises from {cells[*][16/3, depth of the input][256]} to "
     "{cells[*][16/3, depth of the input][512]} and from {cells[*][32/3, depth of the input][1,024]} to {cells[*][32/3, "
     "depth of the input][2,048]}. Held at two levels, C=16 has {cells[*][16/3, at most 2 levels][256]} and "
     "{cells[*][16/3, at most 2 levels][512]}. At the training length K=6 has {cells[*][32/6][128]} and K=3 "
@@ -114,22 +113,16 @@ def table_3(scale: Scale = "small") -> Experiment:
             "The paper: D=768, 12 heads, 512 tokens, 50,000 steps of 32 windows of OpenWebText2, three seeds. "
             "Perplexities of different texts and tokenizers cannot be compared, but their changes with the length can.",
             "*paper*: the paper's perplexities at 512, 1,024, 2,048, 4,096 and 8,192 tokens, 1 to 16 times its "
-            "training "
-            "length. If the paper's C and K differ from ours, they are printed before the numbers. The chunks of the "
-            "two "
-            "columns are comparable in length. With the paper's C=32 and our C=16, two levels cover twice the training "
-            "length. With the paper's C=64 and our C=32, they cover 8 times the training length. With the paper's "
-            "C=256 and "
-            "our C=64, a training string has two chunks. The paper's 128/12 never needs a third level in its table, "
-            "and our "
-            "32/6 needs one at 2,048.",
+            "training length. If the paper's C and K differ from ours, they are printed before the numbers. The chunks "
+            "of the two columns are comparable in length. With the paper's C=32 and our C=16, two levels cover twice "
+            "the training length. With the paper's C=64 and our C=32, they cover 8 times the training length. With the "
+            "paper's C=256 and our C=64, a training string has two chunks. The paper's 128/12 never needs a third "
+            "level in its table, and our 32/6 needs one at 2,048.",
             "The first length with a third level is 512 for C=16 and 2,048 for C=32; C=64 has no such length. *At "
             "most 2 levels* leaves the third level out.",
             "*Depth of the input*, as in the paper: answers at all positions are read after both levels. In the other "
-            "columns "
-            "of RegularGPT, answers at the first C positions are read after one level. So training reads answers after "
-            "one "
-            "level and after two.",
+            "columns of RegularGPT, answers at the first C positions are read after one level. So training reads "
+            "answers after one level and after two.",
             "Weights decay in all parameters, including the norms and biases that nanoGPT leaves out.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
@@ -146,8 +139,7 @@ def papers_needs(num_nets: int) -> str:
         f"These are {num_nets} nets, each of which reads 0.82 billion tokens in about 0.6 (K=12: 1.0) times 10^18 "
         "operations. Each takes months of a CPU core, or one to two hours of a GPU such as the H200 with bfloat16. "
         "Memory must hold all numbers of a training step; its logits alone are 0.8 billion numbers. The nets need a "
-        "text of a few GB (the "
-        "paper: OpenWebText2)."
+        "text of a few GB (the paper: OpenWebText2)."
     )
 
 

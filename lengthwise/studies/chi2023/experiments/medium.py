@@ -21,8 +21,7 @@ _HEADLINE = (
     "These nets take {cells[not Modular Arithmetic][*][steps]} steps; the paper's nets take 100,000. The last 2,000 of "
     "our steps begin once the training loss is low.\n"
     "On modular arithmetic our means are {cells[Modular Arithmetic][30,000 steps][mean]} after 30,000 steps and "
-    "{cells[Modular Arithmetic][100,000 steps][mean]} after 100,000 (the paper: {cells[Modular "
-    "Arithmetic][*][paper]})."
+    "{cells[Modular Arithmetic][100,000 steps][mean]} after 100,000 (the paper: {cells[Modular Arithmetic][*][paper]})."
 )
 
 
@@ -47,19 +46,15 @@ def medium(scale: Scale = "small") -> Experiment:
             "most 40 symbols. The optimizer is Adam at 3e-4, the middle one of the paper's three rates. Nets are "
             "measured at 41-500 with final weights.",
             "The training loss alone decides when a net stops. As soon as the running loss (the latest step has a "
-            "weight of a "
-            f"twentieth) is below {SOLVED_LOSS:g}, the net takes {MORE_STEPS:,} more steps at the same rate. No test "
-            "influences this, and no step is selected afterwards. If the loss stays higher, the net takes the number "
-            "of steps in "
-            "its column's name. The paper trains for 100,000 steps. Its code trains for up to 1,000,000 steps on "
-            "modular "
-            "arithmetic, with a selected seed.",
+            f"weight of a twentieth) is below {SOLVED_LOSS:g}, the net takes {MORE_STEPS:,} more steps at the same "
+            "rate. No test influences this, and no step is selected afterwards. If the loss stays higher, the net "
+            "takes the number of steps in its column's name. The paper trains for 100,000 steps. Its code trains for "
+            "up to 1,000,000 steps on modular arithmetic, with a selected seed.",
             "Expressions of modular arithmetic begin with a +, as in the code.",
             "The paper counts 4.3 M parameters (its Transformer baseline has about as many); this net has 0.79 M.",
             "The nets on cycle navigation moved from a CPU to a GPU after some 2,480 steps.",
             "The first third of the 100,000 steps comes from runs of the same seed with other limits on steps. Such "
-            "runs differ "
-            "only in the end of training.",
+            "runs differ only in the end of training.",
             "Cost: a step at D=256 takes 36 ms (even pairs, parity) or 50 ms (cycle navigation, modular arithmetic) "
             "on one core. A net that is not solved takes 18 to 28 CPU minutes for 30,000 steps. Modular arithmetic "
             "takes 1.5 CPU hours for 100,000 steps. The page takes 3 to 5 CPU hours.",

@@ -50,10 +50,9 @@ _HEADLINE = (
 
 _ABOUT_PRODUCTS = (
     "*products*: model `block-linear-rnn` with preset `machine`, trained on the answers to all prefixes. Each symbol "
-    "has "
-    "a matrix of S x S numbers, with S from 16 to 128, whose columns become one-hot vectors. A node of the tree is the "
-    "product of its symbols' matrices. The product has the same bits in any order: two by two in log T levels, or from "
-    "left to right, as in training. So the merge is given, and only the symbols' matrices are learned."
+    "has a matrix of S x S numbers, with S from 16 to 128, whose columns become one-hot vectors. A node of the tree is "
+    "the product of its symbols' matrices. The product has the same bits in any order: two by two in log T levels, or "
+    "from left to right, as in training. So the merge is given, and only the symbols' matrices are learned."
 )
 
 
@@ -68,8 +67,7 @@ def ours(scale: Scale = "small") -> Experiment:
             "Nets are trained at lengths up to 40 and measured at 41-500 with final weights; no seed, step or setting "
             "is selected.\n"
             "*C=2*: RegularGPT, with a learned merge. *products*: the merge is a product of matrices, so the net is a "
-            "linear "
-            "RNN that can be computed as a tree."
+            "linear RNN that can be computed as a tree."
         ),
         notes=(
             "*C=2* has preset `fast`, trained on the final answer only. If the training loss does not become low, "
@@ -77,11 +75,9 @@ def ours(scale: Scale = "small") -> Experiment:
             "starts again, but not after 300 CPU seconds. No string longer than 40 symbols is used for this decision.",
             _ABOUT_PRODUCTS,
             "Recognition tasks draw near misses. The paper's entries (max / mean) are for the paper's strings, which "
-            "are easier "
-            "for D_n and Tomita, and for lengths 51-100 on these tasks. This is a different protocol, and the entries "
-            "are shown "
-            "for orientation. `python benchmarks/shallow_features.py` computes the scores of shallow features on "
-            "both.",
+            "are easier for D_n and Tomita, and for lengths 51-100 on these tasks. This is a different protocol, and "
+            "the entries are shown for orientation. `python benchmarks/shallow_features.py` computes the scores of "
+            "shallow features on both.",
         ),
         cells=[cell for of_row in zip(_languages(specs), _products(specs), strict=True) for cell in of_row],
         plan=_our_plan(scale, certificate=True),
@@ -107,12 +103,10 @@ def codebook(scale: Scale = "small") -> Experiment:
         notes=(
             "Preset `fast` with three seeds, and five seeds for Tomita 2, 3 and 6. The protocol is the one of "
             "`regular-gpt/ours`, except for the rule of training again. Here a certificate decides, which compares a "
-            "net with the "
-            "task's machine at every length. In `regular-gpt/ours` the training loss alone decides.",
+            "net with the task's machine at every length. In `regular-gpt/ours` the training loss alone decides.",
             "Before the last tenth of the steps, the states of the net are grouped into classes, without the task's "
-            "machine or "
-            "answers. The prototype of each class becomes a code. From then on the nearest code replaces every merged "
-            "state.",
+            "machine or answers. The prototype of each class becomes a code. From then on the nearest code replaces "
+            "every merged state.",
             "D_12 and modular arithmetic are left out, because preset `fast` does not learn them.",
         ),
         cells=_languages(
@@ -133,8 +127,7 @@ def groups(scale: Scale = "small") -> Experiment:
         title="RegularGPT on groups that are not solvable",
         about=(
             "Nets are trained on the word problems of A_5 (60 elements) and S_5 (120), with two generators each, from "
-            "the final "
-            "answer alone.\n"
+            "the final answer alone.\n"
             "Preset `fast` with D=64 and with D=128; one seed."
         ),
         notes=(
@@ -274,21 +267,17 @@ def contraction(scale: Scale = "small") -> Experiment:
             "With contraction {cells[*][preset fast][level proved]} nets are `proved` and {cells[*][preset fast][level "
             "refuted]} refuted.\n"
             "Without one or both of its two parts, {cells[*][not preset fast][level extracted]} nets are `extracted`: "
-            "their "
-            "machine is right. {cells[*][not preset fast][level proved]} of these nets are proved."
+            "their machine is right. {cells[*][not preset fast][level proved]} of these nets are proved."
         ),
         about=(
             "In the second half of its steps, preset `fast` contracts states to points. It has two means: the noise on "
-            "states "
-            "rises from 0.1 to 0.3, and a loss compares the states of a string with and without pads."
+            "states rises from 0.1 to 0.3, and a loss compares the states of a string with and without pads."
         ),
         notes=(
             "Neither part uses any answer. All columns take the same number of steps. Compare the step after which a "
-            "net was "
-            "solved, the cost of a step, and the certificates.",
+            "net was solved, the cost of a step, and the certificates.",
             "The recorded nets of column *preset fast* were trained by later code than the other nets, and their steps "
-            "take "
-            "another time. Do not compare CPU seconds.",
+            "take another time. Do not compare CPU seconds.",
         ),
         cells=[
             Cell(task, column, specs(task, changes))

@@ -117,34 +117,25 @@ def table_1(scale: Scale = "small") -> Experiment:
             "Preset `chi2023` on the published code's strings. Scale `small` has smaller nets and fewer steps: D=64 "
             "(paper: 256) and 5,000 steps, for a Transformer 2,000 (paper: 100,000; the code: up to 1,000,000).",
             "The paper names three seeds for each result and three rates. It does not state which of these runs its "
-            "max and "
-            "mean include. Its section 5.2 suggests that both include all rates.",
+            "max and mean include. Its section 5.2 suggests that both include all rates.",
             "Parameters: the paper's 4.3 million belong to the Transformer. RegularGPT shares one layer among its "
-            "levels, and "
-            "has 0.79 million parameters at D=256 with C=2.",
+            "levels, and has 0.79 million parameters at D=256 with C=2.",
             "On these strings a score above chance is not enough. Shallow features answer 99.5 to 100 % of the strings "
-            "of D_n "
-            "and, up to rounding, all strings of Tomita 3. Such features are the number of runs, the frequencies of "
-            "pairs of "
-            "symbols, or equal counts of brackets with the right ends ([shallow features](shallow-features.md)). Some "
-            "scores "
-            "are lower than these features' scores: the paper's D_3, D_4 and Tomita 3 with C=2 (99.7, 98.7, 99.7), our "
-            "D_2, "
-            "D_4 and D_12 with C=2, and the means of C=3 on D_n, here and in the paper. The paper does not measure "
-            "101-500. At "
-            "these lengths our three nets of D_2 with C=2 score 76.88 to 84.66 %, and a constant answer scores 75 %.",
+            "of D_n and, up to rounding, all strings of Tomita 3. Such features are the number of runs, the "
+            "frequencies of pairs of symbols, or equal counts of brackets with the right ends ([shallow "
+            "features](shallow-features.md)). Some scores are lower than these features' scores: the paper's D_3, D_4 "
+            "and Tomita 3 with C=2 (99.7, 98.7, 99.7), our D_2, D_4 and D_12 with C=2, and the means of C=3 on D_n, "
+            "here and in the paper. The paper does not measure 101-500. At these lengths our three nets of D_2 with "
+            "C=2 score 76.88 to 84.66 %, and a constant answer scores 75 %.",
             "Training: the published code's layer, Adam at a constant rate, no augmentation. D_n and Tomita are "
             "trained up to length 50 and scored at 51-100. The others are trained up to 40 and scored at 41-500 (the "
             "code begins at 42).",
             "Baselines: RNN is Elman's network with ReLU, as in the code that the paper builds on. Transformer has 5 "
-            "layers with "
-            "separate weights and the relative positions of Transformer-XL. It is causal, as in the paper, and its "
-            "answer is "
-            "read at the last symbol; in the code every position attends to all symbols. The paper has no LSTM and no "
-            "GRU.",
+            "layers with separate weights and the relative positions of Transformer-XL. It is causal, as in the paper, "
+            "and its answer is read at the last symbol; in the code every position attends to all symbols. The paper "
+            "has no LSTM and no GRU.",
             "Lengths at which only one answer can occur also count, as in the paper. A rule that uses only whether the "
-            "length is "
-            "odd scores 75 % on D_n and Tomita 5.",
+            "length is odd scores 75 % on D_n and Tomita 5.",
             "Expressions of modular arithmetic begin with a +, as in the code.",
             "Scale `small`: sixteen Transformers, on D_4, D_12 and Tomita 3 to 6, were trained with PyTorch 2.11 and "
             "measured with 2.13.",
@@ -203,8 +194,7 @@ def table_2(scale: Scale = "small") -> Experiment:
         headline=_HEADLINE_2,
         about=(
             "The paper does not state at which probability its nets were trained, so its table has two readings: the "
-            "measured "
-            "probability, and always 0.5 (*trained at 0.5*).\n"
+            "measured probability, and always 0.5 (*trained at 0.5*).\n"
             "The paper's entries are means over three seeds. They are next to both readings."
         ),
         notes=(

@@ -52,10 +52,8 @@ def variants(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "Preset `chi2023` and C=2, as in `regular-gpt/table-1`. The published code's layer is normalized after its "
-            "residual "
-            "sums. Section 3 of the paper describes GPT-2's layer, and the paper takes K=1 for regular languages. Here "
-            "the "
-            "code's layer also has K=2 (section 3.2).",
+            "residual sums. Section 3 of the paper describes GPT-2's layer, and the paper takes K=1 for regular "
+            "languages. Here the code's layer also has K=2 (section 3.2).",
             "Scale `small`: D=64, 5,000 steps, one seed at each of three rates: 1e-4, 3e-4 and 5e-4.",
             "The paper's entries are next to both layers that the paper may have used: GPT-2's and its code's.",
             "*K=2, pads*: windows that begin before the string have pads there, which pass through the layers. The "
@@ -65,8 +63,7 @@ def variants(scale: Scale = "small") -> Experiment:
             "Our layer was designed for preset `fast`, with pads, noise and Muon. Here it is trained by Adam without "
             "these.",
             "K=2 costs more than twice as much as K=1. With K=2 a state depends on more than its window, so equal "
-            "windows "
-            "cannot share one merge, and the lower of the two layers needs the states of all positions.",
+            "windows cannot share one merge, and the lower of the two layers needs the states of all positions.",
         ),
         cells=cells,
         plan=plan_of_lengths(scale, (41, 60) if scale == "smoke" else (41, 500)),

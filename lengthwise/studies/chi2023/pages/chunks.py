@@ -38,10 +38,9 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
         ),
         (
             "*Loss*: the loss of the final weights of each pilot, at the training lengths. *Mean*: the accuracy at "
-            "41-500 of "
-            "the net with the chosen size. *Best of all*: the accuracy of the best of the three nets, which can only "
-            "be found "
-            "by testing. *CPU s*: CPU seconds of training the chosen net. *Pilots*: CPU seconds of the three pilots."
+            "41-500 of the net with the chosen size. *Best of all*: the accuracy of the best of the three nets, which "
+            "can only be found by testing. *CPU s*: CPU seconds of training the chosen net. *Pilots*: CPU seconds of "
+            "the three pilots."
         ),
         *_summary(study.choices),
     ]

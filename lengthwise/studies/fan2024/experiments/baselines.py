@@ -38,24 +38,20 @@ def baselines_search(scale: Scale = "small") -> Experiment:
         headline=_HEADLINE,
         about=(
             "A net that is wrong at its training length cannot test generalization. With the recipe of *Ours*, the "
-            "baselines "
-            "of Table 2 of Fan et al. (2024) are wrong at this length."
+            "baselines of Table 2 of Fan et al. (2024) are wrong at this length."
         ),
         notes=(
             f"Each baseline has the same five recipes: rates, warm-up and one or two layers. A recipe takes {STEPS:,} "
             "steps of 128 strings of 40 symbols with the answers to all prefixes, one seed. The loss at the end of "
             "training chooses the recipe, and no measurement beyond 40 symbols is used. Nets below 99 % at 40 symbols "
-            "are "
-            "marked, and not ranked.",
+            "are marked, and not ranked.",
             "Rates (warm-up, layers): "
             + "; ".join(f"{rate:g} ({warmup} steps, {layers})" for rate, warmup, layers in GRID)
             + ". Otherwise preset `fan2024`, without weight decay.",
             "The final loss belongs to the final weights, on 128 new strings of 40 symbols.",
             "A net with one recurrence that is constant, or diagonal and real, cannot count modulo 5 at every length, "
-            "but it may "
-            "at 40 symbols. A diagonal recurrence of complex numbers that depend on the input can count at every "
-            "length. A net "
-            "that does not fit by these recipes may fit by other recipes, or with more steps.",
+            "but it may at 40 symbols. A diagonal recurrence of complex numbers that depend on the input can count at "
+            "every length. A net that does not fit by these recipes may fit by other recipes, or with more steps.",
             "Liquid-S4 has 8 numbers in a state of each channel instead of 64.",
         ),
         cells=cells,

@@ -28,8 +28,7 @@ _CONTROLS_HEADLINE = (
     "On Sum(5) their best tests are {cells[Sum(5)][the code's, 8,000 steps][best test]} and {cells[Sum(5)][the code's, "
     "2,000 steps][best test]} (the paper: {cells[Sum(5)][the code's, 8,000 steps][paper]}). At ten times that rate the "
     "best test is {cells[Sum(5)][0.001, 8,000 steps][best test]} after 8,000 steps. If the rate falls from there, it "
-    "is "
-    "{cells[Sum(5)][0.001 falling, 2,000 steps][best test]} after 2,000.\n"
+    "is {cells[Sum(5)][0.001 falling, 2,000 steps][best test]} after 2,000.\n"
     "On EvenPair(5) the best test is {cells[EvenPair(5)][the code's, 8,000 steps][best test]} at the code's rate (the "
     "paper: {cells[EvenPair(5)][the code's, 8,000 steps][paper]}). It is {cells[EvenPair(5)][0.001, 8,000 steps][best "
     "test]} at 0.001, and {cells[EvenPair(5)][0.001 falling, 2,000 steps][best test]} if that rate falls."
@@ -53,24 +52,18 @@ def controls(scale: Scale = "small") -> Experiment:
         headline=_CONTROLS_HEADLINE,
         about=(
             "`linear-rnn/table-2` takes a twentieth of the paper's steps at 5 to 10 times its rate; this page changes "
-            "the rate, "
-            "the number of steps, and both."
+            "the rate, the number of steps, and both."
         ),
         notes=(
             "In the last column the rate falls to 0. If scores at 500 rise with the code's rate at 2,000 steps, or "
-            "with the "
-            "falling rate, the high rate explains the gap. If scores rise with 8,000 steps at 0.001, the number of "
-            "steps "
-            "explains it. If scores rise only with both changes, neither change alone explains the gap. Two seeds do "
-            "not decide "
-            "small differences.",
+            "with the falling rate, the high rate explains the gap. If scores rise with 8,000 steps at 0.001, the "
+            "number of steps explains it. If scores rise only with both changes, neither change alone explains the "
+            "gap. Two seeds do not decide small differences.",
             "The code's rate: 0.0001 for Sum, 0.0002 for EvenPair. 8,000 steps are a fifth of the paper's.",
             "The net is *Ours* of `linear-rnn/table-2`, the code's layer with preset `fan2024`. The runs of the first "
-            "column "
-            "are also in that table.",
+            "column are also in that table.",
             "*Fits*: every run is right on at least 99 % of 256 strings of 40 symbols. With few steps at a low rate, a "
-            "net may not "
-            "fit. Such a column does not explain the gap.",
+            "net may not fit. Such a column does not explain the gap.",
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else _PLAN,
@@ -106,23 +99,18 @@ def layers(scale: Scale = "small") -> Experiment:
         headline=_LAYERS_HEADLINE,
         about=(
             "The paper supposes that a harder problem needs larger blocks, or more layers of the same blocks (its "
-            "limitation "
-            "c)."
+            "limitation c)."
         ),
         notes=(
             "Nets learn Sum(5) by 1, 2 and 4 layers of blocks of 2 x 2 and 4 x 4, of width 64. They take 500 steps at "
             "a rate of 0.001, one seed: a first test.",
             "A rotation by a fifth of a turn needs two dimensions, but neither form can represent it by 2 x 2 blocks. "
-            "The code "
-            "subtracts the mean from columns, so such a block has rank 1. A block with columns of p-norm 1 can turn by "
-            "this "
-            "angle only if it also shrinks the state, to 0.87 of its size at each symbol.",
+            "The code subtracts the mean from columns, so such a block has rank 1. A block with columns of p-norm 1 "
+            "can turn by this angle only if it also shrinks the state, to 0.87 of its size at each symbol.",
             "*Fits*: at least 99 % of 256 strings of 40 symbols. If a net does not fit, its score at longer lengths "
-            "does not "
-            "measure generalization.",
+            "does not measure generalization.",
             "Layers above the first compute a transition for every position, not for every symbol, and take ten times "
-            "as long. "
-            "This is why the number of steps is small.",
+            "as long. This is why the number of steps is small.",
             "*Code*: the code's layer (preset `fan2024`); *eq. (5)-(6)*: the paper's text.",
         ),
         cells=cells,

@@ -35,8 +35,7 @@ _HEADLINE = (
     "which has fewer parameters.\n"
     "An LSTM of twice the width has {cells[*][LSTM][128]}, and a transformer {cells[*][transformer][128]}.\n"
     "At 16 times the training length the recurrences have {cells[*][block-diagonal, b=8][2,048]}, "
-    "{cells[*][block-diagonal, "
-    "b=2][2,048]}, {cells[*][diagonal][2,048]} and {cells[*][LSTM][2,048]}."
+    "{cells[*][block-diagonal, b=2][2,048]}, {cells[*][diagonal][2,048]} and {cells[*][LSTM][2,048]}."
 )
 
 
@@ -58,13 +57,10 @@ def language(scale: Scale = "small") -> Experiment:
             f"The text: {about_text(task)}",
             f"Byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 windows, one seed, final weights, the "
             "same recipe for all. The width is 192 (LSTM: 384), and numbers of parameters differ (below). The diagonal "
-            "recurrence "
-            "and the LSTM have a residual connection around their layer, and the block-diagonal recurrences have none. "
-            "Their "
-            "layer is the published code's layer with the column norm of eq. (6).",
+            "recurrence and the LSTM have a residual connection around their layer, and the block-diagonal recurrences "
+            "have none. Their layer is the published code's layer with the column norm of eq. (6).",
             "The paper has no numbers for this. Its authors believe that their model is at least as good as earlier "
-            "linear "
-            "RNNs. This page has only one of these, the diagonal recurrence.",
+            "linear RNNs. This page has only one of these, the diagonal recurrence.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
         plan=plan,

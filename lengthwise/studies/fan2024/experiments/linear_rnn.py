@@ -133,16 +133,13 @@ _PAPER_HEADLINE = (
 )
 _SMALL = (
     "Preset `fan2024` is the published code's recipe, here with a twentieth of its steps (ModArith: a fortieth) at 5 "
-    "to "
-    "10 times its rate. `linear-rnn/controls` changes the steps and the rate separately."
+    "to 10 times its rate. `linear-rnn/controls` changes the steps and the rate separately."
 )
 _PAPER = (
     "The nets have the paper's layer at its size. They take 40,000 steps of the published code's recipe, with five "
-    "seeds "
-    "(ModArith: one seed). The rates are the code's: 0.0001 for Sum, and 0.0002 for EvenPair and ModArith. ModArith "
-    "has a "
-    "weight decay of 0.0001 and three layers. *Best test* is the paper's rule; *mean* and *fits* describe final "
-    "weights."
+    "seeds (ModArith: one seed). The rates are the code's: 0.0001 for Sum, and 0.0002 for EvenPair and ModArith. "
+    "ModArith has a weight decay of 0.0001 and three layers. *Best test* is the paper's rule; *mean* and *fits* "
+    "describe final weights."
 )
 _ENTRIES = (
     "The paper's entries are means over five seeds of the best of 40 tests at 500 symbols: compare with *best test*, "
@@ -156,19 +153,15 @@ _PAPER_COLUMNS = "*Ours* is the code's parametrization, and *eq. (5)-(6)* is the
 _NOTES = (
     "*Fits*: every run is right on at least 99 % of 256 strings of the training length. Other rows are not ranked.",
     "The paper's entries are the best of 40 tests of 128 strings. A net that guesses one of five digits has a best "
-    "test "
-    "of 0.28 on average. A net that always answers that the ends differ has 0.87. So the paper's 0.27 is chance, and "
-    "its "
-    "0.72 to 0.82 are below a constant answer.",
+    "test of 0.28 on average. A net that always answers that the ends differ has 0.87. So the paper's 0.27 is chance, "
+    "and its 0.72 to 0.82 are below a constant answer.",
     "Training: strings of 40 symbols, 39 for ModArith, with the answers to all prefixes.",
     "*Ours* (and *clamped columns*, at scale `small`) is the code's layer: two linear maps with a ReLU between them "
     "compute the input term v_t, and the first state is learned. *Eq. (5)-(6)* has the input term B u_t without a "
-    "bias, "
-    "and its first state is 0. Its embedding, norms and read-out are the code's, because the paper does not describe "
-    "them.",
+    "bias, and its first state is 0. Its embedding, norms and read-out are the code's, because the paper does not "
+    "describe them.",
     "Propositions 1 and 2 of the paper are about subtraction, which Sum and EvenPair do not have. So they do not "
-    "explain "
-    "scores on these tasks.",
+    "explain scores on these tasks.",
 )
 _SMALL_NOTES = (
     "Scale `small`: two seeds take 2,000 steps with 2 tests at a rate of 0.001; the paper's five seeds take 40,000 "
@@ -176,11 +169,10 @@ _SMALL_NOTES = (
     "numbers in a state instead of 64.",
     "Baselines: the paper does not give their settings. Here they are our own implementations, with the recipe, "
     "embedding, norms and read-out of *Ours*. (The paper took its baselines from a code base that trains their "
-    "recurrences "
-    "at a rate of 0.001 without weight decay.) Baselines have a residual connection around every layer. S4 and its "
-    "variants, S5 and the LRU have a gate, and RWKV has channel mixing. *Ours* with one layer has none of these. With "
-    "recipes of their own (`linear-rnn/baselines-search`) seven of eight baselines fit EvenPair(5), and none fits "
-    "Sum(5).",
+    "recurrences at a rate of 0.001 without weight decay.) Baselines have a residual connection around every layer. S4 "
+    "and its variants, S5 and the LRU have a gate, and RWKV has channel mixing. *Ours* with one layer has none of "
+    "these. With recipes of their own (`linear-rnn/baselines-search`) seven of eight baselines fit EvenPair(5), and "
+    "none fits Sum(5).",
     "*LRU* is `diagonal-linear-rnn` with constant transitions. *Diagonal, eq. (3)* is the same model with transitions "
     "tanh(f(u_t)).",
     "Sum(5) at scale `small`, *Ours*: both nets are right on all strings of up to 130 symbols, and below chance from "
@@ -199,8 +191,7 @@ _PAPER_NOTES = (
     "steps 22,000 to 27,000. On EvenPair(5) the loss never jumps. On ModArith(5) it jumps 7 times from below 0.001 to "
     "more than 2, between steps 4,442 and 32,281, and 2 of 40 tests have no error.",
     "The code stops a run after a test without errors. Here all steps are taken. This does not change the best test, "
-    "but "
-    "may change final weights. On some GPUs the code multiplies matrices in a lower precision.",
+    "but may change final weights. On some GPUs the code multiplies matrices in a lower precision.",
     "Other rows of the paper's table are only at scale `small`. The paper does not give their recipes, and with the "
     "recipe of *Ours* they do not fit the training length.",
 )
@@ -256,14 +247,11 @@ def sensitivity(scale: Scale = "small") -> Experiment:
         about="The task is Sum(5) with preset `fan2024`, by the recipe of `linear-rnn/table-2`.",
         notes=(
             "The width stays 64, so there are 64 / S blocks. Both columns of the table have the code's layer. *Code* "
-            "has the "
-            "code's own column norm: the mean is subtracted from columns, and a block is divided by the norm of its "
-            "largest "
-            "column. *Columns of eq. (6)* has the paper's norm.",
+            "has the code's own column norm: the mean is subtracted from columns, and a block is divided by the norm "
+            "of its largest column. *Columns of eq. (6)* has the paper's norm.",
             "The nets of S=8, p=1.2 are *Ours* and *clamped columns* of `linear-rnn/table-2`. Three of the four nets "
             "of S=2 do not fit 40 symbols (they have 18.75, 67.96 and 31.64 %), so their scores at longer lengths do "
-            "not measure "
-            "generalization. `linear-rnn/layers` explains why such blocks fail. All other nets fit.",
+            "not measure generalization. `linear-rnn/layers` explains why such blocks fail. All other nets fit.",
         ),
         cells=cells,
         plan=_plan(scale),
@@ -280,8 +268,7 @@ def ours(scale: Scale = "small") -> Experiment:
         title="A linear RNN of one dense block as an automaton learner, our protocol",
         headline=(
             "A layer that differs from the paper's layer learns the paper's three tasks: {cells[*][*][level proved]} "
-            "nets are "
-            "proved right at every length.\n"
+            "nets are proved right at every length.\n"
             "{cells[*][*][solved]} nets make no error at 41-500. On strings of 100,000 symbols the lowest accuracy is "
             "{lowest[*][*][100,000]}."
         ),
@@ -289,13 +276,11 @@ def ours(scale: Scale = "small") -> Experiment:
             "Preset `machine` of `block-linear-rnn`, five seeds, final weights; no seed, step or setting is selected "
             "for a task.\n"
             "The layer has one dense block, no input term, columns that become one-hot vectors, and answers that are a "
-            "mixture "
-            "over states. So the trained net is a finite machine, and a certificate enumerates its states."
+            "mixture over states. So the trained net is a finite machine, and a certificate enumerates its states."
         ),
         notes=(
             "The net has one block of 128 x 128 for each symbol. The block's columns are distributions, and become "
-            "one-hot "
-            "vectors. An answer is the mixture of one distribution for each state.",
+            "one-hot vectors. An answer is the mixture of one distribution for each state.",
             "Training: 2,000 steps on strings of 39 or 40 symbols with the answers to all prefixes.",
             "The paper's entries are means over five seeds of the best of 40 tests at 500 symbols. This is a "
             "different protocol, shown for orientation.",

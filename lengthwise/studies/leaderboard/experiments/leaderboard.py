@@ -107,11 +107,10 @@ HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
 
 _ABOUT_RUNS = (
     f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings, which have the same length, from 1 to 40 symbols. Short "
-    "lengths "
-    f"are drawn more often at first and long lengths in the end (about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} "
-    "million symbols). "
-    "The rate follows a cosine schedule after 200 steps of warm-up, without weight decay or augmentation. Models have "
-    "width 64 and one layer (transformers: two), unless their names state other sizes"
+    "lengths are drawn more often at first and long lengths in the end (about "
+    f"{STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million symbols). The rate follows a cosine schedule after 200 "
+    "steps of warm-up, without weight decay or augmentation. Models have width 64 and one layer (transformers: two), "
+    "unless their names state other sizes"
 )
 
 
@@ -146,8 +145,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             f"Budget, the same for all: {_ABOUT_RUNS}.",
             (
                 f"Learning rate: each model has one rate for all tasks, chosen by `leaderboard/rates`. Among {rates}, "
-                "it has the "
-                f"lowest final training loss on {HELD_OUT.row}, a task that is not in the table."
+                f"it has the lowest final training loss on {HELD_OUT.row}, a task that is not in the table."
             )
             + (
                 " For these models the rate is at an end of that list, so another rate may be better: "
@@ -156,15 +154,12 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
                 else ""
             ),
             f"Some models do not fit {HELD_OUT.row} at any rate, such as Mamba, mLSTM and DeltaNet with one "
-            "reflection. Their "
-            "rate has the lowest of several high losses.",
+            "reflection. Their rate has the lowest of several high losses.",
             "Published numbers of these models come from 200 to 4,000 times as many symbols. Many are the best of "
             "several checkpoints, rates or seeds.",
             "Published definitions of modular arithmetic differ: precedence and odd lengths (the first row; Delétang "
-            "et al., "
-            "Fan et al.), a + in front (Chi et al.), an = at the end (Grazzi et al., PD-SSM, SLiCE), or evaluation "
-            "from left to "
-            "right (Butoi et al., LDRU).",
+            "et al., Fan et al.), a + in front (Chi et al.), an = at the end (Grazzi et al., PD-SSM, SLiCE), or "
+            "evaluation from left to right (Butoi et al., LDRU).",
             *NOTES,
             "The finite machine by likelihood takes Baum-Welch steps, which have no rate. With all prefixes it reads "
             f"{LIKELIHOOD['prefix'][1]['steps']} batches of {BATCH_SIZE} strings of 39 and 40 symbols. With last "
@@ -205,8 +200,7 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         title="Learning rates of the leaderboard",
         about=(
             f"Each model has the learning rate with the lowest loss at the end of training on {HELD_OUT.row}; no "
-            "measurement "
-            "beyond the training lengths is used.\n"
+            "measurement beyond the training lengths is used.\n"
             f"The rates are {', '.join(f'{rate:g}' for rate in RATES)}, in this order, with the answers to all "
             "prefixes and one seed."
         ),

@@ -33,13 +33,10 @@ def positions(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "On most tasks these nets do not fit their training strings after 1,000 steps. To judge an encoding on "
-            "longer "
-            "strings, compare the number of solved runs with the number of runs that fit.",
+            "longer strings, compare the number of solved runs with the number of runs that fit.",
             "Learned positions are a table of 512 rows, and rows beyond 40 are never trained. Randomized positions are "
-            "drawn "
-            "from 2,048 in training, and are the first positions in evaluation. *Local* is left out, because answers "
-            "cannot "
-            "depend on symbols before its windows (see `regular-gpt/scratchpad`).",
+            "drawn from 2,048 in training, and are the first positions in evaluation. *Local* is left out, because "
+            "answers cannot depend on symbols before its windows (see `regular-gpt/scratchpad`).",
             "Recognition tasks draw near misses, as in `regular-gpt/ours`.",
             LENGTHS_NOTE,
         ),

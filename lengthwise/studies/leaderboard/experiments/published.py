@@ -81,15 +81,12 @@ NOTES = (
     "LDRU reports 100 % on 18 of 21 languages up to 500 symbols, trained at up to 40. Its arithmetic is evaluated from "
     "left to right. On the other three languages LDRU needed longer training strings.",
     "DeltaNet, Mamba and xLSTM have one layer and no short convolution here (setting `conv`). The published models "
-    "have "
-    "two or three layers, and most have a convolution of width 4. Published DeltaNet and sLSTM also have a "
-    "feed-forward "
-    "layer after each of these layers.",
+    "have two or three layers, and most have a convolution of width 4. Published DeltaNet and sLSTM also have a "
+    "feed-forward layer after each of these layers.",
     "Linear CDEs are BD-SLiCE (blocks of four) and DPLR-SLiCE (rank four) in the paper on SLiCE. Ours of low rank has "
     "the transitions of the paper's equation, I + (sum_i u_i (D_i + U_i V_i^T)) / 40. The published code has I + "
     "(sum_i u_i D_i) / 40 + (sum_i u_i U_i) (sum_j u_j V_j)^T / 40^2, and the published numbers come from it. That "
     "form is setting `structure` `low-rank-product`; it was not measured.",
     "The page does not show published numbers of other nets and tasks: gated DeltaNet and DeltaProduct, complex "
-    "diagonal "
-    "recurrences, and groups with four Householder matrices or other generators.",
+    "diagonal recurrences, and groups with four Householder matrices or other generators.",
 )

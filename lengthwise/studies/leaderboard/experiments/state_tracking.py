@@ -65,8 +65,7 @@ UNSOLVABLE: Mapping[str, Settings] = {
 PUBLISHED: Mapping[tuple[str, str], str] = {("A5", "PD-SSM"): "100"}
 _PROTOCOL = (
     "The paper on PD-SSM: one layer, two of the group's elements as symbols, trained up to 40 symbols, tested at "
-    "40-256, "
-    "in percent. All other settings differ from ours."
+    "40-256, in percent. All other settings differ from ours."
 )
 
 
@@ -98,25 +97,19 @@ def state_tracking(scale: Scale = "small") -> Experiment:
             "The finite machine is a `block-linear-rnn` with as many states as the group has elements. It takes "
             f"{MACHINE_STEPS} Baum-Welch steps (preset `likelihood`) on 64 strings of 39 and 40 symbols, which is "
             f"{MACHINE_STEPS * 64 * 39.5 / 1e6:.1f} million symbols.",
-            "The other models have the settings, the learning rates and the schedule of the `leaderboard`: "
-            f"{STEPS:,} steps on {BATCH_SIZE} strings of 1 to 40 symbols, about "
-            f"{STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million symbols. Published nets have more layers and more "
-            "than 100 times as many symbols.",
+            f"The other models have the settings, the learning rates and the schedule of the `leaderboard`: {STEPS:,} "
+            f"steps on {BATCH_SIZE} strings of 1 to 40 symbols, about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} "
+            "million symbols. Published nets have more layers and more than 100 times as many symbols.",
             f"On these {len(COMPARED)} groups the finite machine has three seeds. All other cells have one seed. "
-            "Weights are "
-            "final, and nothing is selected.",
+            "Weights are final, and nothing is selected.",
             "The generators of Z60 are 0 and 1, so a string of 40 symbols reaches no element above 40. Elements that "
-            "training "
-            "does not show are not learned.",
+            "training does not show are not learned.",
             "Refuted finite machines on other groups had one attempt with exactly as many states as elements. On A6 "
-            "and GL(3, "
-            "2), `within-a-minute/tasks` has more states and further attempts, and all nets are proved.",
+            "and GL(3, 2), `within-a-minute/tasks` has more states and further attempts, and all nets are proved.",
             f"Every element is a symbol in the groups of at most {MAX_ALPHABET} elements.",
             "The paper on PD-SSM has a table over some elements of A_5 and S_5 as symbols, from last answers alone. "
-            "PD-SSM has "
-            "100 % with 2 to 12 elements of A_5 and with 4 and 8 of S_5, and 1.07 % with 32 of S_5. Gated DeltaProduct "
-            "has 97.9 "
-            "% with 2 and 60.5 % with 12 elements of A_5, and 57.4 % with 8 of S_5.",
+            "PD-SSM has 100 % with 2 to 12 elements of A_5 and with 4 and 8 of S_5, and 1.07 % with 32 of S_5. Gated "
+            "DeltaProduct has 97.9 % with 2 and 60.5 % with 12 elements of A_5, and 57.4 % with 8 of S_5.",
             "F20 and F21 are the maps x -> ax + b modulo 5, and modulo 7 where a is 1, 2 or 4. Dn has 2n elements, and "
             "Qn has n (dicyclic groups; Q8 is the quaternion group).",
         ),

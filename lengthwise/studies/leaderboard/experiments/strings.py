@@ -29,8 +29,7 @@ FIT = (40, 0.99)
 
 _HEADLINE = (
     "On bucket sort, LSTMs have a mean of {cells[Bucket Sort][LSTM][mean]}, near the source's best run with "
-    "{cells[Bucket "
-    "Sort][LSTM][paper]}.\n"
+    "{cells[Bucket Sort][LSTM][paper]}.\n"
     "On the other tasks, {share[not Bucket Sort][*][fits][yes]} cells fit the training length with this budget. The "
     "highest mean beyond 40 letters on these tasks is {highest[not Bucket Sort][*][mean]}."
 )
@@ -54,26 +53,19 @@ def strings(scale: Scale = "small") -> Experiment:
         notes=(
             f"Budget: the steps, schedule and learning rates of `leaderboard`, {STEPS:,} steps of AdamW on "
             f"{BATCH_SIZE} strings of up to 40 letters, with short strings more often at first. After each string come "
-            "queries "
-            "for all symbols of its answer, one by one, and all of them are supervised. A net reads 2.5 million "
-            "symbols (reverse, "
-            "sort) to 3.7 million (duplicate).",
+            "queries for all symbols of its answer, one by one, and all of them are supervised. A net reads 2.5 "
+            "million symbols (reverse, sort) to 3.7 million (duplicate).",
             "For each string, one symbol of the answer is drawn uniformly and measured. So the score is the mean over "
-            "strings of "
-            "the mean over the answer, and *solved* means that no measured symbol was wrong. The source averages over "
-            "the symbols "
-            "of all strings, so long answers count more. This matters for stacks and sums, whose answers differ in "
-            "length. At 41 "
-            "letters, a net that is right on the first 20 symbols alone scores 72.8 and 69.7 % here, and 67.3 and 67.1 "
-            "% by the "
-            "source's rule.",
+            "strings of the mean over the answer, and *solved* means that no measured symbol was wrong. The source "
+            "averages over the symbols of all strings, so long answers count more. This matters for stacks and sums, "
+            "whose answers differ in length. At 41 letters, a net that is right on the first 20 symbols alone scores "
+            "72.8 and 69.7 % here, and 67.3 and 67.1 % by the source's rule.",
             "The source's entries are the best of all its runs at lengths of 42 to 500, trained up to 40. The runs "
             "have 10 seeds, "
             "three rates, five position encodings of bidirectional transformers, and a million steps of 128 strings.",
             f"*Fits*: at least {100 * FIT[1]:.0f} % of the strings of {FIT[0]} letters are right, in every run.",
             "In sorting, the position of the queried symbol gives most of the answer (see the shallow baselines "
-            "below). Compared "
-            "with these baselines, the source's 91.9 for a transformer is low.",
+            "below). Compared with these baselines, the source's 91.9 for a transformer is low.",
         ),
         cells=[
             Cell(

@@ -90,7 +90,6 @@ def _success_text(trained: Sequence[Trained], size: Size) -> str:
             "Entries are shares of nets that are right on their training symbols. The smallest dimension d_min is for "
             "generators with W_x = 0, for any length. With W_x learned, fewer dimensions can be enough.\n"
             "\n"
-            ""
         )
         + "\n".join(lines)
         + f"\n- {num_right:,} nets are right at {size.length} symbols, and {num_lasting:,} of them are right at "

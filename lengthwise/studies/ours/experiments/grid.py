@@ -47,31 +47,22 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
         title="Dynamic programming, learned from final answers and proved",
         about=(
             "One cell rule for the table of two strings is learned from final answers, until the net is *proved* right "
-            "at every "
-            "length.\n"
+            "at every length.\n"
             "Training uses strings of up to 12 letters (Levenshtein: 14) of an alphabet of 4; preset `growing-grid`, "
             "three seeds."
         ),
         notes=(
             "An attempt ends without a certificate if its loss stays high, or if the finite rule makes an error on a "
-            "training "
-            "string. If a certificate is below *proved*, another attempt follows. Such a restart uses more information "
-            "than the "
-            "training strings. No attempt begins after 300 CPU seconds. *steps* counts all attempts of a run, and *CPU "
-            "s* "
-            "includes their certificates.",
+            "training string. If a certificate is below *proved*, another attempt follows. Such a restart uses more "
+            "information than the training strings. No attempt begins after 300 CPU seconds. *steps* counts all "
+            "attempts of a run, and *CPU s* includes their certificates.",
             "*paper*: Xu and Sato (2024), Table 1, timestep encoding, by number of loops. Their looped transformers "
-            "are trained "
-            "for 781,250 steps, and measured, on strings of 60 letters of an alphabet of 26. They have no built-in "
-            "table. The "
-            "grid recurrence has the table built in, and learns only the rule of its cells. Their edit distance has "
-            "costs of 2 "
-            "for an omitted or inserted letter, 3 for a replaced letter, and 1 at the border. Here all costs are 1. "
-            "LCS: the "
-            "second string is up to 3 letters shorter.",
+            "are trained for 781,250 steps, and measured, on strings of 60 letters of an alphabet of 26. They have no "
+            "built-in table. The grid recurrence has the table built in, and learns only the rule of its cells. Their "
+            "edit distance has costs of 2 for an omitted or inserted letter, 3 for a replaced letter, and 1 at the "
+            "border. Here all costs are 1. LCS: the second string is up to 3 letters shorter.",
             "Selection: sizes, rate and steps were chosen by whether training succeeded, also on these seeds. LCS has "
-            "4 classes "
-            "of messages because one of two nets with 8 classes was not proved.",
+            "4 classes of messages because one of two nets with 8 classes was not proved.",
         ),
         cells=[_cell(scale, problem) for problem in _PROBLEMS],
         plan=EvaluationPlan(

@@ -21,8 +21,7 @@ def proved(scale: Scale = "small") -> Experiment:
         title="Elman networks, proved right at every length",
         about=(
             "Elman networks with torch's own cell are proved right at every length on some of these tasks, which the "
-            "table of "
-            "certificates shows.\n"
+            "table of certificates shows.\n"
             "Preset `contracting`, three seeds, final weights; no seed, step or setting is selected for a task. A "
             "certificate of level *proved* is about the float32 net itself."
         ),
@@ -46,16 +45,14 @@ def bounded(scale: Scale = "small") -> Experiment:
         title="Recurrences of reflections, proved right up to a length",
         about=(
             "Recurrences of reflections preserve distances, so rounding errors add up; a certificate of level "
-            "*bounded* names "
-            "the length up to which rounding cannot change an answer.\n"
+            "*bounded* names the length up to which rounding cannot change an answer.\n"
             "Each symbol has one 4 x 4 matrix, the identity or a reflection. Preset `reflecting`, five seeds, final "
             "weights."
         ),
         notes=(
             "Training: 2,000 steps on the answers to all prefixes of strings of at most 40 symbols. If both symbols "
-            "are "
-            "reflections, each pair of symbols turns the state a little, because two planes are never quite at right "
-            "angles.",
+            "are reflections, each pair of symbols turns the state a little, because two planes are never quite at "
+            "right angles.",
         ),
         cells=[Cell("Parity", "", specs("parity", {}, preset="reflecting"))],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),

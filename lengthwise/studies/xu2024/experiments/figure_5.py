@@ -65,20 +65,15 @@ def figure_5(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             f"In one row nets are trained on {size.num_examples:,} fixed problems, about equally often on each, and "
-            "measured on "
-            "these problems and on new ones. In the other row no problem comes twice. One layer is applied R times; "
-            "*plain loop* "
-            "and *timestep* are as in Table 1.",
+            "measured on these problems and on new ones. In the other row no problem comes twice. One layer is applied "
+            "R times; *plain loop* and *timestep* are as in Table 1.",
             f"Problems are edit distances between strings of about {size.length} letters of an alphabet of "
             f"{size.alphabet} (paper: 60 letters of 26, a million problems, 100 passes in order). Here each batch is "
-            "drawn "
-            "with replacement. At scale `small` a problem is drawn 32 times on average. Columns of the table are "
-            "accuracies on "
-            "test problems.",
+            "drawn with replacement. At scale `small` a problem is drawn 32 times on average. Columns of the table are "
+            "accuracies on test problems.",
             "Training at scale `small`: width 64 (paper: 256), 2,000 steps of 64 problems, preset `plain` with Muon at "
             "a constant rate, learned positions. There were no pilot runs, and nothing is selected. A correlation over "
-            "runs "
-            "shows that both accuracies rise with the number of loops. It does not show that one can replace the "
+            "runs shows that both accuracies rise with the number of loops. It does not show that one can replace the "
             "other.",
             "Cost at scale `small`, from the time of three steps of each cell (`python benchmarks/cell_costs.py "
             "looped/figure-5`): 2.3 CPU hours.",

@@ -86,8 +86,7 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
             "norms with gains. In the published code for language both have the exact GELU and norms without gains, so "
             "they differ only in gains and gates. Variants `timestep-language` and `code-language` have these layers. "
             "Scale `paper` uses them, but no run on this page does. As published, gates are closed at the start of "
-            "training, so "
-            "a loop does nothing at first.",
+            "training, so a loop does nothing at first.",
             "A loop runs a layer of D=448, which takes about 0.9 times as many multiplications as the transformer's "
             "six layers. "
             "So 6 loops take 5.4 times as many. On a CPU the time grows about as much, and on a GPU hardly at all.",

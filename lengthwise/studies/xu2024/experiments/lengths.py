@@ -48,8 +48,7 @@ def lengths(scale: Scale = "small") -> Experiment:
             "On even pairs, {cells[Even Pairs][by length, *][solved]} nets with as many loops as symbols make no error "
             "up to five times the training length.\n"
             "On parity {cells[Parity][by length, *][solved]} such nets make no error, and on cycle navigation "
-            "{cells[Cycle "
-            "Navigation][by length, *][solved]}. The highest means beyond the training length are "
+            "{cells[Cycle Navigation][by length, *][solved]}. The highest means beyond the training length are "
             "{highest[Parity][*][mean]} and {highest[Cycle Navigation][*][mean]}.\n"
             "Three seeds decide {decided} of {compared} differences between time encodings or numbers of loops."
         ),
@@ -62,18 +61,14 @@ def lengths(scale: Scale = "small") -> Experiment:
             f"lengths of {TRAINED + 1} to {MEASURED} are measured.",
             "*Control*: gains and gates are the same in all loops. *Index*: they are functions of the loop's number r. "
             "*Fraction*: they are functions of r / R, where R is the number of all loops. *Plain*: the net has no such "
-            "gains "
-            "and gates. Nets have rotary positions or no positions.",
+            "gains and gates. Nets have rotary positions or no positions.",
             "Loops by length: the answer at position t is read after t loops, in training and in the measurement.",
             "Converged: training is the same as for *by length*, and so are the weights. A prefix is answered as soon "
-            "as each of "
-            f"its states changes by at most a thousandth of its norm, and after {4 * MEASURED} loops at the latest. "
-            "The fraction "
-            "r / R is unknown before the last loop, so *fraction* has no such column.",
+            f"as each of its states changes by at most a thousandth of its norm, and after {4 * MEASURED} loops at the "
+            "latest. The fraction r / R is unknown before the last loop, so *fraction* has no such column.",
             "Plain loops have another activation, and another norm with a gain of its own: variant `code`.",
             "Gates are open at the start of training. With closed gates, as in the paper, the steps of preset "
-            "`looped-lengths` "
-            "were not enough for parity.",
+            "`looped-lengths` were not enough for parity.",
             "Selection: positions, width, rates, steps, supervision and open gates were chosen by trials on parity. "
             "The trials used seeds 0 and 1 of this page, measured on other strings.",
         ),

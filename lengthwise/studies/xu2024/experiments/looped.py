@@ -156,17 +156,14 @@ _HEADLINE = (
 
 _TAKEN_ALONE = (
     "This paragraph lists differences whose single intervals exclude 0, without correction. Timestep is better than "
-    "its "
-    "control on LCS (12) at 2, 5 and 10 loops, on LCS (6) at 2 and 50, and on the knapsack and ED at 5. Timestep is "
-    "better "
-    "than the wide control on LCS and ED (12). Timestep is better than the plain loop only on ED (6) at 100, and worse "
-    "on "
-    "ED at 5. Five loops are better than two for the plain loop and timestep on LCS and ED, and for the control on LCS "
-    "(12), ED (6) and the knapsack. Ten loops are better than five for timestep and its control on LCS (12), for the "
-    "control on the knapsack, and for the plain loop on ED (6). More than 10 loops are never better than 10, and the "
-    "plain loop becomes worse on ED (6). There, all three nets with 100 loops and two with 50 are below all three nets "
-    "with 10. All have the same rate and steps, and these nets have higher losses. A transformer of 5 layers is better "
-    "than timestep at 5 loops on LCS. Timestep has 1.7 times the parameters of its control."
+    "its control on LCS (12) at 2, 5 and 10 loops, on LCS (6) at 2 and 50, and on the knapsack and ED at 5. Timestep "
+    "is better than the wide control on LCS and ED (12). Timestep is better than the plain loop only on ED (6) at 100, "
+    "and worse on ED at 5. Five loops are better than two for the plain loop and timestep on LCS and ED, and for the "
+    "control on LCS (12), ED (6) and the knapsack. Ten loops are better than five for timestep and its control on LCS "
+    "(12), for the control on the knapsack, and for the plain loop on ED (6). More than 10 loops are never better than "
+    "10, and the plain loop becomes worse on ED (6). There, all three nets with 100 loops and two with 50 are below "
+    "all three nets with 10. All have the same rate and steps, and these nets have higher losses. A transformer of 5 "
+    "layers is better than timestep at 5 loops on LCS. Timestep has 1.7 times the parameters of its control."
 )
 
 
@@ -188,46 +185,31 @@ def table_1(scale: Scale = "small") -> Experiment:
             _parameters(rows[0]),
             "The advantage of timestep over the wide control is not due to the number of parameters.",
             "Cost at scale `small`: some 13 CPU hours, more than half of them for 50 and 100 loops. ED (6) took 3.7 "
-            "CPU hours as "
-            "measured; the other costs are estimated from the time of two steps of each cell. Some nets were trained "
-            "on a GPU "
-            "with PyTorch 2.11, wholly or in part. These are LCS (6) with 50 and 100 loops, the knapsack with 10, the "
-            "plain loop with 10 on LCS and ED (12), and the wide control on ED (12).",
+            "CPU hours as measured; the other costs are estimated from the time of two steps of each cell. Some nets "
+            "were trained on a GPU with PyTorch 2.11, wholly or in part. These are LCS (6) with 50 and 100 loops, the "
+            "knapsack with 10, the plain loop with 10 on LCS and ED (12), and the wide control on ED (12).",
             "Problems at scale `small`: strings of 12 letters of an alphabet of 4 (paper: 60 letters of 26), and of 6 "
-            "letters "
-            "for up to 100 loops. A knapsack has 8 items of weight 1 to 10 and value 1 to 5, and a capacity up to 20. "
-            "(In the "
-            "paper it has 20 items, with weights, values and capacities up to 20, 10 and 50.) Edit distances are true "
-            "edit "
-            "distances; the paper's begin with costs of 1 at the border. Subset sums are hard: the shallow baselines "
-            "below are "
-            "at chance, and trying all sums of three items answers 79 %. (A threshold answers 82 % of the paper's "
-            "cases.) All "
-            "nets are at chance on them.",
+            "letters for up to 100 loops. A knapsack has 8 items of weight 1 to 10 and value 1 to 5, and a capacity up "
+            "to 20. (In the paper it has 20 items, with weights, values and capacities up to 20, 10 and 50.) Edit "
+            "distances are true edit distances; the paper's begin with costs of 1 at the border. Subset sums are hard: "
+            "the shallow baselines below are at chance, and trying all sums of three items answers 79 %. (A threshold "
+            "answers 82 % of the paper's cases.) All nets are at chance on them.",
             "In longest common subsequences, letters are not uniform in the alphabet. For each string, a pool of 13 "
-            "letters is "
-            "drawn with replacement from the alphabet, here of 4 letters. The string's letters are uniform in that "
-            "pool. (The "
-            "paper states uniform letters, but the two strings of 60 letters in its example have 10 and 11 different "
-            "letters.)",
+            "letters is drawn with replacement from the alphabet, here of 4 letters. The string's letters are uniform "
+            "in that pool. (The paper states uniform letters, but the two strings of 60 letters in its example have 10 "
+            "and 11 different letters.)",
             _TAKEN_ALONE,
             "Training at scale `small`: width 64 (paper: 256), a transformer of 5 layers (12), preset `plain` with "
-            "Muon at a constant rate, learned positions. A batch has 64 problems (128). Steps are 1,500 (Knapsack, "
-            "LCS of 12), 1,000 (strings of 6), 4,000 (ED) or 500 (Subset Sum); the paper takes 781,250. The "
-            "activations of all "
-            "loops are stored. This is faster than recomputing them, and takes 0.5 GB for 100 loops on strings of 6. "
-            "With "
-            "sinusoids, as in the paper, edit distances were learned far more slowly.",
+            "Muon at a constant rate, learned positions. A batch has 64 problems (128). Steps are 1,500 (Knapsack, LCS "
+            "of 12), 1,000 (strings of 6), 4,000 (ED) or 500 (Subset Sum); the paper takes 781,250. The activations of "
+            "all loops are stored. This is faster than recomputing them, and takes 0.5 GB for 100 loops on strings of "
+            "6. With sinusoids, as in the paper, edit distances were learned far more slowly.",
             "Selection: positions, rate, steps and alphabet were chosen by pilot runs of seed 0, measured on other "
-            "strings than "
-            "this page. The knapsack, strings of 6 and the wide control had no pilot runs. Nothing else is selected. "
-            "The paper "
-            "takes the best accuracy on 1,000 test problems. *Best test* is a different rule: the rule of Fan et al. "
-            "(2024), on "
-            "128 problems.",
+            "strings than this page. The knapsack, strings of 6 and the wide control had no pilot runs. Nothing else "
+            "is selected. The paper takes the best accuracy on 1,000 test problems. *Best test* is a different rule: "
+            "the rule of Fan et al. (2024), on 128 problems.",
             "The answer is one class, at `<sep>`. The paper's accuracy also counts the end symbol after it. Here every "
-            "step draws "
-            "new strings; the paper repeats a million strings 100 times.",
+            "step draws new strings; the paper repeats a million strings 100 times.",
             "Scale `paper` has the published sizes, steps, positions and labels, by preset `xu2024`.",
         ),
         cells=[cell for row in rows for cell in row],
@@ -241,8 +223,7 @@ def table_1(scale: Scale = "small") -> Experiment:
         compared=_compared(sorted({r for one in problems for r in _loops(scale, one)}), _LAYERS[scale]),
         needs=(
             "A net of the paper's size takes 3 x 10^16 to 8 x 10^18 operations: a week to five years on a CPU core, or "
-            "minutes to "
-            "a day on a GPU."
+            "minutes to a day on a GPU."
         )
         if scale == "paper"
         else "",
@@ -313,8 +294,7 @@ def table_2(scale: Scale = "small") -> Experiment:
         ),
         about=(
             "A prompt contains points, each followed by the value of a decision tree at this point. The net predicts "
-            "the value "
-            "at each point."
+            "the value at each point."
         ),
         notes=(
             "One layer is applied R times, with the input added before each loop. *Timestep*: gains and gates are "
@@ -328,8 +308,7 @@ def table_2(scale: Scale = "small") -> Experiment:
             "Layers are the published ones, and all have GELU. Timestep and its control have RMSNorm without a gain, "
             "and the plain loop has LayerNorm. So timestep and the plain loop differ in more than time.",
             "The paper does not state at which positions it measures errors. Its code suggests the last position, and "
-            "errors that "
-            "are divided by the 20 dimensions.",
+            "errors that are divided by the 20 dimensions.",
             "Scale `paper` has the published sizes, steps and curriculum of points, by preset `xu2024-in-context`, "
             "and also loops of 50 and 70. The curriculum of dimensions has no effect in the published code.",
         ),
@@ -341,8 +320,7 @@ def table_2(scale: Scale = "small") -> Experiment:
         compared=_compared(_IN_CONTEXT_LOOPS[scale], _LAYERS[scale]),
         needs=(
             "A net of the paper's size takes 1.5 x 10^17 to 1.1 x 10^18 operations: one to nine months on a CPU core, "
-            "or half an "
-            "hour to three hours on a GPU."
+            "or half an hour to three hours on a GPU."
         )
         if scale == "paper"
         else "",
