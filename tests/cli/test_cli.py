@@ -133,7 +133,7 @@ def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> N
     config = tmp_path / "machine.toml"
     config.write_text('[task]\nalphabet = "xy"\ntransitions = [[1, 0], [1]]\naccepting = [1]\n')
     assert exit_code("train", "dfa", "regular-gpt", "--config", str(config), "--runs", str(tmp_path / "runs")) == 2
-    error = "lengthwise: task.transitions: expected a next state for each of the 2 symbols, got 1 for state 1; give one"
+    error = "lengthwise: task.transitions: expected a next state for each of the 2 symbols, got 1 for state 1; give"
     assert capsys.readouterr().err.startswith(error)
     assert not (tmp_path / "runs").exists()
 
