@@ -6,23 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from proved_nets import NETS
 from torch import nn
 
-from lengthwise import certify, make_model, make_task
+from lengthwise import certify
 from lengthwise.models.base import SequenceModel
-
-TASK = make_task("parity")
-SMALL = {"d_model": 8, "num_heads": 2}
-KINDS = {
-    "rnn": {},
-    "gru": {},
-    "lstm": {},
-    "regular-gpt": SMALL,
-    "codebook-gpt": SMALL,
-    "block-linear-rnn": {"d_model": 4, "block_dim": 2, "hidden": 4},
-    "pd-ssm": {"d_model": 8, "d_state": 4},
-}
-"""Kinds of nets that have a reader and a prover, small ones."""
 
 
 def mutilations(model: SequenceModel) -> Iterator[tuple[str, Callable[[SequenceModel], None]]]:
@@ -55,17 +43,21 @@ def mutilations(model: SequenceModel) -> Iterator[tuple[str, Callable[[SequenceM
 
 
 @pytest.mark.unchecked
-@pytest.mark.sampled(3)  # each case certifies many nets
+@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.sampled(9)  # each case certifies many nets
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NETS)
 def test_a_mutilated_net_is_named_or_certified(kind: str, every: int) -> None:
-    """By default every fifth mutation, since each is a certificate; they come in cycles of four and of three."""
-    made = make_model(kind, TASK, seed=0, **KINDS[kind])
+    """Nets that every registered prover proves, and every kind of step.
+
+    By default every fifth mutation, since each is a certificate; they come in cycles of four and of three.
+    """
+    made, task = NETS[kind]
     for what, mutilate in itertools.islice(mutilations(made), None, None, every):
         net = copy.deepcopy(made)
         mutilate(net)
         try:
-            certify(net, TASK)
+            certify(net, task)
         except ValueError as problem:
             sentence = str(problem)
             assert "expected" in sentence, what
