@@ -22,9 +22,9 @@ def attack(
     """Search for the shortest string that a net answers wrongly, among strings that random samples hardly ever contain.
 
     Right is what the net's own task answers or, if one is given, a machine: a file, a folder or a regular expression.
-    These are tried: all short strings, powers of short words between others at all exponents, strings that distinguish
-    the machine from others, and strings on which the right answer hardly leads. Exits with code 1 if an answer is
-    wrong, and with 0 if no such string was found, which proves nothing.
+    All short strings are tried first, then powers of short words at all exponents, with short words around them. Then
+    come strings on which the right answer hardly leads. Exits with code 1 if an answer is wrong. Code 0 means that no
+    such string was found, which proves nothing.
     """
     from lengthwise.certification.attacks.attack import attack as attack_model
     from lengthwise.runs.certified import task_of_machine

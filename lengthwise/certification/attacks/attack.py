@@ -63,8 +63,8 @@ class FamilyCount(Part):
 class Attack(Part):
     """The result of an attack: the shortest string that was found to be answered wrongly, or None.
 
-    The string is as it is after leaving out parts, and was read again alone. `found_length` and `found_margin` are
-    those of the string before parts were left out. A margin is the lead of the right logit, negative if it is behind,
+    The string is as it is after leaving out parts, and was read again alone. `found_length` and `found_margin`
+    belong to the string before parts were left out. A margin is the lead of the right logit, negative if it is behind,
     and None if a logit is not finite. `got` is None in this case as well. `num_answers` counts the strings that were
     graded, some of them more than once, and `num_symbols` the symbols that the model read.
     """
@@ -118,9 +118,9 @@ def attack(
 ) -> Attack:
     """Search for the shortest string of at most `max_length` symbols that the model answers wrongly.
 
-    The model answers all prefixes of a string at once. The families of strings are tried in this order (`FAMILIES`):
-    all short strings; runs x^n and x^n w; the W-method's strings; u v^n w along loops of the task's machine; u v^n w
-    for all short words u and v; hill climbing on the logit margin. Here n takes all values, and w is any short word.
+    The model answers all prefixes of a string at once. `FAMILIES` of strings are tried in turn. First come all short
+    strings, runs x^n w, and the W-method's strings. Then come u v^n w, along loops of the task's machine and for all
+    short words u and v. Hill climbing on the logit margin is last. n takes all values, and w is any short word.
     Each family gets half of what is left of the budget, and the families that did not end continue with the rest. A
     wrong string is read again alone, and shortened by leaving out parts. From then on only shorter strings are tried.
 

@@ -55,7 +55,7 @@ def margins_of(logits: Float[Tensor, "*N Y"], expected: Int64[Tensor, "*N"]) -> 
     right = expected.clamp(min=0)[..., None]
     others = logits.scatter(-1, right, -torch.inf).amax(-1)
     margins = (logits.gather(-1, right)[..., 0] - others).masked_fill(~logits.isfinite().all(-1), -torch.inf)
-    # With a single answer there is no other logit, and the margin is infinite: nothing can go wrong.
+    # A single answer has no other logit to lose against, so its margin is infinite.
     return margins.masked_fill(expected == IGNORE, torch.inf)
 
 
