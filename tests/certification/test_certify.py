@@ -371,7 +371,7 @@ def test_a_global_hook_is_never_bounded() -> None:
     for register in (register_module_forward_hook, register_module_forward_pre_hook):
         handle = register(lambda *given: None)
         try:
-            with pytest.raises(ValueError, match="got a global one; remove it"):
+            with pytest.raises(ValueError, match="got a global hook; remove it"):
                 invariant_enclosures(model, extraction)
         finally:
             handle.remove()

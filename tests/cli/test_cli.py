@@ -259,7 +259,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         ),
         (
             ["evaluate", "x", "--labeled", "y", "--strings", "9"],
-            "--strings: expected none with --labeled, whose file",
+            "--strings: expected none with --labeled, because the file",
         ),
         (["certify", "--check", "x", "--out", "y"], "--out: expected none with --check, which writes no certificate"),
         (["compare", ".", "..", "--longest", "50"], "--longest: expected none with folders of runs, which are"),
