@@ -107,7 +107,7 @@ def test_where_no_label_is_left_to_count_pages_say_so(monkeypatch, tmp_path: Pat
     table = accuracy_table(learned)
     assert [line[-1] for line in table.lines] == ["-"] * (len(table.lines) - 1) + ["0"]
     write_learned_page(learned, tmp_path / "report.html")
-    assert "count only at prefixes that begin no string that was trained on" in (tmp_path / "report.html").read_text()
+    assert "counts only if no training string begins with the same prefix" in (tmp_path / "report.html").read_text()
 
 
 def test_a_contradicted_label_is_listed_once_by_the_number_of_its_symbols(monkeypatch) -> None:

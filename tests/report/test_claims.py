@@ -58,7 +58,7 @@ def test_every_claim_has_a_verdict_and_what_was_run_a_number_or_test_page_and_co
         for claim, line in zip(paper.claims, lines, strict=True):
             assert line.verdict in RULES, line
             if line.verdict == "not run":
-                assert line.ours.startswith(("not run yet", "needs a GPU", "nothing to run")), line
+                assert line.ours.startswith(("not run yet", "takes a GPU", "nothing to run")), line
                 assert line.command or not line.ours.startswith("not run yet"), line
                 continue
             assert (DOCS / line.page).is_file(), line
