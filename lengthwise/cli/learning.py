@@ -33,10 +33,8 @@ def learn(
     *,
     out: Annotated[Path, Parameter(help="Folder for machine, picture, net, certificate and numbers.")],
     separator: Annotated[str, Parameter(help="The text between symbols; without it each character is a symbol.")] = "",
-    string: Annotated[
-        str | None, Parameter(help="Column of the strings; by default a column with a usual name.")
-    ] = None,
-    label: Annotated[str | None, Parameter(help="Column of the labels; by default a column with a usual name.")] = None,
+    string: Annotated[str | None, Parameter(help="Column of the strings; by default one with a usual name.")] = None,
+    label: Annotated[str | None, Parameter(help="Column of the labels; by default one with a usual name.")] = None,
     supervision: Annotated[
         Literal["last", "prefix"], Parameter(help="last: one label for each string; prefix: one label for each symbol.")
     ] = "last",

@@ -48,10 +48,7 @@ def train(
     runs: Root = Path("runs"),
     longest: Longest = 100_000,
     until: Annotated[
-        str | None,
-        Parameter(
-            help="Train until this goal: solved (a low training loss), or a level: extracted, bounded or proved."
-        ),
+        str | None, Parameter(help="Train until this goal: solved (a low loss), extracted, bounded or proved.")
     ] = None,
     budget: Annotated[
         float | None, Parameter(help="With --until: CPU seconds after which no attempt begins; 600 if not given.")

@@ -231,11 +231,10 @@ def learn(
     The longest examples (up to a fifth; none if all have one length) and a tenth of the others are held out. On the
     rest, states are merged, and models are trained only if no merged machine is sure (`search`). The result is the
     machine with the shortest description, wrong labels included. A net is compiled from this machine unless training
-    gave one. The `budget` is in CPU seconds. With `exact` labels, machines without a contradicted label come first.
-    RPNI's machine is also a candidate.
+    gave one. RPNI's machine is also a candidate. With `exact` labels, machines without a contradicted label come first.
 
-    `report` is called with each attempt that gave a machine, and `keep` with each net that is better than all before
-    it. `source` and the arguments up to `supervision` are passed to `read_examples`.
+    The `budget` is in CPU seconds. `report` is called with each attempt that gave a machine, and `keep` with each net
+    that is better than all before it. `source` and the arguments up to `supervision` are passed to `read_examples`.
 
     Raises:
         ValueError: examples cannot be read, or fewer than eight are left for training; no model became a machine;

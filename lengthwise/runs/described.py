@@ -57,13 +57,11 @@ class Description(BaseModel):
 def load_described(path: Path) -> tuple[WrappedRNN, Task]:
     """Load the net that a TOML file describes, and its task.
 
-    The net is an `nn.Embedding`, an `nn.RNN`, `nn.GRU` or `nn.LSTM`, and an `nn.Linear`. The sizes, the number of
-    layers and the kind of core follow from the weights. The first state is zero. Paths in the file are relative to its
-    folder.
+    The net is an `nn.Embedding`, an `nn.RNN`, `nn.GRU` or `nn.LSTM`, and an `nn.Linear`. The weights give the sizes,
+    the number of layers and the kind of core. The first state is zero. Paths in the file are relative to its folder.
 
     Raises:
-        ValueError: a file is missing, damaged or of another kind; or the weights do not fit together, or do not fit the
-            task.
+        ValueError: a file is missing, damaged or of another kind; or the weights do not fit together or the task.
 
     Example of such a file::
 

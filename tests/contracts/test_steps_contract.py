@@ -32,9 +32,9 @@ def name(request) -> str:
 @cache
 def nets_of(name: str) -> tuple[Net, ...]:
     """Return nets of this kind."""
-    found = tuple(net for net in nets() if type(net.model) is STEPS[name].kind)
-    assert found, f"no net has bounds {name!r} on its steps; add one to tests/proved_nets.py"
-    return found
+    chosen = tuple(net for net in nets() if type(net.model) is STEPS[name].kind)
+    assert chosen, f"no net has bounds {name!r} on its steps; add one to tests/proved_nets.py"
+    return chosen
 
 
 @pytest.fixture

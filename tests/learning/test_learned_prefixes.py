@@ -103,7 +103,9 @@ def test_where_no_label_is_left_to_count_pages_say_so(monkeypatch, tmp_path: Pat
         if "at random" in (one := learned_from(rows, monkeypatch, supervision="prefix", seed=seed)).accuracies
     )
     assert learned.accuracies["at random"]["machine"] == (0, 0)
-    assert ("right, held out, at random", "-, because all of its labels were trained on") in list(learned_lines(learned))
+    assert ("right, held out, at random", "-, because all of its labels were trained on") in list(
+        learned_lines(learned)
+    )
     table = accuracy_table(learned)
     assert [line[-1] for line in table.lines] == ["-"] * (len(table.lines) - 1) + ["0"]
     write_learned_page(learned, tmp_path / "report.html")

@@ -178,7 +178,10 @@ def test_new_settings_leave_the_ids_of_earlier_runs_alone() -> None:
             "time: expected .* 'index', .* with variant='control', .*leave it out",
         ),
         ({"time": "fraction", "loops": "converged"}, "time: expected 'index' with loops 'converged', .*choose loops"),
-        ({"gates": "open", "variant": "code"}, "gates: expected .* 'closed', .* with variant='code', .*leave it out or"),
+        (
+            {"gates": "open", "variant": "code"},
+            "gates: expected .* 'closed', .* with variant='code', .*leave it out or",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_are_one_sentence(settings: dict[str, Any], sentence: str) -> None:

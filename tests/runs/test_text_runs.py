@@ -162,7 +162,7 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
         (["compare", run, run, "--text", "novel.txt"], "--text: expected none with folders of runs"),
         (["certify", run], "task: text has no transducer to compare a machine with"),
         (["analyze", run], "model: expected a regular-gpt and a regular task"),
-        (["report", run], "its answers are the next tokens of a text, for which this page has no chart"),
+        (["report", run], "got the next tokens of a text, for which this page has no chart"),
         (
             ["train", "text", "gru", "--text", "none.txt"],
             "--text: expected a text file, got none.txt, which does not exist",

@@ -95,8 +95,8 @@ def test_nets_without_a_rate_read_no_more_symbols_than_others() -> None:
     budget = STEPS * BATCH_SIZE * MEAN_LENGTH
     (entrant,) = (entrant for entrant in ENTRANTS if entrant.rate is None)
     # With last answers, lengths grow from 1 to 20, and the newest length is drawn three times as often as others.
-    longest_mean = (sum(range(1, 21)) + 2 * 20) / 22
-    for supervision, mean_length in (("prefix", 39.5), ("last", longest_mean)):
+    max_mean_length = (sum(range(1, 21)) + 2 * 20) / 22
+    for supervision, mean_length in (("prefix", 39.5), ("last", max_mean_length)):
         (spec,) = specs_of(entrant, ROWS[0], supervision, "small", SEEDS[:1])
         assert spec.recipe.steps * spec.recipe.batch_size * mean_length <= budget
         assert spec.recipe.supervision == supervision

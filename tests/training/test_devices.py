@@ -107,7 +107,7 @@ def test_foreign_symbols_stop_a_device_by_themselves() -> None:
 
 def test_a_device_that_is_not_there_is_said() -> None:
     for name in ("cuda", "mps"):
-        with pytest.raises(ValueError, match=f"device: expected a device of this machine, got '{name}', .*; take cpu"):
+        with pytest.raises(ValueError, match=f"device: expected a device of this machine, got '{name}', .*; use cpu"):
             find_device(name)
     with pytest.raises(ValueError, match="device: expected one of auto, cpu, cuda, mps, got 'gpu'"):
         find_device("gpu")

@@ -77,6 +77,13 @@ LIKELIHOOD: Mapping[str, tuple[str, Settings]] = {
 Last answers come from strings of at most 20 symbols.
 """
 
+LIKELIHOOD_NOTE = (
+    "The finite machine by likelihood takes Baum-Welch steps, which have no rate. With all prefixes it reads "
+    f"{LIKELIHOOD['prefix'][1]['steps']} batches of {BATCH_SIZE} strings of 39 and 40 symbols. With last answers it "
+    f"reads {LIKELIHOOD['last'][1]['steps']} batches of {LIKELIHOOD['last'][1]['batch_size']} strings, whose lengths "
+    "grow from 1 to at most 20 symbols as it learns. Neither exceeds the budget."
+)
+
 EVERY = 9
 """The distance between measured lengths, in symbols."""
 
@@ -161,10 +168,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "et al., Fan et al.), a + in front (Chi et al.), an = at the end (Grazzi et al., PD-SSM, SLiCE), or "
             "evaluation from left to right (Butoi et al., LDRU).",
             *NOTES,
-            "The finite machine by likelihood takes Baum-Welch steps, which have no rate. With all prefixes it reads "
-            f"{LIKELIHOOD['prefix'][1]['steps']} batches of {BATCH_SIZE} strings of 39 and 40 symbols. With last "
-            f"answers it reads {LIKELIHOOD['last'][1]['steps']} batches of {LIKELIHOOD['last'][1]['batch_size']} "
-            "strings, whose lengths grow from 1 to at most 20 symbols as it learns. Neither exceeds the budget.",
+            LIKELIHOOD_NOTE,
             *(
                 [f"These models are not from this package, and come last in all tables: {', '.join(others)}."]
                 if others
