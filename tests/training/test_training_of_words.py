@@ -180,5 +180,5 @@ def test_words_have_the_given_periods() -> None:
 
 
 def test_the_note_has_no_larger_scale() -> None:
-    with pytest.raises(ValueError, match="^scale: .*the note trains nothing"):
+    with pytest.raises(ValueError, match=r"^scale: .*the note trains nothing"):
         size_at("paper")
