@@ -93,7 +93,7 @@ def test_machines_are_drawings_with_their_answers() -> None:
 def test_a_table_of_a_report_is_a_table() -> None:
     tree = parsed(Table(("model", "<n>"), (("rnn", "1 & 2"),), (("chance", "50 %"),))._repr_html_())
     assert [element.text for element in tree.iter() if element.tag in ("th", "td")] == ["model", "<n>", "rnn", "1 & 2"]
-    assert text_of(tree).endswith("In every row: chance 50 %.")
+    assert text_of(tree).endswith("The same in every row: chance 50 %.")
 
 
 def certificate(**changes) -> Certificate:

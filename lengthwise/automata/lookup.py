@@ -1,7 +1,7 @@
 """Fast evaluation of finite machines: tables are small, and each look-up reads several symbols of many strings.
 
 Each method returns the same results as the machine's method of this name, which is its definition. Strings are read in
-slabs, parts of a batch that fit into a processor's cache.
+slabs. A slab is a part of a batch that fits into a processor's cache: some strings over some positions.
 """
 
 from collections.abc import Iterator, Sequence

@@ -41,7 +41,7 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
 
     Raises:
         ValueError: the pattern has a syntax error at a position that the message gives. Or it has more than 100,000
-            characters, or more than 2,000 symbols after bounds are written out. Or it needs more than 50,000 states
+            characters, or more than 2,000 symbols after repetitions are expanded. Or it needs more than 50,000 states
             before minimization, or more than 10,000,000 transitions. Or the alphabet does not consist of distinct
             single characters, or does not contain a symbol of the pattern.
 
@@ -53,7 +53,7 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
         array([ True, False])
 
     Source: Glushkov, "The abstract theory of automata" (1961).
-    Differs from the source: repetitions with bounds are written out first.
+    Differs from the source: bounded repetitions are expanded first.
     """
     parser = Parser(pattern)
     node = parser.parse()
@@ -125,7 +125,7 @@ class _Fragment(NamedTuple):
 
 
 class _Positions:
-    """The positions of symbols in a pattern with bounds written out, and the positions that can follow each position.
+    """The positions of symbols in a pattern with expanded repetitions, and the positions that can follow each position.
 
     Sets of positions are the bits of integers.
     """

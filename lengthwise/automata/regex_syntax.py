@@ -7,7 +7,7 @@ MAX_CHARACTERS = 100_000
 """The largest number of characters in a pattern."""
 
 MAX_POSITIONS = 2_000
-"""The largest number of symbols in a pattern after its bounds are written out."""
+"""The largest number of symbols in a pattern after its bounded repetitions are expanded."""
 
 MAX_GROUP_DEPTH = 50
 """The largest depth of nested groups. The parser is recursive, so this also protects Python's stack."""

@@ -103,7 +103,10 @@ class CertificateBuilder(NamedTuple):
             # The proof follows the classes before reduction, so these must also be right.
             if first_error(extraction.fine, reference) is None:
                 return None
-            raise Unproved("the machine is right only after its classes are reduced, and a proof needs all classes")
+            raise Unproved(
+                "the machine is right once its classes are merged, but a class before merging gives a wrong answer; "
+                "a proof needs all of these classes"
+            )
         # The machine and the task differ on this string. Only the model's answer shows with which of them it agrees.
         string = self.task.encode(self.task.separator.join(error))
         if bool(grade(self.model, self.task, string[None]).wrong):
@@ -118,7 +121,8 @@ class CertificateBuilder(NamedTuple):
         If the model answers the string correctly when it reads the string alone, the level is ``tested``. `found_by` is
         the name of the search that found the string (`certification.searches`), if a search found it.
         """
-        # Users run the model on one string, with denormal numbers. Only an error in that setting refutes the model.
+        # Users run the model on one string at a time, without rounding denormal numbers to 0. Only an error under these
+        # conditions refutes the model.
         with denormals_kept():
             graded = grade(self.model, self.task, string[None])
         if not bool(graded.wrong):
@@ -178,7 +182,10 @@ def _untitled(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
-    """Return the kind of the string that `first_error` finds: `"as found"` if the machine may have shorter errors."""
+    """Return whether the string of `first_error` is surely the machine's shortest error.
+
+    The result is `"of the machine"` if it is, and `"as found"` if the machine may have shorter errors.
+    """
     if isinstance(machine, GridMachine) and isinstance(reference, GridMachine):
         error = first_grid_error(machine, reference)
         return "of the machine" if error is not None and error.is_shortest else "as found"

@@ -18,15 +18,15 @@ from lengthwise.threads import denormals_kept, one_thread
 
 @one_thread()
 def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -> list[str]:
-    """Return the sentences of a certificate that this model confirms, without trust in the file.
+    """Check a certificate's claims on the model itself, without relying on the file; return a sentence for each claim.
 
-    The certificate's level is not ``refuted``. The model answers all short strings again, and some strings of 40 and
-    500 symbols. A machine is extracted again with the certificate's radius, and compared with the task for every
+    The certificate's level must not be ``refuted``. The model answers all short strings again, and some strings of 40
+    and 500 symbols. A machine is extracted again with the certificate's radius, and compared with the task for every
     length. If the certificate has evidence, its proof is also made again. States along long strings are not compared
     again, and the numbers in the file are not compared with new numbers.
 
     Raises:
-        ValueError: a sentence does not hold for this model, or the model cannot be certified.
+        ValueError: a claim does not hold for this model, or the model cannot be certified.
     """
     with checked_subject(model, task):
         if (error := shortest_error(model, task)) is not None:
@@ -67,7 +67,7 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
 
 
 def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) -> tuple[Prover, Extraction]:
-    """Prove a certificate again, and return the prover with its sets, and the extraction from the model.
+    """Prove a certificate again. Return the prover, whose `sets` hold the proof's sets of states, and the extraction.
 
     Raises:
         ValueError: the certificate's level is below `bounded`, or its proof is not found again.

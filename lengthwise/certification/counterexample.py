@@ -17,12 +17,13 @@ MAX_STRINGS_PER_LENGTH = 4_096
 """The largest number of strings of one length if all strings of this length are enumerated."""
 
 MAX_CANDIDATES = 64
-"""The largest number of prefixes, or of positions of a window of one size, that are tried to shorten a string."""
+"""To shorten a string, at most this many prefixes are tried, and at most this many positions for each window size."""
 
 MAX_PAIRS_READ = 1 << 31
-"""The largest number of pairs of positions that a model without a reader, such as a transformer, reads in one search.
+"""In one search, a model from which no machine can be extracted processes at most this many pairs of positions.
 
-A small transformer reads them in forty seconds. They are the pairs in 21 strings of 10,000 symbols.
+A transformer is such a model. A small transformer processes this number in forty seconds. It is the number of pairs in
+21 strings of 10,000 symbols.
 """
 
 String = Int64[Tensor, " _"]
@@ -48,7 +49,7 @@ def grade(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"])
 
 
 def max_enumerated_length(model: SequenceModel, task: OracleTask) -> int:
-    """Return the largest length that the model reads and that has at most 4,096 strings, or 1 for one symbol."""
+    """Return the largest length that the model reads and that has at most 4,096 strings; 1 if there is one symbol."""
     length, longest = 1, model.max_length or MAX_STRINGS_PER_LENGTH
     while len(task.symbols) > 1 and length < longest and len(task.symbols) ** (length + 1) <= MAX_STRINGS_PER_LENGTH:
         length += 1
@@ -89,7 +90,7 @@ def shrunk_error(model: SequenceModel, task: OracleTask, string: String, *, max_
 
     First, the string is cut to its shortest wrong prefix. Then windows of half the length, a quarter, ..., one symbol
     are left out, at up to 64 positions for each size. The result is short, but not always the shortest. The search ends
-    before the model reads more than `max_pairs` pairs of positions; None means no limit.
+    before the model processes more than `max_pairs` pairs of positions; None means no limit.
 
     Example:
         >>> from lengthwise import make_model, make_task
@@ -110,11 +111,11 @@ def shrunk_error(model: SequenceModel, task: OracleTask, string: String, *, max_
 
 
 class _WorkLimitReached(Exception):
-    """The next step would read more pairs of positions than are left."""
+    """The next step would process more pairs of positions than the limit leaves."""
 
 
 class _Reduction:
-    """A string that is answered wrongly, and the number of pairs of positions that may still be read to shorten it."""
+    """A wrongly answered string, and the number of pairs of positions that may still be processed to shorten it."""
 
     def __init__(self, model: SequenceModel, task: OracleTask, string: String, max_pairs: int | None) -> None:
         self.model = model

@@ -90,7 +90,7 @@ def with_verdict(certificate: Certificate, model: SequenceModel, prover: Prover,
 def proof_content(model: SequenceModel, prover: Prover, extraction: Extraction) -> bytes:
     """Return the content of a proof file, from the prover's sets and the machine that was extracted.
 
-    If a prover has no sets, because the checker follows the net itself, the file omits the machine.
+    Some provers have no sets, because the checker computes the net's states itself. The file then omits the machine.
     """
     fine, sets = extraction.fine, dict(prover.sets)
     machine: dict[str, np.ndarray] = {}

@@ -32,8 +32,8 @@ def export(
 ) -> int:
     """Write a model for other runtimes, or its machine as source code or text.
 
-    Graphs are compared with the model on 1,000 strings before they are written. Files of machines contain the level and
-    digest of their certificate, and twenty test strings.
+    A model exported for another runtime is first compared with the original on 1,000 strings. Files of machines contain
+    the level and digest of their certificate, and twenty test strings.
     """
     from lengthwise.export.base import EXPORTS, Options
     from lengthwise.export.base import export as export_model

@@ -66,7 +66,9 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
             f"form: expected step or strings, got parts, which only ONNX has, for recurrent models ({model.name})"
         )
     if form == "step" and not isinstance(model, RecurrentModel):
-        raise ValueError(f"form: expected strings for {model.name}, which does not read symbol by symbol, got step")
+        raise ValueError(
+            f"form: expected 'strings', got 'step'; {model.name} does not read symbol by symbol (choose form 'strings')"
+        )
     grows = form == "strings" and isinstance(model, AnswersUpTo)
     if max_length is not None and not grows:
         raise ValueError(

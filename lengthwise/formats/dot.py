@@ -77,7 +77,7 @@ class DOT(ReadableFormat):
             for symbol, target, output in zip(machine.symbols, targets, names, strict=True):
                 if not output:
                     raise ValueError(
-                        f"expected an answer to every string, got none after symbol {symbol!r} in one of the states"
+                        f"expected an answer on every transition, got none for symbol {symbol!r} from state s{state}"
                     )
                 lines.append(f'    s{state} -> s{target} [label="{_escaped_pair(symbol, output)}"];')
         lines += ['    __start0 [label="", shape=none];', "    __start0 -> s0;", "}"]

@@ -13,7 +13,7 @@ class TiedReadout(nn.Module):
 
     Source: Press and Wolf, "Using the output embedding to improve language models" (EACL 2017); Radford et al.,
         "Language models are unsupervised multitask learners" (2019), and their code.
-    Differs from the source: in nothing, if symbols are classes.
+    Differs from the source: only if symbols and classes differ.
     """
 
     def __init__(self, embedding: nn.Embedding, num_classes: int) -> None:

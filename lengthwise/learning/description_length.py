@@ -37,7 +37,7 @@ LOG_2 = math.log(2)
 
 
 def machine_bits(num_states: int, num_classes: int, in_degrees: Int64[np.ndarray, " S"]) -> float:
-    """Return the bits that name a machine, given how many of its used transitions lead to each state."""
+    """Return how many bits send a machine, given how many of its used transitions lead to each state."""
     total, n = int(in_degrees.sum()), num_states
     targets = math.lgamma(total + n / 2) - math.lgamma(n / 2)
     targets -= sum(math.lgamma(count + 0.5) - math.lgamma(0.5) for count in in_degrees.tolist() if count)
@@ -45,7 +45,7 @@ def machine_bits(num_states: int, num_classes: int, in_degrees: Int64[np.ndarray
 
 
 def label_bits(num_errors: int, num_labels: int, num_classes: int) -> float:
-    """Return the bits that name the labels to a receiver who has a machine with this number of errors."""
+    """Return how many bits send the labels to a receiver who has a machine that gets this many of them wrong."""
     if num_errors >= num_labels * (1 - 1 / num_classes):
         return num_labels * math.log2(num_classes)
     which = math.lgamma(num_labels + 1) - math.lgamma(num_errors + 1) - math.lgamma(num_labels - num_errors + 1)

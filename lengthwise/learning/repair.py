@@ -129,7 +129,7 @@ class Repair:
         return min((fitted.num_errors + 1) / (self.num_labels + 2), 0.5)
 
     def label_bits_from(self, fitted: Fitted) -> Float[np.ndarray, "M S"]:
-        """Return w[x, r]: the bits of the labels at and below each prefix, from each state."""
+        """Return w[x, r]: how many bits send the labels of prefix x and of its extensions, if the state at x is r."""
         tree, table = self.tree, fitted.table
         noise = self._noise(fitted)
         costs = np.full((tree.num_classes, len(table)), -math.log2(noise / max(1, tree.num_classes - 1)), np.float32)

@@ -58,9 +58,9 @@ class CausalTransformerConfig(ModelConfig):
     - `initialization`: `"torch"` is uniform up to 1 / sqrt(inputs). `"gpt2"` is N(0, 0.02^2) with biases of 0. Its maps
       into the residual are divided by the square root of their number. Position encodings start as in their sources.
     - `read_in`: embeddings with their positions are normalized (`"normed"`) or left unchanged (`"plain"`, as in GPT-2).
-      Vectors need the default.
+      If the inputs are vectors, it must be `"normed"`, the default.
     - `readout`: logits come from a separate linear map (`"linear"`) or from the embedding (`"tied"`, `TiedReadout`).
-      Vectors need the default.
+      If the inputs are vectors, it must be `"linear"`, the default.
 
     GPT-2's language model has read-in `"plain"`, read-out `"tied"`, positions `"learned"` and initialization `"gpt2"`.
     """

@@ -87,8 +87,8 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     def _time_is_known(self) -> "LoopedTransformerConfig":
         if self.time == "fraction" and self.loops == "converged":
             raise ValueError(
-                "time: expected 'index' with loops 'converged', because the number of loops is not known in advance, "
-                "got 'fraction'; choose loops 'length'"
+                "time: expected 'index' with loops 'converged', got 'fraction', which needs the number of loops in "
+                "advance; choose time 'index' or loops 'length'"
             )
         return self
 

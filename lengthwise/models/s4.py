@@ -10,7 +10,9 @@ from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
 
 @MODELS.register("s4")
 class S4(StackedRNN):
-    """A linear recurrence in every channel, with a constant matrix that starts as HiPPO-LegS, and a gate in each layer.
+    """A linear recurrence in each channel, with a gate in each layer.
+
+    The recurrence's matrix does not depend on the input, and is initialized as HiPPO-LegS.
 
     Source: Gu, Goel and Re, "Efficiently modeling long sequences with structured state spaces" (ICLR 2022).
     Differs from the source: see `S4Layer`; embedding and read-out are as in `StackedRNN`, without dropout.

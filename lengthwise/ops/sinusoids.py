@@ -21,7 +21,7 @@ def position_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
                 [0.8415, 0.5403, 0.0022]])
 
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
-    Differs from the source: in nothing; for an odd D the last cosine is left out.
+    Differs from the source: only for an odd D, for which the last cosine is left out.
     """
     return sinusoids_at(torch.arange(length), width)
 
@@ -34,7 +34,7 @@ def sinusoids_at(positions: Int64[Tensor, " T"], width: int) -> Float[Tensor, "T
         True
 
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
-    Differs from the source: in nothing; for an odd D the last cosine is left out.
+    Differs from the source: only for an odd D, for which the last cosine is left out.
     """
     # For an odd width, the cosine of the last angle is cut off.
     angles = _angles(positions, (width + 1) // 2, 2.0 / width)
@@ -52,7 +52,7 @@ def distance_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
                 [0.8415, 0.0100, 0.5403, 0.9999]])
 
     Source: Dai et al., "Transformer-XL" (ACL 2019), their code.
-    Differs from the source: in nothing; for an odd D the last cosine is left out.
+    Differs from the source: only for an odd D, for which the last cosine is left out.
     """
     angles = position_angles(length, width)
     return torch.cat([angles.sin(), angles.cos()], -1)[:, :width]

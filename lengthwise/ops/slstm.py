@@ -17,7 +17,7 @@ recurrence is a moving average that cannot overflow. With x = log sigmoid(f) + l
 The gradient is written by hand; second derivatives do not exist.
 
 Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2 and appendix A.2. Differs from
-the source: in nothing but the coordinates.
+the source: only in the coordinates.
 """
 
 import torch

@@ -26,10 +26,13 @@ BUDGET = 600.0
 class Attempt(BaseModel):
     """One attempt: its changes to the model, its seed, its steps, and its outcome.
 
-    `solved_at`: the step after which the loss was low enough for states to contract; None if it stayed higher.
-    `loss`: the loss of the final weights if states contracted, else the running loss; None if training diverged.
+    `solved_at`: the step at which the loss fell below the threshold that starts the contraction of states; None if it
+    never did.
+    `loss`: the loss of the final weights if the contraction of states began, else the running loss; None if training
+    diverged.
     `is_solved`: whether that loss is low enough. `level`: the level of its certificate; None without a certificate.
-    `longest`: the longest length reached, if lengths grow and training did not reach all of them.
+    `longest`: the longest training length reached, if lengths grow during training and it ended before the last length;
+    otherwise None.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

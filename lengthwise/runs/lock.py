@@ -108,7 +108,9 @@ def check_locks(root: Path) -> None:
                 with held(probe):
                     # Some network file systems grant every lock. Two processes would then train one run at the same
                     # time.
-                    raise OSError(f"{root}: expected a lock that is given once, got it twice; {WAY_OUT}")
+                    raise OSError(
+                        f"{root}: a lock that is held was given again, so locks have no effect here; {WAY_OUT}"
+                    )
             except BlockingIOError:
                 pass
     finally:

@@ -210,8 +210,8 @@ def check(spec: RunSpec) -> None:
         own = (spec.task.symbols, spec.task.classes) if isinstance(spec.task, SymbolTask) else None
         if own != (task.symbols, task.classes):
             raise ValueError(
-                f"other_tasks: expected tasks of the symbols and classes of {spec.task.name}, got {task.symbols} and "
-                f"{task.classes}; change only fields that leave both as they are"
+                f"other_tasks: expected tasks with the symbols and classes of {spec.task.name}, got symbols "
+                f"{task.symbols} and classes {task.classes}; change only fields that affect neither"
             )
     check_model(MODELS[spec.model_name], spec.recipe)
     for number in range(1 if spec.goal is None else len(spec.goal.models)):

@@ -71,7 +71,7 @@ def _load(path: Path) -> StoredModel:
         if path.suffix == ".safetensors":
             raise ValueError(
                 f"{path}: expected a TOML file that describes these weights, got the weights; write a file with, for "
-                f'example, the lines weights = "{path.name}" and task = "parity", and name that file'
+                f'example, the lines weights = "{path.name}" and task = "parity", and give its path instead'
             )
         if path.suffix.lower() in suffixes():
             raise ValueError(

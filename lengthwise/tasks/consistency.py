@@ -82,7 +82,7 @@ def _check_batch(task: SymbolTask, batch: Batch, shape: tuple[int, int]) -> None
 
 
 def _check_baseline(task: SymbolTask, length: int) -> None:
-    """Compare `baseline` with the share of the likeliest final answer."""
+    """Compare `baseline` with the most frequent answer's share of the final answers."""
     batch = task.sample(COUNTED, length, generator_for(0, "baseline", length))
     answers = batch.targets.gather(1, batch.last_supervised[:, None])
     answers = answers[answers != IGNORE]
@@ -92,8 +92,9 @@ def _check_baseline(task: SymbolTask, length: int) -> None:
     # `not ... <=` instead of `>`, so that a NaN is also reported.
     if not abs(share - baseline) <= TOLERANCE:
         raise ValueError(
-            f"{type(task).__name__}.baseline: expected about {share:.2f} at length {length}, the share of the "
-            f"likeliest of {COUNTED:,} final answers, got {baseline:.2f}; correct it: reports print it as chance"
+            f"{type(task).__name__}.baseline: expected about {share:.2f} at length {length} (the most frequent "
+            f"answer's share of {COUNTED:,} final answers), got {baseline:.2f}; correct it, because reports print it "
+            "as chance"
         )
 
 

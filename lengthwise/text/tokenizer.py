@@ -77,7 +77,9 @@ class Tokenizer(NamedTuple):
             raise ValueError("expected names and merges of tokens, got something else") from None
         known = set(names)
         if len(known) < len(names) or not set(BYTE_NAMES) <= known or END in known:
-            raise ValueError("expected all bytes among the names of its tokens, each once, got other names")
+            raise ValueError(
+                "expected exactly one token for each of the 256 bytes and no other name twice, got another vocabulary"
+            )
         if any(a not in known or b not in known or a + b not in known for a, b in merges):
             raise ValueError("expected merges of its own tokens, got others")
         return cls(names, merges)

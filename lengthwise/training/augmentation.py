@@ -12,15 +12,17 @@ from lengthwise.tasks.base import Batch
 def with_identity_padding(
     batch: Batch, generator: torch.Generator, *, max_per_symbol: float = 0.5, block: int = 1
 ) -> Batch:
-    """Insert pads at random positions of every string: 0 to `max_per_symbol` T pads, and pads that fill a block.
+    """Insert pads into every string of T symbols: at random positions, and in front to fill the first block.
 
-    A pad is the identity, so the last pad of a block has the target of the symbol before it. Pads before the first
+    The number of pads at random positions is between 0 and `max_per_symbol` * T.
+
+    A pad is the identity, so the last pad of a group has the target of the symbol before it. Pads before the first
     symbol have no target. Training shows every string under many bracketings, so a tree model has to learn that
     merging is associative.
 
-    Pads come in blocks of `block`, whose distance from the end is a multiple of `block`. In a tree with chunks of that
-    size, each chunk is then either all pads or a chunk of the unpadded string. If T is not a multiple of `block`, pads
-    in front fill the first block of the string.
+    Pads come in groups of `block` pads. The distance from each group to the end of the string is a multiple of `block`.
+    In a tree with chunks of that size, each chunk is then either all pads or a chunk of the unpadded string. If T is
+    not a multiple of `block`, pads in front fill the first block of the string.
     """
     length = batch.inputs.shape[1]
     num_pad_blocks = int(torch.randint(int(max_per_symbol * length) // block + 1, (), generator=generator))
@@ -35,7 +37,7 @@ def with_identity_padding(
     latest = is_symbol.cumsum(1) - 1 - in_front
     is_symbol &= latest >= 0
     inputs = batch.inputs.gather(1, latest.clamp(min=0)).masked_fill(~is_symbol, PAD)
-    # No node of a tree ends inside a block of pads, so only the last pad of a block gets a target.
+    # No node of a tree ends inside a group of pads, so only the last pad of a group gets a target.
     is_supervised = is_symbol | (torch.arange(is_symbol.shape[1]) % block == block - 1)
     targets = batch.targets.gather(1, latest.clamp(min=0)).masked_fill((latest < 0) | ~is_supervised, IGNORE)
     return Batch(inputs, targets)

@@ -294,4 +294,7 @@ def test_a_page_says_how_many_differences_are_decided_after_the_correction() -> 
     assert [line.p_value for line in lines] == pytest.approx([p, p])
     assert [line.corrected for line in lines] == pytest.approx([2 * p, 2 * p])
     page = markdown_page("x", "small", "lengthwise reproduce x", experiment, outcomes, TODAY)
-    assert "2 of 2 differences with 2 seeds would be decided if taken alone, and 0 after the correction" in page
+    assert (
+        "With 2 seeds, 2 of 2 differences would be statistically significant if taken alone, and 0 after the correction"
+        in page
+    )

@@ -180,7 +180,7 @@ def test_a_page_shows_text_as_it_is(text: str) -> None:
     expected = " ".join(text.split())
     pages = table_paragraphs(Table(("task",), ((f"x {text} x",),), (("task", f"x {text} x"),)))
     html = MarkdownIt("commonmark").enable("table").render("\n\n".join(pages))
-    for pattern in ("<td>x(.*)x</td>", "In every row: task x(.*)x[.]</p>"):
+    for pattern in ("<td>x(.*)x</td>", "The same in every row: task x(.*)x[.]</p>"):
         (matched,) = re.findall(pattern, html)
         assert " ".join(unescape(matched).split()) == expected
 

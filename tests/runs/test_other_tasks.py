@@ -64,7 +64,7 @@ def test_a_cell_may_score_a_task_that_was_not_learned(tmp_path: Path) -> None:
 
 
 def test_tasks_of_other_symbols_or_classes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"other_tasks: expected tasks of the symbols and classes of sum, got \('0', "):
+    with pytest.raises(ValueError, match=r"expected tasks with the symbols and classes of sum, got symbols \('0', "):
         make_spec("sum", "rnn", {}, other_tasks=[{"modulus": 3}])
     with pytest.raises(ValueError, match=r"other_tasks.p: expected a number less than 1, got 2"):
         spec_with(2.0)

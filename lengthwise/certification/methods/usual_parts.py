@@ -1,4 +1,4 @@
-"""Checks that a model computes the formulas of its parts' classes, and nothing else."""
+"""Checks that each part of a model computes the formula of its class, and that nothing else changes its results."""
 
 from torch import Tensor, nn
 from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
@@ -16,7 +16,8 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
             the state dict, by which a certificate identifies its model.
     """
     modules = list(model.modules())
-    # Exact types: a subclass inherits the name of a formula, but may override `forward`.
+    # Types are compared exactly. An instance of a subclass also counts as the class, but its `forward` may compute
+    # something else.
     foreign = sorted({type(module).__name__ for module in modules[1:] if type(module) not in kinds})
     if foreign:
         raise ValueError(f"model: expected only parts that have bounds, got {', '.join(foreign)}")
@@ -56,7 +57,8 @@ def check_bias(weight: Tensor, bias: Tensor | None) -> None:
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
         raise ValueError(
             f"model: expected a matrix and a number for each of its rows as bias, got shapes "
-            f"{list(weight.shape)} and {None if bias is None else list(bias.shape)}; write them out"
+            f"{list(weight.shape)} and {None if bias is None else list(bias.shape)}; give a matrix and one "
+            "number for each row"
         )
 
 

@@ -94,8 +94,8 @@ def memorize(
         )
     if max_dimension is not None and max_dimension < upper:
         raise ValueError(
-            f"max_dimension: expected at least {upper}, got {max_dimension}; whether {word.text!r} needs more than "
-            f"{lower} was not settled within the budget"
+            f"max_dimension: expected at least {upper}, which is enough for {word.text!r}, got {max_dimension}; the "
+            f"search did not find within its budget whether fewer than {upper} are enough"
         )
     dimensions = range(upper, min(max_dimension or upper, word.period - 1) + 1) if robust else ()
     frequencies, best = _widest(word, smallest, wider, dimensions)

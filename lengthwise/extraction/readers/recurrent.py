@@ -39,7 +39,9 @@ More states are computed again.
 def extract_recurrent(
     model: RecurrentModel, symbols: tuple[str, ...], *, radius: float, max_classes: int = 500
 ) -> Extraction:
-    """Close a recurrent model's states into classes, without access to the task, as `extract_tree` does for trees.
+    """Group a recurrent model's states into classes, by following every symbol from every class.
+
+    The search ends when no new class appears. It does not use the task. `extract_tree` does the same for trees.
 
     The search starts at the first state, which is a class that no other state joins. From the prototype of each class,
     the model steps with each symbol. The state after the step joins a class or founds one.

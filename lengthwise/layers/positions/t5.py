@@ -49,7 +49,7 @@ def t5_buckets(distance: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
         tensor([ 0, 15, 16, 16, 17, 30, 31, 31])
 
     Source: Raffel et al. (2020), section 2.1, and their code, for causal attention.
-    Differs from the source: in nothing; the limits of buckets are computed in float64.
+    Differs from the source: only in the limits of buckets, which are computed in float64.
     """
     num_wide = NUM_BUCKETS - NUM_EXACT
     ratio = MAX_DISTANCE / NUM_EXACT

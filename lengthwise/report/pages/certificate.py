@@ -1,4 +1,4 @@
-"""Certificates on the page about runs: level, machine, map of its prototypes."""
+"""Certificates on a run's page: the level, the machine, and a map of the prototype states of its classes."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -24,10 +24,11 @@ MAX_TABLE_SIZE = 30
 """The largest number of classes or states, and of symbols, of a machine whose table is shown."""
 
 _MAP_NOTE = (
-    "Prototype maps. A point is a prototype: a state of the net that represents all states near it. Axes: the two "
-    "directions along which the prototypes of a run vary most, in units of the state. Letters: the prototype's class "
-    "in the machine, named by the shortest string that leads there (a dot is the pad, which represents no symbol; - is "
-    "a class to which no string leads). Prototypes with the same letters are different states with the same meaning."
+    "Prototype maps. A point is a prototype: a state of the net that represents all states near it. The axes are the "
+    "two directions along which the prototypes of a run vary most, in units of the state. The letters at a point are "
+    "the name of the prototype's class in the machine. It is the shortest string that leads to this class. (A dot in a "
+    "name is the pad, which represents no symbol. The name - means that no string leads to the class.) Prototypes with "
+    "the same letters are different states with the same meaning."
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lengthwise.experiment import Experiment
 from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
-from lengthwise.report.tables.levels import independently_checked
+from lengthwise.report.tables.levels import checker_sentences
 from lengthwise.report.tables.markdown import definitions, folded, table_paragraphs
 from lengthwise.report.tables.matrix import (
     CSV_COLUMNS,
@@ -25,32 +25,32 @@ from lengthwise.report.tables.numbers import span
 from lengthwise.runs.pools.outcome import Outcome
 
 _DOTS = (
-    "A dot shows the lowest level that all finished seeds have: proved, bounded or extracted. A cell without a dot has "
-    "a seed that is refuted, or that is only tested."
+    "A dot shows the weakest level among the finished seeds, if this level is proved, bounded or extracted. A cell "
+    "without a dot has a seed that is refuted, or that is only tested."
 )
 _OVERFLOW = (
-    "the share of strings of these lengths on which states become infinite or NaN, averaged over cells; their answers "
-    "count as wrong"
+    "the share of strings of these lengths on which states become infinite or NaN, averaged over cells. The answers to "
+    "such strings count as wrong"
 )
 _OURS = (
-    "*ours*{parts}: means over the finished runs, on the published scale. They include our lengths that are also "
-    "lengths of the published test."
+    "*ours*{parts}: means over the finished runs, on the published scale. The means are over those of our lengths that "
+    "the published test also has."
 )
 _NO_DOTS = "Each cell has a seed that is refuted, or that is only tested."
 
 
 def _checked(outcomes: Sequence[Outcome]) -> str:
-    """Return a sentence with the number of proofs that the separate checker accepted. It begins with a blank."""
+    """Return `checker_sentences` of all certificates. A text that is not empty begins with a blank."""
     results = (outcome.result for outcome in outcomes)
-    checked = independently_checked(result.certificate for result in results if result and result.certificate)
-    return f" Proofs that the separate checker accepted: {checked}." if checked else ""
+    checked = checker_sentences(result.certificate for result in results if result and result.certificate)
+    return f" {checked}" if checked else ""
 
 
 def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tuple[str, str]]:
     """Return pairs of column and meaning for the tables with a line for each model."""
     lengths = span(experiment.plan.dense)
     return [
-        ("cells", "cells with a finished run; compare models only if these are all cells"),
+        ("cells", "cells with a finished run; a cell is a model on a task. Compare models only if all cells have one"),
         ("mean", f"accuracy at {lengths}, averaged over cells"),
         (
             ", ".join(map(at_length, long_lengths(experiment))),
@@ -82,7 +82,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
     if not entries:
         return StudyPage(["The experiment has no finished run yet."], {})
     lengths, apart = span(experiment.plan.dense), experiment.plan.dense_every
-    every = f", {apart} or more apart," if apart > 1 else ","
+    every = f", {apart} or more apart" if apart > 1 else ""
     runs = sum(entry.num_runs for entry in entries)
     complete = sum(entry.num_runs == len(entry.cell.specs) for entry in entries)
     printed = printed_tables(entries)
@@ -97,8 +97,9 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         ),
         definitions(_about_scores(experiment, entries)),
         (
-            "Numbers in the picture are the mean accuracy of final answers over finished seeds and lengths "
-            f"{lengths}{every} in percent, rounded down. Colors begin at chance. "
+            "A number in the picture is the mean accuracy of final answers, in percent and rounded down. The mean is "
+            f"over finished seeds and over the lengths {lengths}{every}. The colors begin at the accuracy of the best "
+            "constant answer. "
             f"{_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}"
         ),
         f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "

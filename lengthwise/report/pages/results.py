@@ -124,7 +124,10 @@ def markdown_page(
 def _of_records(name: str, experiment: Experiment) -> str:
     """Return a sentence about the use of records for the page."""
     if experiment.needs_weights:
-        return "This page needs weights, and records have none. So the command trains all nets that it does not find."
+        return (
+            "These records contain no weights. This page needs the weights, so the command trains every net whose run "
+            "it does not find."
+        )
     return (
         f"With option `recorded`, `lengthwise reproduce {name}` counts these runs as finished. With `page-only`, it "
         "trains no other nets."
@@ -172,7 +175,9 @@ def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[s
         return []
     table = level_counts(experiment, outcomes)
     kept_back = Table(("why no higher level", "number of runs"), tuple(reasons(experiment, outcomes)))
-    sizes = [*table_paragraphs(machine_table(experiment, outcomes)), definitions(_MACHINE_COLUMNS.items())]
+    machines = machine_table(experiment, outcomes)
+    meanings = [(name, meaning) for name, meaning in _MACHINE_COLUMNS.items() if name in machines.header]
+    sizes = [*table_paragraphs(machines), definitions(meanings)]
     return [
         "## Certificates",
         "Entries are the number of runs at each level:",
@@ -209,9 +214,17 @@ def _overflows(results: Sequence[RunResult]) -> list[str]:
             overflowed, strings = sum(p.num_overflowed for p in points), sum(p.num_strings for p in points)
             shortest = min(point.length for point in affected)
             lines.append(
-                f"- {result.run_id}: on {overflowed:,} of {strings:,} strings, of {shortest:,} symbols or more"
+                f"- {result.run_id}: on {overflowed:,} of {strings:,} strings; the shortest of them has {shortest:,} "
+                "symbols"
             )
-    return ["## States that overflow\n\nTheir answers count as wrong.\n\n" + "\n".join(lines)] if lines else []
+    return (
+        [
+            "## States that overflow\n\nIf states overflow on a string, the answer counts as wrong.\n\n"
+            + "\n".join(lines)
+        ]
+        if lines
+        else []
+    )
 
 
 def _measured(results: Sequence[RunResult]) -> list[str]:

@@ -25,19 +25,23 @@ COLUMNS = {
     "best run": "the highest mean over lengths of any run",
     "solved": "runs without a single error at the lengths scored",
     "chance": "accuracy of the best constant answer, averaged over lengths",
-    "structured": "the lowest accuracy of any run on structured strings (in brackets: the best constant answer there)",
+    "structured": (
+        "the lowest accuracy of any run on structured strings (in brackets: the accuracy of the best constant answer on "
+        "these strings)"
+    ),
     "at step": (
-        "for solved runs, the step from which on they made no error on a fixed probe, which is taken every "
-        f"{PROBE_EVERY} steps. A probe has other strings of 48 to 500 symbols (or of the task's longest length below "
-        "48). -: the last probe had an error, or the run had no probes"
+        f"a fixed probe is measured every {PROBE_EVERY} steps. The column has the step of the first probe from which "
+        "on a solved run made no error in any probe. A probe has strings of 48 to 500 symbols that are not used "
+        "elsewhere. (If a task has no strings of these lengths, its longest strings are used.) -: the last probe had "
+        "an error, or the run had no probes"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": "CPU seconds of training; for a run of several attempts, the sum over these and their certificates",
     "attempts": "the number of nets that a run trained; the last one was measured",
     "best test": (
-        f"the highest test accuracy of a run, averaged over runs. Tests come every {TEST_EVERY:,} steps, on "
-        f"{TEST_STRINGS} fresh strings of {PROBE_LENGTHS[-1]} symbols (or of the task's longest length below). This is "
-        "the rule of Fan et al. (2024), which selects on test data"
+        f"the highest test accuracy of a run, averaged over runs. Every {TEST_EVERY:,} steps, a run is tested on "
+        f"{TEST_STRINGS} new strings of {PROBE_LENGTHS[-1]} symbols. (If a task has no strings of this length, its "
+        "longest shorter strings are used.) This is the rule of Fan et al. (2024), which selects on test data"
     ),
     "fits": (
         "whether every run is right on nearly all strings of the training length (see the notes). If not, the lowest "

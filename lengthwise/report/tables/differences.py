@@ -17,7 +17,7 @@ from lengthwise.runs.pools.outcome import Outcome
 HEADER = ("row", "first", "second", "difference", "95 % interval", "better", "p, Holm")
 
 LEVEL = 0.05
-"""The significance level: intervals have 95 %, and a difference is decided if its corrected p is at most this."""
+"""The significance level: intervals have 95 %, and a difference is significant if its corrected p is at most this."""
 
 
 class Difference(NamedTuple):
@@ -86,15 +86,17 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
     if not compared:
         return []
     errors = experiment.scored == "error"
-    what = "errors (lower is better)" if errors else "accuracies, in percentage points,"
+    what, noun = ("error (lower is better)", "error") if errors else ("accuracy", "accuracy")
+    unit = "" if errors else ", in percentage points"
     return [
         "## Differences",
         (
-            f"Entries are {what} of *first* - *second*. *Difference*: the mean over seeds. Each seed gives both "
-            "columns the same training problems. *95 % interval*: Student's interval for other seeds on the same test "
-            "problems, not corrected for the number of intervals. *Better*: the better column, if the interval "
-            f"excludes 0. It is {NOTHING} if the interval contains 0, if the seeds are too few for an interval, or if "
-            "all differences are equal. *p, Holm*: Student's test, corrected for the number of differences."
+            f"Entries are the {what} of net *first* minus the {noun} of net *second*{unit}. *Difference*: the mean "
+            "over seeds. With each seed, both nets are trained on the same problems. *95 % interval*: Student's interval "
+            "for other seeds on the same test problems, not corrected for the number of intervals. *Better*: the "
+            f"better net, if the interval excludes 0. It is {NOTHING} if the interval contains 0, if the seeds are too "
+            "few for an interval, or if all differences are equal. *p, Holm*: the p-value of Student's test, corrected "
+            "for the number of differences by Holm's method."
         ),
         *multiplicity(compared),
         *table_paragraphs(Table(HEADER, tuple(difference_lines(compared, errors=errors)))),
@@ -107,7 +109,7 @@ def difference_lines(compared: Sequence[Difference], *, errors: bool) -> list[tu
 
 
 def multiplicity(compared: Sequence[Difference]) -> list[str]:
-    """Return a sentence with the number of tested differences, and of those that are decided."""
+    """Return a sentence with the numbers of tested and of statistically significant differences."""
     tested = [difference for difference in compared if not math.isnan(difference.p_value)]
     if not tested:
         return []
@@ -116,8 +118,8 @@ def multiplicity(compared: Sequence[Difference]) -> list[str]:
     seeds = span([difference.num_seeds for difference in tested])
     count = "1 difference" if len(tested) == 1 else f"{len(tested)} differences"
     return [
-        f"{alone} of {count} with {seeds} seeds would be decided if taken alone, and {together} after the correction "
-        f"(p at most {LEVEL})."
+        f"With {seeds} seeds, {alone} of {count} would be statistically significant if taken alone, and {together} "
+        f"after the correction (p at most {LEVEL})."
     ]
 
 

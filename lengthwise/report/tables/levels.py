@@ -51,15 +51,29 @@ def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def independently_checked(certificates: Iterable[Certificate]) -> str:
-    """Return how many proofs the separate checker accepted, and how many were not tried; empty without proofs.
+    """Return how many proofs the separate checker accepted, and on how many it was not run; empty without proofs.
 
     Certificates of an earlier format were made before `certify` ran the checker.
     """
+    accepted, tried, skipped = _checker_counts(certificates)
+    parts = [f"{accepted} of {tried}"] if tried else []
+    return ", ".join([*parts, f"not run on {skipped:,}"] if skipped else parts)
+
+
+def checker_sentences(certificates: Iterable[Certificate]) -> str:
+    """Return sentences with the counts of `independently_checked`; empty without proofs."""
+    accepted, tried, skipped = _checker_counts(certificates)
+    parts = [f"The separate checker accepted {accepted:,} of {tried:,} proofs."] if tried else []
+    if skipped:
+        parts.append(f"The separate checker was not run on {'the other' if tried else 'the'} {skipped:,} proofs.")
+    return " ".join(parts)
+
+
+def _checker_counts(certificates: Iterable[Certificate]) -> tuple[int, int, int]:
+    """Return how many proofs the checker accepted, on how many it was run, and on how many it was not run."""
     proofs = [certificate for certificate in certificates if certificate.evidence is not None]
     tried = [proof for proof in proofs if proof.format == FORMAT]
-    parts = [f"{sum(proof.independently_checked for proof in tried)} of {len(tried)}"] if tried else []
-    parts += [f"not tried ({len(proofs) - len(tried):,})"] if len(tried) < len(proofs) else []
-    return ", ".join(parts)
+    return sum(proof.independently_checked for proof in tried), len(tried), len(proofs) - len(tried)
 
 
 def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from lengthwise.display import literal
-from lengthwise.report.tables.table import Table
+from lengthwise.report.tables.table import Table, shared_text
 
 
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -14,9 +14,9 @@ def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str
 
 def table_paragraphs(table: Table) -> list[str]:
     """Return the table, and a sentence with the columns that have the same text in all rows."""
-    shared = "; ".join(f"{literal(name)} {literal(text)}" for name, text in table.shared)
+    shared = literal(shared_text(table.shared))
     header, *lines = [[literal(cell) for cell in line] for line in (table.header, *table.lines)]
-    return [markdown_table(header, lines), *([f"In every row: {shared}."] if shared else [])]
+    return [markdown_table(header, lines), *([f"The same in every row: {shared}."] if shared else [])]
 
 
 def definitions(pairs: Iterable[tuple[str, str]]) -> str:

@@ -30,8 +30,16 @@ def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> 
 
 
 def protocol_methods(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[tuple[str, str]]:
-    """Return the pairs of measurement and method without chance levels, which are in `chance_table`."""
-    return list(_scores(results, rows))
+    """Return the pairs of measurement and method without chance levels, which are in `chance_table`.
+
+    If tasks are measured by different methods, each method names its tasks.
+    """
+    scores = _scores(results, rows)
+    count = Counter(name for name, _ in scores)
+    tasks = {key: f" Tasks: {', '.join(_families(by_task))}." for key, by_task in scores.items()}
+    methods = [(name, sentence + tasks[name, sentence] * (count[name] > 1)) for name, sentence in scores]
+    # Methods of the same measurement come one after another.
+    return sorted(methods, key=lambda method: list(count).index(method[0]))
 
 
 def chance_table(results: Sequence[RunResult], rows: Sequence[RunRow]) -> Table:
@@ -69,12 +77,13 @@ def _scores(
 def _dense(row: RunRow, plan: EvaluationPlan) -> str:
     (low, high), every = plan.dense, plan.dense_every
     strings = span([point.num_strings for point in row.dense.points])
-    apart = f", with lengths at least {every} apart," if every > 1 else ""
+    apart = f", at lengths at least {every} apart," if every > 1 else ""
     if row.dense.protocol == "one-pass":
         return (
-            f"One pass: {strings} random strings are read once. Each of their prefixes of {low:,} to {high:,} "
-            f"symbols{apart} counts as a random string of its length, because in these tasks prefixes have the same "
-            "distribution. Lengths share strings, so their scores are not independent of one another."
+            f"One pass: {strings} random strings are read once. Prefixes of {low:,} to {high:,} symbols{apart} count "
+            "as random strings of these lengths, because in these tasks prefixes of random strings have the same "
+            "distribution as random strings. All lengths are measured on prefixes of the same strings, so the scores "
+            "at different lengths are not independent of one another."
         )
     lengths = {point.length for point in row.dense.points}
     if len(lengths) == 1:
@@ -96,10 +105,10 @@ def _long(lengths: Sequence[LongLength]) -> str:
 
 
 def _structured(lengths: Sequence[LongLength]) -> str:
-    counts = ", ".join(f"{count:,} at {length:,}" for length, count in lengths)
+    counts = ", ".join(f"{count:,} strings of {length:,} symbols" for length, count in lengths)
     return (
         f"Strings that random sampling never draws, from the families {', '.join(STRUCTURED)}. Each family has at most "
-        f"{counts}. No string occurs twice, and every string has a position with a right answer."
+        f"{counts}. No string occurs twice, and the task defines an answer for at least one position of every string."
     )
 
 

@@ -110,10 +110,10 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         (
             "*Best shallow baseline*: the highest score among three kinds of answers, as a mean over the lengths "
             "scored. The three kinds are the most frequent answer, the most frequent answer given one simple feature "
-            "of the problem, and a logistic regression on the counts of symbols and pairs. *95 % interval*: covers "
-            "other seeds and other problems; all runs of a task are measured on the same problems. If all runs have "
-            "equal accuracies, the interval covers only other problems, because equal runs do not show how much other "
-            f"runs would differ. {more}"
+            "of the problem, and a logistic regression on the counts of symbols and pairs. *95 % interval*: an "
+            "interval for the mean over new seeds and new problems. It accounts for both, although all runs of a task "
+            "are measured on the same problems. If all runs have equal accuracies, the interval accounts only for new "
+            f"problems, because equal runs do not show how much other runs would differ. {more}"
         ),
         *table_paragraphs(table),
     ]

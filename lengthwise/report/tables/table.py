@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from lengthwise.report.tables.numbers import NOTHING
 
+COUNTED = ("runs", "seeds", "states", "steps")
+"""Columns of counts, whose name follows the number in a sentence."""
+
 
 class Table(NamedTuple):
     """Cells of text under a header; `shared` contains pairs (column, text) of columns with equal text in every row."""
@@ -56,8 +59,7 @@ class Table(NamedTuple):
     @property
     def note(self) -> str:
         """A sentence with the columns that have the same text in all rows, as HTML; "" if there are none."""
-        shared = "; ".join(f"{name} {text}" for name, text in self.shared)
-        return f"In every row: {escape(shared)}." if shared else ""
+        return f"The same in every row: {escape(shared_text(self.shared))}." if self.shared else ""
 
     def _repr_html_(self) -> str:
         """Return the table for notebooks, with the shared columns below."""
@@ -77,3 +79,21 @@ class Table(NamedTuple):
         }
         rest = self.columns([name for name in self.header if name not in same])
         return rest._replace(shared=self.shared + tuple((name, text) for name, text in same.items() if text))
+
+
+def shared_text(shared: Sequence[tuple[str, str]]) -> str:
+    """Return pairs (column, text) as phrases. Columns named by a number are accuracies at this length.
+
+    Example:
+        >>> shared_text([("runs", "2"), ("lengths", "41-500"), ("40", "100 %")])
+        '2 runs; lengths 41-500; 100 % at length 40'
+    """
+    return "; ".join(_phrase(name, text) for name, text in shared)
+
+
+def _phrase(name: str, text: str) -> str:
+    if name.replace(",", "").isdecimal():
+        return f"{text} at length {name}"
+    if name in COUNTED:
+        return f"{text} {name.removesuffix('s') if text == '1' else name}"
+    return f"{name} {text}"

@@ -94,7 +94,7 @@ class LocalPool(ReportingExecutor):
 @POOLS.register("local")
 @contextmanager
 def local_pool(options: PoolOptions) -> Iterator[Pool]:
-    """Open a pool of this machine's processes. If another command works on a run, this run fails in the sweep."""
+    """Open a pool of processes on this computer. If another command works on a run, this run fails in the sweep."""
     options.reject_scheduler("local")
     with LocalPool(options.workers_or_default) as executor:
         yield Pool(executor, held="fail")
@@ -103,7 +103,7 @@ def local_pool(options: PoolOptions) -> Iterator[Pool]:
 @POOLS.register("shared")
 @contextmanager
 def shared_pool(options: PoolOptions) -> Iterator[Pool]:
-    """Open a pool of this machine's processes that shares the runs with all pools on the same folder, by locks."""
+    """Open a pool of processes on this computer. Pools that work on the same folder divide its runs by lock files."""
     options.reject_scheduler("shared")
     with LocalPool(options.workers_or_default) as executor:
         yield Pool(executor)

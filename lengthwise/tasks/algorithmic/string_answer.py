@@ -123,7 +123,7 @@ class UniformStringTask(StringAnswerTask):
         return torch.randint(len(self.letters), (count, length), generator=generator)
 
     def baseline(self, length: int) -> float:
-        """Return 1 / (number of letters): any symbol may be queried last, so all letters are equally likely."""
+        """Return 1 / (number of letters): the last query may ask for any symbol, and letters are uniform."""
         self.check_length(length)
         return 1 / len(self.letters)
 

@@ -222,7 +222,10 @@ def test_a_net_of_codes_is_right_at_every_length(coded: CodebookGPT) -> None:
     assert "the model merges codes as the machine does" in check(certificate).taken_on_trust
     assert Certificate.from_text(certificate.to_text()) == certificate
     assert "codes" in dict(certificate_lines(certificate))
-    for name, sentence in (("slack", "got no slack"), ("logit_margin", "expected a positive logit margin, got -1e-09")):
+    for name, sentence in (
+        ("slack", "got no margin"),
+        ("logit_margin", "expected a positive logit margin, got -1e-09"),
+    ):
         evidence = certificate.evidence.model_copy(update={name: -1e-9})
         with pytest.raises(ValueError, match=sentence):
             check(certificate.model_copy(update={"evidence": evidence}))

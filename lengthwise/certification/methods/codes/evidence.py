@@ -31,5 +31,5 @@ class CodeEvidence(Evidence):
 
     def check_numbers(self, certificate: Certificate) -> None:
         if not (self.num_codes == 1 if self.slack is None else self.slack > 0):
-            raise ValueError("evidence: expected merged states nearest to their codes, got no slack; certify again")
+            raise ValueError("evidence: expected merged states nearest to their codes, got no margin; certify again")
         check_lead(self.logit_margin, certificate)

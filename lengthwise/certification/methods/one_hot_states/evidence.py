@@ -34,5 +34,7 @@ class StateEvidence(Evidence):
         if closure is None or self.num_states != closure.num_prototypes:
             raise ValueError("evidence: expected one prototype for each state, got another number; certify again")
         if self.slack is not None and self.slack <= 0:
-            raise ValueError("evidence: expected columns that rounding cannot change, got no slack; certify again")
+            raise ValueError(
+                "evidence: expected columns with a margin larger than the rounding errors, got no margin; certify again"
+            )
         check_lead(self.logit_margin, certificate)

@@ -69,15 +69,16 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
     if not all(slack > 0 for slack in slacks):  # each alone, because Python's `min` may drop a NaN
         raise Unproved(UNCERTAIN_COLUMNS)
-    # Without all states, the induction would have steps that no comparison has seen.
+    # The proof is by induction over symbols. If a state were missing, some steps of the induction would not be compared
+    # with the machine's table.
     if not extraction.exact:
         raise Unproved("the enumerated states of the model do not answer as the task does, or are too many")
     # The comparison with `one_hot` below also rejects prototypes that are not one-hot.
     states = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
     one_hot = nn.functional.one_hot(states, layer.blocks[1]).flatten(1).to(extraction.prototypes)
     assert isinstance(extraction.fine, Transducer)
-    # Each lead is positive, so the largest center is the largest logit of all members, and of the float32 net. The
-    # table of the extraction, which was computed with rounding, must agree with these columns.
+    # Each lead is positive, so the logit with the largest center is the largest for every point within the bounds, and
+    # in the float32 net. The table of the extraction, which was computed with rounding, must agree with these columns.
     bounded = (columns.center.argmax(-1), first.center.argmax(-1))
     if not (torch.equal(one_hot, extraction.prototypes) and _steps_agree(extraction.fine, states, *bounded)):
         raise Unproved("the bounds of the model's steps do not confirm the machine's steps")
@@ -120,7 +121,8 @@ def _steps_agree(
 
 def _smallest_margin(logits: Affine, outputs: Int64[Tensor, " Q"]) -> float:
     """Return the smallest lead of a state's output over other answers; states with output `IGNORE` are skipped."""
-    # The two radii contain what float32 rounds in the two logits, so the answer's low end meets the others' high ends.
+    # Each radius covers the float32 rounding of its logit, so it is enough to compare the low end of the answer's logit
+    # with the high ends of the other logits.
     needed: Bool[Tensor, " Q"] = outputs != IGNORE
     outputs = outputs[needed, None]
     low = (logits.center - logits.radius)[needed].gather(-1, outputs)
@@ -129,7 +131,7 @@ def _smallest_margin(logits: Affine, outputs: Int64[Tensor, " Q"]) -> float:
 
 
 def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
-    """Return the logits of columns, each along the last axis, without slopes."""
+    """Return the logits of columns as bounds without slopes; the last axis runs along a column."""
     center, radius = (part.unflatten(-1, (*blocks, -1)).mT for part in (logits.center, logits.radius))
     return Affine(center, torch.zeros(*center.shape, 0), radius)
 
@@ -154,7 +156,7 @@ def _lead(values: Affine) -> Float64[Tensor, "*M"]:
 
 def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     """Return the layer of a model whose states can be one-hot vectors; raise a ValueError for other models."""
-    # Exact types, because a subclass may compute another formula.
+    # Types are compared exactly, because a subclass may compute another formula.
     if type(model) is not BlockLinearRNN:
         raise ValueError(f"model: expected a BlockLinearRNN, got a {type(model).__name__}")
     if model.config.columns != "stochastic" or model.config.num_layers != 1:
@@ -181,7 +183,8 @@ def _answers(readout: nn.Module, states: Affine) -> Affine:
             f"model: expected a MixtureReadout or an nn.Sequential as read-out, got a {type(readout).__name__}"
         )
     # One number of a one-hot state is 1, so the mixture is one probability, without error. The error of its logarithm
-    # is the relative error of the probability: a few units of the distance between its logit and the largest one.
+    # is the relative error of the probability: a few rounding units times the distance between its logit and the
+    # largest logit.
     logits = states.center @ readout.weight.double()
     (exact,) = exact_points(logits.log_softmax(-1).clamp(min=math.log(MIN_PROBABILITY))[None])
     size = 1 + logits.amax(-1, keepdim=True) - logits.amin(-1, keepdim=True) + math.log(logits.shape[-1])

@@ -28,7 +28,7 @@ class RuleEvidence(Evidence):
 
     def check_numbers(self, certificate: Certificate) -> None:
         if self.slack is not None and not self.slack > 0:
-            raise ValueError("evidence: expected a leading class for each cell, got no slack; certify again")
+            raise ValueError("evidence: expected a leading class for each cell, got no margin; certify again")
         assert certificate.machine is not None  # a requirement of this method
         machine = machine_from_json(certificate.machine)
         assert isinstance(machine, GridMachine)

@@ -47,22 +47,25 @@ def drift(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Why Sum(5) falls below chance at 500 symbols",
         about=(
-            "States turn by about a fifth of a turn for each unit of a digit, and the error of this angle is the same "
-            "for all strings of a length.\n"
-            "So wrong answers are mostly off by one or two numbers, the same for all strings; a net of guesses would "
-            "not do that.\n"
-            "*Ours* turns by about half a remainder too much or more within 300 symbols, while states of different "
-            "remainders come closer."
+            "The net adds modulo 5 by rotating its state: reading the digit k rotates it by about k fifths of a turn. "
+            "The rotation is slightly wrong, and the accumulated error is about the same for all strings of one "
+            "length.\n"
+            "So most wrong answers at a length are off by one or two common amounts. Guessing would spread them over "
+            "all numbers.\n"
+            "Within 300 symbols, *Ours* rotates its states too far by about half a step between neighboring "
+            "remainders, or by more. Meanwhile, the states of different remainders come closer."
         ),
         notes=(
-            "The nets come from row Sum(5) of `linear-rnn/table-2`, two seeds of 2,000 steps. All lengths have the "
-            "same strings.",
-            "The literal layer of eq. (5)-(6) turns more exactly, except for the first harmonic of its first seed "
-            "(2.43 remainders at 500 symbols). Its second seed is right on all random strings here, but a structured "
-            "one of 341 symbols refutes it.",
-            "The states of the literal layer grow by a factor of about 1.06 at each symbol. A p-norm of columns of at "
-            "most 1 bounds products for p = 1 only. So random strings of about 1,500 symbols will make them overflow. "
-            "In the first seed's net four structured ones of 500 do.",
+            "The nets come from row Sum(5) of `linear-rnn/table-2`: two seeds, 2,000 steps. In the picture and in the "
+            "next two tables, the strings at each length are prefixes of the same long strings.",
+            "The layer exactly as printed in eq. (5)-(6) rotates states more exactly, except for the first harmonic "
+            "in the net of seed 0. (Below the second table, the page explains harmonics. At 500 symbols this harmonic "
+            "is off by 2.43 remainders.) The net of seed 1 is right on all random strings here, but a structured "
+            "string of 341 symbols refutes it.",
+            "The states of this layer grow by a factor of about 1.06 at each symbol. If every column has a p-norm of "
+            "at most 1, products of such matrices are bounded only for p = 1. So states will overflow on random "
+            "strings of about 1,500 symbols. In the net of seed 0, states overflow on four structured strings of 500 "
+            "symbols.",
         ),
         cells=cells,
         plan=experiment.plan,

@@ -37,15 +37,20 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
     sections = [
         f"## By how much answers are off\n\n![Answers by length]({stem}.svg)",
         markdown_table(["net", "symbols", *(f"+{shift}" for shift in range(len(first.shifts)))], off),
-        "Entries: the fraction of strings to which a net answers the remainder plus this number; *+0* is right.",
-        "## What became of the states",
+        (
+            "Entries are the fraction of strings to which a net answers the right remainder plus the number in the "
+            "header. *+0* is right."
+        ),
+        "## How the states shrink and turn",
         markdown_table(["net", "symbols", *(f"harmonic {k + 1}" for k in range(len(first.kept)))], waves),
         (
-            "The mean states of strings by remainder are a sum of harmonics. Entries: the share of each harmonic's "
-            f"norm at {REFERENCE} symbols that is left, and how far it has turned since, in remainders. A whole turn "
-            "has as many remainders as the task, divided by the number of the harmonic. A net that kept the sum would "
-            "have 1 and 0 everywhere. From about half a remainder on, answers are the neighbor's. Angles of harmonics "
-            "that are nearly gone are noise."
+            "Average the states over all strings with the same remainder. As a function of the remainder, these "
+            f"{len(first.shifts)} means are a sum of harmonics (a discrete Fourier series). An entry has two numbers. "
+            f"The first is the harmonic's norm, divided by its norm at {REFERENCE} symbols. The second is the angle by "
+            f"which the harmonic has wrongly turned since {REFERENCE} symbols, in remainders. For harmonic k, a whole "
+            f"turn is {len(first.shifts)} / k remainders. A net that kept the sum would have 1 and 0 everywhere. Once "
+            "the angle exceeds about half a remainder, the net gives the neighboring remainder as its answer. If the "
+            "norm of a harmonic is nearly 0, its angle is noise."
         ),
     ]
     return StudyPage(sections, {f"{stem}.svg": drift_chart(nets).to_dict()})

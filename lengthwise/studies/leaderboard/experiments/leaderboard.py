@@ -9,7 +9,7 @@ from lengthwise.models.base import MODELS
 from lengthwise.registry import is_of_package
 from lengthwise.runs.spec import RunSpec, Settings
 from lengthwise.studies.languages import LANGUAGES, Language
-from lengthwise.studies.leaderboard.experiments.published import EQUALS, LEADING_PLUS, NOTES, PUBLISHED
+from lengthwise.studies.leaderboard.experiments.published import ARITHMETIC, EQUALS, LEADING_PLUS, NOTES, PUBLISHED
 from lengthwise.studies.leaderboard.experiments.random_languages import NUM_STATES, NUM_SYMBOLS, about_monoids
 
 STEPS, BATCH_SIZE, SEEDS = 1_000, 64, (0, 1, 2)
@@ -88,8 +88,9 @@ EVERY = 9
 """The distance between measured lengths, in symbols."""
 
 LENGTHS_NOTE = (
-    "If strings of every length exist, strings of 41, 50, 59, ... symbols are measured. All these lengths leave 2 when "
-    "divided by 3. So a net that counts only the 1s of Tomita 6 modulo 3, and no 0s, is right at all of them."
+    "If strings of every length exist, strings of 41, 50, 59, ... symbols are measured. All these lengths leave a "
+    "remainder of 2 when divided by 3. So a net that counts only the 1s of Tomita 6 modulo 3, and no 0s, is right at "
+    "all of these lengths."
 )
 
 NUM_RANDOM = 10
@@ -113,11 +114,11 @@ HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
 """The task on which learning rates are chosen; it is not part of the leaderboard."""
 
 _ABOUT_RUNS = (
-    f"{STEPS:,} steps of AdamW on {BATCH_SIZE} strings, which have the same length, from 1 to 40 symbols. Short "
-    "lengths are drawn more often at first and long lengths in the end (about "
-    f"{STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million symbols). The rate follows a cosine schedule after 200 "
-    "steps of warm-up, without weight decay or augmentation. Models have width 64 and one layer (transformers: two), "
-    "unless their names state other sizes"
+    f"{STEPS:,} steps of AdamW. Each step draws {BATCH_SIZE} new strings of one length between 1 and 40. Short lengths "
+    "are drawn more often at first, and long lengths toward the end. In all, training reads about "
+    f"{STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million symbols. The rate follows a cosine schedule after 200 steps "
+    "of warm-up, without weight decay or augmentation. Models have width 64 and one layer (transformers: two), unless "
+    "their names state other sizes"
 )
 
 
@@ -152,11 +153,10 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             f"Budget, the same for all: {_ABOUT_RUNS}.",
             (
                 f"Learning rate: each model has one rate for all tasks, chosen by `leaderboard/rates`. Among {rates}, "
-                f"it has the lowest final training loss on {HELD_OUT.row}, a task that is not in the table."
+                f"this rate has the lowest final training loss on {HELD_OUT.row}, a task that is not in the table."
             )
             + (
-                " For these models the rate is at an end of that list, so another rate may be better: "
-                f"{', '.join(at_end)}."
+                f" The rate of {' and of '.join(at_end)} is at an end of this list, so another rate may be better."
                 if at_end
                 else ""
             ),
@@ -164,9 +164,9 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "reflection. Their rate has the lowest of several high losses.",
             "Published numbers of these models come from 200 to 4,000 times as many symbols. Many are the best of "
             "several checkpoints, rates or seeds.",
-            "Published definitions of modular arithmetic differ: precedence and odd lengths (the first row; Delétang "
-            "et al., Fan et al.), a + in front (Chi et al.), an = at the end (Grazzi et al., PD-SSM, SLiCE), or "
-            "evaluation from left to right (Butoi et al., LDRU).",
+            f"Published definitions of modular arithmetic differ. In row *{ARITHMETIC}*, products come before sums, "
+            "and lengths are odd (Delétang et al., Fan et al.). The other rows have a + in front (Chi et al.), an = at "
+            "the end (Grazzi et al., PD-SSM, SLiCE), or evaluation from left to right (Butoi et al., LDRU).",
             *NOTES,
             LIKELIHOOD_NOTE,
             *(
@@ -205,8 +205,8 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         about=(
             f"Each model has the learning rate with the lowest loss at the end of training on {HELD_OUT.row}; no "
             "measurement beyond the training lengths is used.\n"
-            f"The rates are {', '.join(f'{rate:g}' for rate in RATES)}, in this order, with the answers to all "
-            "prefixes and one seed."
+            f"The rates are tried in this order: {', '.join(f'{rate:g}' for rate in RATES)}. Each net is trained on "
+            "the answers to all prefixes, with one seed."
         ),
         notes=(f"As in `leaderboard`: {_ABOUT_RUNS}.",),
         cells=[

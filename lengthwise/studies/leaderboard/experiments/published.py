@@ -5,17 +5,18 @@ from collections.abc import Iterator, Mapping
 from lengthwise.experiment import Printed
 from lengthwise.studies.languages import LANGUAGES
 
-_CHI = "Chi et al.: best / mean of 3 seeds and rates, trained at up to 40 symbols, tested at 41-500."
+_CHI = "Chi et al.: best / mean over 3 seeds and several learning rates. Trained at up to 40 symbols, tested at 41-500."
 _CHI_RECOGNITION = (
-    "Chi et al.: best / mean of 3 seeds and rates, trained at up to 50 symbols, tested at 51-100, odd lengths and "
-    "uniform negatives included."
+    "Chi et al.: best / mean over 3 seeds and several learning rates. Trained at up to 50 symbols, tested at 51-100. "
+    "The test includes odd lengths, and negative strings are uniform."
 )
 _GRAZZI = (
-    "Grazzi et al.: 1 is right and 0 is chance, best of 3 seeds (median), trained at 3-40 symbols, tested at 40-256."
+    "Grazzi et al.: best (median) of 3 seeds, on a scale where 1 is right and 0 is chance. Trained at 3-40 symbols, "
+    "tested at 40-256."
 )
 _PERCENT = (
-    "PD-SSM's paper: two layers of width 128 or 512, percent, mean of 5 seeds (deviation), the best checkpoint on the "
-    "strings of the test, trained at 3-40 symbols, tested at 40-256."
+    "PD-SSM's paper: percent; mean (standard deviation) of 5 seeds. Nets have two layers of width 128 or 512. The "
+    "checkpoint was chosen by its accuracy on the test strings. Trained at 3-40 symbols, tested at 40-256."
 )
 _WINDOWS = {_CHI_RECOGNITION: (51, 100), _GRAZZI: (41, 256), _PERCENT: (41, 256)}
 """The first and last length of protocols that do not include all of our lengths, in symbols."""
@@ -87,6 +88,7 @@ NOTES = (
     "the transitions of the paper's equation, I + (sum_i u_i (D_i + U_i V_i^T)) / 40. The published code has I + "
     "(sum_i u_i D_i) / 40 + (sum_i u_i U_i) (sum_j u_j V_j)^T / 40^2, and the published numbers come from it. That "
     "form is setting `structure` `low-rank-product`; it was not measured.",
-    "The page does not show published numbers of other nets and tasks: gated DeltaNet and DeltaProduct, complex "
-    "diagonal recurrences, and groups with four Householder matrices or other generators.",
+    "Published numbers are not shown for nets that we did not run: gated DeltaNet and gated DeltaProduct, complex "
+    "diagonal recurrences, and nets with four Householder matrices on groups. Numbers for group tasks with other "
+    "generators are not shown either.",
 )

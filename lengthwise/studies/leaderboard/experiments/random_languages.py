@@ -18,12 +18,12 @@ def about_monoids(count: int) -> str:
 
     Example:
         >>> about_monoids(10)
-        'Their transition monoids have 15 to 2,350 elements, half of them at most 62.'
+        'Their transition monoids have 15 to 2,350 elements, and half of the monoids have at most 62.'
     """
     sizes = sorted(map(_monoid_size, range(count)))
     largest = f"{sizes[-1]:,}" if sizes[-1] <= MAX_ELEMENTS else f"more than {MAX_ELEMENTS:,}"
     return (
-        f"Their transition monoids have {sizes[0]:,} to {largest} elements, half of them at most "
+        f"Their transition monoids have {sizes[0]:,} to {largest} elements, and half of the monoids have at most "
         f"{sizes[(count - 1) // 2]:,}."
     )
 

@@ -50,7 +50,8 @@ def lengths(scale: Scale = "small") -> Experiment:
             "On parity {cells[Parity][by length, *][solved]} such nets make no error, and on cycle navigation "
             "{cells[Cycle Navigation][by length, *][solved]}. The highest means beyond the training length are "
             "{highest[Parity][*][mean]} and {highest[Cycle Navigation][*][mean]}.\n"
-            "Three seeds decide {decided} of {compared} differences between time encodings or numbers of loops."
+            "With three seeds, {decided} of {compared} differences between time encodings or numbers of loops are "
+            "statistically significant after correction for their number."
         ),
         about=(
             f"One layer is applied as often as the string has symbols (*by length*), {TRAINED} times (*fixed*), or "

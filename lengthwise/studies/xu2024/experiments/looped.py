@@ -149,7 +149,8 @@ def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
 
 
 _HEADLINE = (
-    "At this size {decided} of {compared} differences between columns are decided.\n"
+    "At this size, {decided} of {compared} differences between nets are statistically significant after correction for "
+    "their number.\n"
     "Three seeds show at most a direction, and the paper's entries are for larger problems "
     "([claims](../claims.md#xu2024))."
 )
@@ -286,7 +287,8 @@ def table_2(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Xu and Sato (2024), Table 2: decision trees in context",
         headline=(
-            "On small trees, with three seeds, {decided} of {compared} differences between columns are decided.\n"
+            "On small trees, with three seeds, {decided} of {compared} differences between nets are statistically "
+            "significant after correction for their number.\n"
             "The mean error is {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][error]} with timestep encoding "
             "and {cells[depth 2, 5 dimensions, 26 points][plain loop, R=5][error]} in the plain loop (the paper: "
             "{cells[depth 2, 5 dimensions, 26 points][timestep, R=5][paper]} and {cells[depth 2, 5 dimensions, 26 "
@@ -309,8 +311,9 @@ def table_2(scale: Scale = "small") -> Experiment:
             "and the plain loop has LayerNorm. So timestep and the plain loop differ in more than time.",
             "The paper does not state at which positions it measures errors. Its code suggests the last position, and "
             "errors that are divided by the 20 dimensions.",
-            "Scale `paper` has the published sizes, steps and curriculum of points, by preset `xu2024-in-context`, "
-            "and also loops of 50 and 70. The curriculum of dimensions has no effect in the published code.",
+            "Scale `paper` has the published sizes, steps and curriculum of points, by preset `xu2024-in-context`. It "
+            "also measures nets with R = 50 and R = 70. The curriculum of dimensions has no effect in the published "
+            "code.",
         ),
         cells=cells,
         plan=EvaluationPlan(

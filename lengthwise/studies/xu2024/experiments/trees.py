@@ -85,18 +85,19 @@ def trees(scale: Scale = "small") -> Experiment:
             "and compared with simple learners; one seed at scale `small`."
         ),
         notes=(
-            f"Curricula: prompts have {START_POINTS} points at first, and five more at each rise. Nodes and points "
-            f"have {START_DIMS} dimensions at first, and one more at each rise. Curricula end with {points} points in "
-            f"{size.trees['dims']} dimensions. *Points alone*: all dimensions from the first step, as in the published "
-            "code. *No curriculum*: all points and dimensions from the first step. Other columns have both curricula.",
+            f"Curricula: prompts have {START_POINTS} points at first, and each rise adds five points. Points have "
+            f"{START_DIMS} dimensions at first, and nodes test only these dimensions. (Other coordinates are 0.) Each "
+            f"rise adds one dimension. Curricula end with {points} points in {size.trees['dims']} dimensions. *Points "
+            "alone* means all dimensions from the first step, as in the published code. *No curriculum* means all "
+            "points and dimensions from the first step. The other nets have both curricula.",
             "Training at scale `small`: width 64 (paper: 256), 5 loops or layers (12), 8,000 steps of 16 prompts "
             "(200,000 of 64). A curriculum rises every 200 steps (5,000). Here and in the paper, curricula end after "
             "37.5 % of the steps. Preset `plain` with Muon; there were no pilot runs, and nothing is selected.",
-            "At scale `small` *timestep* has SiLU; the published code has GELU for tasks in context. Variant "
+            "At scale `small` *timestep* has SiLU. The published code uses GELU for its in-context tasks. Variant "
             "`timestep-in-context` has GELU, and is used at scale `paper` and in `looped/table-2`.",
             "All nets are measured at full size: prompts of all points in all dimensions.",
-            "Cost at scale `small`, from the time of eight steps of each cell, spread over its training (script "
-            "`benchmarks/cell_costs.py`): 1.6 CPU hours.",
+            "Estimated cost at scale `small`: 1.6 CPU hours. Eight steps, spaced over the training of each net, were "
+            "timed and extrapolated (script `benchmarks/cell_costs.py`).",
         ),
         cells=cells,
         plan=EvaluationPlan(dense=(points, points), dense_strings=size.num_prompts, long=(), structured=()),
