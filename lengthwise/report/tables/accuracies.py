@@ -26,8 +26,8 @@ COLUMNS = {
     "solved": "runs without a single error at the lengths scored",
     "chance": "accuracy of the best constant answer, averaged over lengths",
     "structured": (
-        "the lowest accuracy of any run on structured strings (in brackets: the accuracy of the best constant answer on "
-        "these strings)"
+        "the lowest accuracy of any run on structured strings (in brackets: the accuracy of the best constant answer "
+        "on these strings)"
     ),
     "at step": (
         f"a fixed probe is measured every {PROBE_EVERY} steps. The column has the step of the first probe from which "

@@ -10,7 +10,7 @@ selects both, and `not A` selects all others.
 | `{share[ROW][COLUMN][FIGURE][TEXT]}` | how many of the cells have this text |
 | `{reached[ROW][COLUMN]}` | how many of the paper's means ours reach, to the digits that it prints |
 | `{runs}`, `{diverged}` | runs of the experiment, and those without a result |
-| `{compared}`, `{decided}` | compared pairs of columns, and pairs with a significant difference after Holm's correction |
+| `{compared}`, `{decided}` | compared pairs of columns, and pairs that differ significantly after Holm's correction |
 
 Figures are the columns of the tables on the page. Two more figures are `level proved` (or another level), the number of
 runs whose certificate has this level, and `counterexamples`, the lengths of refuting strings.
