@@ -126,9 +126,9 @@ def about_text(task: Text) -> str:
     corpus = f", corpus {task.corpus}" if task.corpus else ""
     books = _BOOKS if task.header.source == NOVELS else ""
     return (
-        f"{source}{corpus}. Tokens: {sizes}; {len(task.symbols):,} different ones.{books} The environment variable "
-        f"{FOLDER} names the text's folder. Chunks overlap and come from one test split. Intervals treat them as "
-        "independent, and do not cover other texts."
+        f"{source}{corpus}. Tokens: {sizes}; {len(task.symbols):,} different tokens.{books} The environment variable "
+        f"{FOLDER} names the text's folder. Chunks overlap and come from one test split. Intervals treat "
+        "chunks as independent, and do not cover other texts."
     )
 
 

@@ -51,11 +51,11 @@ def analysis_charts(result: Analysis) -> dict[str, alt.Chart | alt.LayerChart]:
 
 
 _FIELD_NOTE = (
-    "Left: the share of the answer's gradient at a position or later. The gradient is taken with respect to the "
-    "embedding of each symbol. The line is the mean over strings, and the band contains their middle 80 %. Right: how "
-    "often the net's answer changes if the symbol at a position is replaced by another, with 95 % intervals. Gray "
-    "shows how often the right answer changes. A replacement shows whether a symbol matters. A gradient shows how much "
-    "a small change of its embedding matters."
+    "Left: the share of the answer's gradient that belongs to a position and all later positions. The gradient is "
+    "taken with respect to the embedding of each symbol. The line is the mean over strings, and the band contains "
+    "their middle 80 %. Right: how often the net's answer changes if the symbol at a position is replaced by another, "
+    "with 95 % intervals. Gray shows how often the right answer changes. A replacement shows whether a symbol matters. "
+    "A gradient shows how much a small change of its embedding matters."
 )
 
 

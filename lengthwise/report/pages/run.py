@@ -193,15 +193,16 @@ def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
 
 
 _ACCURACY_NOTE = (
-    "The axis always shows 0 to 100 %; the table also shows small differences. Lines are the dense range. Diamonds are "
-    "the long lengths with Wilson's 95 % interval, with seeds side by side. Only lengths at which every class can "
+    "The axis always shows 0 to 100 %; the table also shows small differences. Lines show the dense range. Diamonds "
+    "show the long lengths with Wilson's 95 % interval, with seeds side by side. Only lengths at which every class can "
     "occur are shown. "
 )
 _LOSS_NOTE = 'The axis is logarithmic. If its title contains "median", single steps with a high loss are hidden.'
-_FLOOR_NOTE = f"Losses below {LOSS_FLOOR:.0e} are drawn there. "
+_FLOOR_NOTE = f"Losses below {LOSS_FLOOR:.0e} are drawn at this value. "
 _DIFFERENCE_NOTE = (
-    "Difference (second - first) of the mean accuracies, in percentage points, over the points at which both runs were "
-    "measured. Ahead: the number of these points at which a run is above the other."
+    "Difference: the mean accuracy of the second run minus the mean accuracy of the first run, in percentage points, "
+    "over the points at which both runs were measured. Ahead: the number of these points at which a run is above the "
+    "other run."
 )
 _UNBALANCED_NOTE = (
     "At these lengths some class cannot occur, so a constant answer may be right. The numbers above do not include "

@@ -37,7 +37,7 @@ COLUMNS = {
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": "CPU seconds of training; for a run of several attempts, the sum over these and their certificates",
-    "attempts": "the number of nets that a run trained; the last one was measured",
+    "attempts": "the number of nets that a run trained; the last net was measured",
     "best test": (
         f"the highest test accuracy of a run, averaged over runs. Every {TEST_EVERY:,} steps, a run is tested on "
         f"{TEST_STRINGS} new strings of {PROBE_LENGTHS[-1]} symbols. (If a task has no strings of this length, its "

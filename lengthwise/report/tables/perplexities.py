@@ -22,8 +22,8 @@ CSV_COLUMNS = ("run_id", "task", "model", "seed", "split", "length", "chunk", "l
 """The columns of the file with a line for each chunk."""
 
 ABOUT_LENGTHS = (
-    "perplexity of the last tokens of chunks of that many tokens, the geometric mean over runs. The last tokens are "
-    "the same at all lengths and for all models"
+    "perplexity of the last tokens of chunks with this number of tokens: the geometric mean over runs. The last tokens "
+    "are the same at all lengths and for all models"
 )
 
 RATIO = "longest / shortest"

@@ -106,8 +106,8 @@ def table_3(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             f"Perplexities are for the last tokens of {plan.num_chunks:,} chunks of up to "
-            f"{max(plan.chunk_lengths):,} tokens. Columns C/K: RegularGPT with that chunk size and thickness. The "
-            "other columns are transformers of six layers with that position encoding.",
+            f"{max(plan.chunk_lengths):,} tokens. *C/K* is RegularGPT with chunk size C and "
+            "thickness K. The other nets are transformers of six layers with the named position encoding.",
             f"The text: {about_text(task)}",
             f"Ours: D=192, 6 heads, byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 windows, one seed. "
             "The paper: D=768, 12 heads, 512 tokens, 50,000 steps of 32 windows of OpenWebText2, three seeds. "

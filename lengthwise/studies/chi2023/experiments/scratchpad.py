@@ -129,16 +129,17 @@ def scratchpad(scale: Scale = "small") -> Experiment:
         about=(
             "Section 2.2 of Chi et al. (2023) names this remedy for transformers: they write their intermediate "
             "answers down and attend to the last few symbols.\n"
-            "This table has the right intermediate answers in the strings, and the section below the net's own."
+            "In this table, the strings contain the right intermediate answers. The section *With the net's own "
+            "answers* has results for the net's own intermediate answers."
         ),
         notes=(
             "The nets are transformers of 2 layers (D=64), trained for 300 steps with every prefix of 40 symbols "
             "supervised, three seeds, nothing selected. With a scratchpad, answers come one after another.",
-            "Columns: *sinusoids* is a transformer with sinusoidal positions, which are new to it beyond the trained "
-            "ones; *none* has no positions. *ALiBi* and *window* are recency biases: ALiBi's slopes, and attention to "
-            f"the last {WINDOW} positions only.",
+            "*Sinusoids* is a transformer with sinusoidal positions. Beyond the trained lengths it reads positions "
+            "that it has never seen. *None* has no positions. *ALiBi* and *window* are recency biases: ALiBi's "
+            f"slopes, and attention to the last {WINDOW} positions only.",
             "Strings of *scratchpad* are s_1 =q_1 s_2 =q_2 ... s_T, with 2T - 1 symbols. Lengths in this table count "
-            "all of them: 81-199 are 41-100 symbols of the task.",
+            "all of these symbols: 81-199 are 41-100 symbols of the task.",
             "All columns have the same labels, 40 answers for each of 16 strings a step. The preset is `recurrent`, "
             "with other steps, another batch, a rate of 0.002 and 50 steps of warm-up. Nets without a scratchpad need "
             "more steps: here they do not even fit the trained lengths (see `regular-gpt/table-1`).",

@@ -92,8 +92,8 @@ _HEADLINE_1 = (
 _HEADLINE_2 = (
     "RegularGPT and the RNN reach the paper's means, to the printed digits, in {reached[*][RegularGPT* | RNN*]} cases, "
     "with most entries in both readings.\n"
-    "For the Transformer nothing is decided: after 2,000 steps it has means of {cells[*][Transformer, same "
-    "length][mean]} at the training length ([claims](../claims.md#chi2023))."
+    "About the Transformer the page shows nothing, because after 2,000 steps it has means of only {cells[*]"
+    "[Transformer, same length][mean]} at the training length ([claims](../claims.md#chi2023))."
 )
 
 _NEEDS_1 = (
@@ -102,7 +102,7 @@ _NEEDS_1 = (
 )
 _NEEDS_2 = (
     "Nets of the paper's size and steps, nine in each cell, take about 200 CPU hours for each of five probabilities. "
-    "The Transformer takes 184 of them (estimated from steps on parity)."
+    "The Transformer takes 184 of these hours (estimated from steps on parity)."
 )
 
 
@@ -128,8 +128,8 @@ def table_1(scale: Scale = "small") -> Experiment:
             "here and in the paper. The paper does not measure 101-500. At these lengths our three nets of D_2 with "
             "C=2 score 76.88 to 84.66 %, and a constant answer scores 75 %.",
             "Training: the published code's layer, Adam at a constant rate, no augmentation. D_n and Tomita are "
-            "trained up to length 50 and scored at 51-100. The others are trained up to 40 and scored at 41-500 (the "
-            "code begins at 42).",
+            "trained up to length 50 and scored at 51-100. The other tasks are trained up to 40 and scored at 41-500 "
+            "(the code begins at 42).",
             "Baselines: RNN is Elman's network with ReLU, as in the code that the paper builds on. Transformer has 5 "
             "layers with separate weights and the relative positions of Transformer-XL. It is causal, as in the paper, "
             "and its answer is read at the last symbol; in the code every position attends to all symbols. The paper "

@@ -32,8 +32,8 @@ def inside_page(inside: Inside, stem: str) -> StudyPage:
         markdown_table(HEADER, map(_line, inside.nets)),
         (
             "The clusters of a level count as the elements if, at some distance, all states of each element are in one "
-            "cluster, and no cluster has states of two elements. *Changed*: how often the answer changed when one "
-            "symbol was replaced. *Should change*: how often the right answer changes."
+            "cluster, and no cluster has states of two elements. *Changed*: how often the net's answer changed when "
+            "one symbol was replaced. *Should change*: how often the right answer changed."
         ),
     ]
     pictures: dict[str, Chart] = {}

@@ -35,11 +35,11 @@ def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
         _windows(study.nets),
         "## What it costs",
         markdown_table(["symbols", "window", "everything", "RegularGPT", "passes", "levels"], map(_cost, study.costs)),
-        f"Entries are CPU seconds for the final answers to {study.size.num_strings} strings on one core, the least of "
-        f"three calls. *Window*: a net that sees a window of {WINDOW} in both layers, and reads only that window again "
-        "for each own answer. *Everything*: a net that reads everything again for each answer (up to the lengths at "
-        "which nets are measured). *Passes* follow one another (2T symbols, two at a time), whereas RegularGPT has "
-        "log2 T *levels* (rounded up).",
+        f"Entries are CPU seconds for the final answers to {study.size.num_strings} strings on one core: the smallest "
+        f"time of three calls. *Window*: a net that sees a window of {WINDOW} in both layers, and reads only that "
+        "window again for each own answer. *Everything*: a net that reads everything again for each answer (up to the "
+        "lengths at which nets are measured). *Passes* follow one another (2T symbols, two at a time), whereas "
+        "RegularGPT has log2 T *levels* (rounded up).",
     ]
     return StudyPage(sections, {file: _chart(study, lengths).to_dict()})
 
@@ -65,9 +65,9 @@ def _about_windows(nets: Sequence[Measured]) -> str:
     return (
         f"With a window of {WINDOW}, L = 2 layers see the last L (w - 1) + 1 = {field} symbols, and an answer depends "
         "on nothing else. Strings with the same end get the same answer, and a larger window only moves the limit. The "
-        "same holds for the scratchpad with a window, but there the last symbols contain an answer about all earlier "
-        "ones. Either net is a finite machine, whose states are the windows. Each window was run once, and the machine "
-        "was compared with the task's at all lengths."
+        "same holds for the scratchpad with a window, but its last symbols contain an answer about all earlier "
+        "symbols. Either net is a finite machine, whose states are the windows. Each window was run once, and the "
+        "machine was compared with the task's at all lengths."
     )
 
 
@@ -91,7 +91,7 @@ def _windows(nets: Sequence[Measured]) -> str:
     header = ["task", "net", "windows", "right at every length", "shortest strings answered wrongly", "least margin"]
     about = (
         "*Least margin*: the smallest difference between the largest logit and the next, over all windows and nets. "
-        "The float32 logits of one window differ between batches by rounding alone, which is far less."
+        "The float32 logits of a window differ between batches only by rounding, and these differences are far smaller."
     )
     return f"{markdown_table(header, lines)}\n\n{about}"
 

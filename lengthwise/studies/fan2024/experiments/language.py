@@ -60,7 +60,7 @@ def language(scale: Scale = "small") -> Experiment:
             "recurrence and the LSTM have a residual connection around their layer, and the block-diagonal recurrences "
             "have none. Their layer is the published code's layer with the column norm of eq. (6).",
             "The paper has no numbers for this. Its authors believe that their model is at least as good as earlier "
-            "linear RNNs. This page has only one of these, the diagonal recurrence.",
+            "linear RNNs. This page has only one earlier linear RNN, the diagonal recurrence.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
         plan=plan,

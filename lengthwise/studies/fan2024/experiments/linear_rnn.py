@@ -176,9 +176,9 @@ _SMALL_NOTES = (
     "*LRU* is `diagonal-linear-rnn` with constant transitions. *Diagonal, eq. (3)* is the same model with transitions "
     "tanh(f(u_t)).",
     "Sum(5) at scale `small`, *Ours*: both nets are right on all strings of up to 130 symbols, and below chance from "
-    "416 and 205 symbols on. At 500 symbols one is right on about an eighth of the strings, and the other on no "
-    "string. A net that guesses would be right more often. On all strings, states drift in the same way and leave the "
-    "regions that the read-out has learned (`linear-rnn/drift`).",
+    "416 and 205 symbols on. At 500 symbols one net is right on about an eighth of the strings, and the other net on "
+    "no string. A net that guesses would be right more often. On all strings, states drift in the same way and leave "
+    "the regions that the read-out has learned (`linear-rnn/drift`).",
     "Liquid-S4 is computed step by step by the recurrence of eq. (4), and its states overflow (below). The published "
     "code instead adds a few correlations of inputs to S4's convolution, so its scores may differ.",
 )

@@ -64,8 +64,8 @@ UNSOLVABLE: Mapping[str, Settings] = {
 
 PUBLISHED: Mapping[tuple[str, str], str] = {("A5", "PD-SSM"): "100"}
 _PROTOCOL = (
-    "The paper on PD-SSM: one layer, two of the group's elements as symbols, trained up to 40 symbols, tested at "
-    "40-256, in percent. All other settings differ from ours."
+    "The paper on PD-SSM: percent. The net has one layer, and two of the group's elements are symbols. Trained at up "
+    "to 40 symbols, tested at 40-256. All other settings differ from ours."
 )
 
 
@@ -89,7 +89,7 @@ def state_tracking(scale: Scale = "small") -> Experiment:
         ),
         about=(
             f"The answer is the product of all symbols so far, in {len(groups)} groups of 2 to 360 elements; "
-            f"{len(UNSOLVABLE)} of them are not solvable.\n"
+            f"{len(UNSOLVABLE)} of these groups are not solvable.\n"
             f"All models are trained on strings of up to 40 symbols with the answers to all prefixes; {len(COMPARED)} "
             "groups have all six, over their generators."
         ),

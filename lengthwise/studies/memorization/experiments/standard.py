@@ -77,10 +77,10 @@ def standard(scale: Scale = "small") -> Experiment:
     check_is_not_paper(scale, "the note trains nothing")
     size = SIZES[scale]
     return Experiment(
-        title="Learning to repeat words: standard RNNs next to linear ones",
+        title="Learning to repeat words: standard RNNs next to linear RNNs",
         about=(
             "The note begins with an RNN that was trained on one string for so long that it generates nothing else. "
-            "Here standard RNNs, with tanh, are next to linear ones."
+            "Here standard RNNs, with tanh, are next to linear RNNs."
         ),
         cells=(),
         plan=EvaluationPlan(),

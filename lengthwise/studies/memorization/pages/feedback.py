@@ -13,17 +13,19 @@ from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.studies.memorization.experiments.feedback import Smallest
 
 _HOW = (
-    "*Any W_h*: the letters are the digits of one number, and W_h = 2 shifts them out one by one. With no dimension at "
-    "all the bias alone answers, always the same. *Contracting*: all eigenvalues of W_h are inside the unit circle, "
-    "and states are those on the word's cycle.\n"
+    "*Any W_h*: the letters are the digits of a number, and W_h = 2 shifts out one digit at each step. With no "
+    "dimension at all, the bias alone gives the answer, which is always the same. *Contracting*: all eigenvalues of "
+    "W_h are inside the unit circle, and the states are the states on the word's cycle.\n"
     "\n"
-    "With one dimension, Sturm's theorem decides the contracting case, in fractions. With two, the signs of "
-    "polynomials in trace and determinant decide it, in integers, on the triangle of all such W_h. Either some W_h "
-    "there generates the word, or no read-out separates the answers on any part of the triangle. There, either two "
-    "lines between states of one answer each cross, or a state is in a triangle of the other answer.\n"
+    "With one dimension, Sturm's theorem decides the contracting case, with exact fractions. With two dimensions, all "
+    "contracting W_h form a triangle in the plane of trace and determinant. The signs of polynomials in trace and "
+    "determinant, computed with integers, decide the case on this triangle. Either some W_h in the triangle generates "
+    "the word, or no read-out separates the answers on any part of the triangle. On such a part, either two lines "
+    "cross, of which each connects states of one answer, or a state is inside a triangle of states of the other "
+    "answer.\n"
     "\n"
     "With more dimensions, nets come from random eigenvalues, or are the shift register that keeps the last answers. "
-    "Each of them generates its word 50 times. *No feedback*: W_x = 0, by `memorize`."
+    "Each of these nets generates its word 50 times. *No feedback*: W_x = 0, by `memorize`."
 )
 
 

@@ -67,12 +67,12 @@ def _protocol(size: Size, num_words: int) -> str:
     descent = size.descent
     return (
         f"The {num_words} words have periods {size.periods[0]} to {size.periods[-1]}. Each period has 0^a 1^b in "
-        "halves, a binary word drawn at random and, up to period 8, one of three letters. Every word is learned by "
+        "halves, a binary word drawn at random and, up to period 8, a word of three letters. Every word is learned by "
         f"{size.seeds} nets of each dimension from 1 to its period, from its first {size.length} symbols. Training "
         f"takes {descent.steps:,} steps of Adam by cross-entropy, at a rate of {descent.learning_rate:g} that falls to "
         f"0 along a cosine. W_h is orthogonal at first, and gradients are clipped at norm {descent.clip:g}. Final "
-        "weights are measured, nothing is selected. *Right*: the net's output in float64, reading its own answers, is "
-        f"right at each of the {size.length} symbols. A constant answer is never right."
+        "weights are measured, and nothing is selected. *Right*: the net, which reads its own answers and is run in "
+        f"float64, is right at each of the {size.length} symbols. A constant answer is never right."
     )
 
 
@@ -172,14 +172,15 @@ def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
     return (
         (
             "Entries are first wrong steps of the most robust generators. The entries of W_h are rounded; states and "
-            "read-out are in float64. *Formula*: (pi / p) / |dtheta| of the plane that drifts fastest, for one plane "
-            "and threshold (the spread of b_y) 0. *Predicted*: from the drift of all planes. For one plane and "
-            "threshold 0 it is the formula, rounded up to a step whose state has another letter next to it, on the "
-            "side of the drift. No other state comes to a line. *Wholly in it*: states and read-out are also in "
-            f"bfloat16. inf: never, or, in the last two columns, not within {size.max_written:,} steps.\n"
+            "read-out are in float64. *Threshold* is the spread of b_y. *Formula*: (pi / p) / |dtheta| of the plane "
+            "that drifts fastest; it holds for one plane and threshold 0. *Predicted*: the first wrong step, computed "
+            "from the drift of all planes. For one plane and threshold 0 it is the formula, rounded up to a step whose "
+            "state has another letter next to it, on the side of the drift. No other state comes to a line. *Wholly in "
+            "it*: states and read-out are also in bfloat16. inf: never, or, in the last two columns, not within "
+            f"{size.max_written:,} steps.\n"
             "\n"
-            f"Within these steps, {len(soon)} were measured or predicted to go wrong, and {agree} of them were "
-            "predicted to the step. "
+            f"Within these steps, {len(soon)} generators were measured or predicted to go wrong, and the first wrong "
+            f"steps of {agree} of these generators were predicted exactly. "
         )
         + " ".join(
             f"{name}: the formula is within 5 % for {_near([(row.formula, row.measured) for row in group])}."

@@ -44,9 +44,9 @@ def _protocol(size: Size) -> str:
         f"Each word is learned by {size.seeds} nets of each kind and dimension, from its first {size.length} symbols. "
         f"Training takes {descent.steps:,} steps of Adam by cross-entropy, at a rate of {descent.learning_rate:g} that "
         f"falls to 0 along a cosine. W_h is orthogonal at first, and gradients are clipped at norm {descent.clip:g}. "
-        "Final weights are measured, nothing is selected. *Right*: the net's output in float64, reading its own "
-        f"answers, is right at each of the {size.length} symbols; *lasting*: at each of {size.longest:,}. The smallest "
-        "dimension d_min is for linear RNNs without feedback."
+        "Final weights are measured, and nothing is selected. *Right*: the net, which reads its own answers and is run "
+        f"in float64, is right at each of the {size.length} symbols. *Lasting*: it is right at each of "
+        f"{size.longest:,} symbols. The smallest dimension d_min is for linear RNNs without feedback."
     )
 
 

@@ -51,25 +51,26 @@ def tasks(scale: Scale = "small") -> Experiment:
             "{highest[*][*][CPU s, max]}."
         ),
         about=(
-            "The time runs from random weights to a certificate of level *proved*, on one core, all failed attempts "
-            "and certificates included.\n"
+            "The time runs from random weights to a certificate of level *proved*, on one core. It includes all failed "
+            "attempts and certificates.\n"
             "Nets are `block-linear-rnn`, with five seeds and the same settings for all tasks. No attempt begins after "
             "60 CPU seconds."
         ),
         notes=(
-            "The first attempt trains a net of 64 states, and the next ones have 128, 256 and 512, but none has fewer "
-            "states than the task has answers (preset `likelihood`). Each Baum-Welch step reads 64 strings of 39 and "
-            "40 symbols with the answers to all prefixes. The loss is the mean of -log p of an answer, given the "
-            "answers before it. Ten steps after its running mean is below 0.0005, the columns become one-hot vectors. "
-            "An attempt is stopped if the loss has not fallen by a tenth for 150 steps, or after 2,000.",
+            "The first attempt trains a net of 64 states, and the next attempts train nets of 128, 256 and 512 "
+            "states. No net has fewer states than the task has answers (preset `likelihood`). Each Baum-Welch step "
+            "reads 64 strings of 39 and 40 symbols with the answers to all prefixes. The loss is the mean of -log p "
+            "of an answer, given the answers before it. Ten steps after its running mean is below 0.0005, the columns "
+            "become one-hot vectors. An attempt is stopped if the loss has not fallen by a tenth for 150 steps, or "
+            "after 2,000.",
             "The training loss decides. A net is certified only if the loss of its answers, without the right answers "
             "before them, is below 0.0005 when its columns are one-hot vectors. Before that, it answers no string "
             "other than training strings.",
             "A certificate below *proved* ends the attempt, and another begins. A certificate knows the task at every "
-            "length, so such a restart uses more than training strings; the column *restarts* counts them. It uses no "
-            "accuracy and no string of the measurement.",
-            "Selection: lengths, thresholds and sizes were chosen by trials on some of these tasks, with these "
-            "seeds among others. No setting differs between tasks.",
+            "length, so such a restart uses more than training strings. The column *restarts* counts these restarts. "
+            "A restart uses no accuracy and no string of the measurement.",
+            "Selection: lengths, thresholds and sizes were chosen by trials on some of these tasks, with these and "
+            "other seeds. No setting differs between tasks.",
             "The budget decides only whether another attempt begins; attempts depend on their steps alone.",
         ),
         cells=[

@@ -73,16 +73,16 @@ def _states(group: Sequence[Recovery]) -> str:
 
 def _protocol(size: Size) -> str:
     return (
-        f"Each language has {size.examples:,} strings of 1 to {size.longest} symbols with one label each, fewer if "
-        "short ones come twice. If copies of a short string have several labels, the most frequent one counts. "
-        "Tomita's languages: strings in the language, near misses and others, as the task draws them. Random machines "
-        "have two symbols and two answers. Transitions and answers are drawn uniformly until all states are needed "
-        "and three in ten give each answer. Strings are uniform, with uniform lengths, and each label is wrong with "
-        "the probability in the table.\n"
+        f"Each language has {size.examples:,} strings of 1 to {size.longest} symbols with one label each, or fewer "
+        "strings if short strings occur twice. If copies of a short string have several labels, the most frequent "
+        "label counts. For Tomita's languages, the task draws the strings: strings in the language, near misses and "
+        "other strings. Random machines have two symbols and two answers. Transitions and answers are drawn uniformly "
+        "until all states are needed and at least three in ten states give each answer. The strings are uniform, with "
+        "uniform lengths, and each label is wrong with the probability in the table.\n"
         "\n"
-        f"The longest {_whole(SHARE_OF_LONGEST)} of the examples and {_whole(SHARE_AT_RANDOM)} of the others are held "
-        f"out: training and the search, whose budget is {size.budget:.0f} CPU seconds, never use them. RPNI gets all "
-        "examples. There is one seed, and the recipe was chosen by trials on some of these machines."
+        f"The longest {_whole(SHARE_OF_LONGEST)} of the examples and {_whole(SHARE_AT_RANDOM)} of the other examples "
+        f"are held out: training and the search, whose budget is {size.budget:.0f} CPU seconds, never use them. RPNI "
+        "gets all examples. There is one seed, and the recipe was chosen by trials on some of these machines."
     )
 
 

@@ -35,7 +35,7 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
                     (
                         "exact",
                         "machines that give the right answer to every string whose transitions in the target are all "
-                        "taken by examples; decided for all such strings by the product of the two machines",
+                        "taken by examples. The product of the two machines decides this for all such strings",
                     ),
                     (
                         "indistinguishable",
@@ -45,7 +45,7 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
                     ("wrong on fresh", "wrong answers to 2,000 fresh strings with right labels: median / maximum"),
                     (
                         "CPU s",
-                        "CPU seconds on one core: median / maximum. The time of `learn` is that of the search, "
+                        "CPU seconds on one core: median / maximum. The time of `learn` is the time of the search, "
                         "without held-out baselines and certificate",
                     ),
                 ]
@@ -92,18 +92,18 @@ def _percent(share: float) -> str:
 def _protocol(size: Size) -> str:
     return (
         f"Random machines have 5 to 30 states and 2 to 12 symbols, both drawn uniformly, with at most "
-        f"{MAX_TRANSITIONS} states times symbols. Larger ones have too few labels for each transition. Two answers, "
-        "each at three in ten of the states or more. "
+        f"{MAX_TRANSITIONS} states times symbols. Larger machines have too few labels for each transition. There are "
+        "two answers, and at least three in ten states give each answer. "
         f"There are {size.examples:,} uniform strings of 1 to {LONGEST} symbols with one label each, or {size.traces} "
         "such strings with a label for each symbol. Fresh strings have up to twice that length.\n"
         "\n"
         "Protocols have 5 to 12 states, 6 to 12 tokens, and a state for errors. Each state allows 2 to 4 tokens. "
         f"There are {size.examples:,} traces of {TRACE_LENGTHS[0]} to {TRACE_LENGTHS[1]} tokens with one label each. "
-        f"{_percent(SHARE_REJECTED)} of them have an error at a uniform position, and uniform tokens after it.\n"
+        f"{_percent(SHARE_REJECTED)} of the traces have an error at a uniform position, and uniform tokens after it.\n"
         "\n"
         "Each label is wrong with the probability in the table. All examples are given to each learner, and repeated "
         f"strings once. The budget of the search is {size.budget:.0f} CPU seconds. RPNI and EDSM are stopped after "
-        f"{BASELINE_SECONDS:.0f} CPU seconds; a machine of theirs without a transition gives the most frequent answer "
+        f"{BASELINE_SECONDS:.0f} CPU seconds; if their machine lacks a transition, it gives the most frequent answer "
         "from then on. One seed. Settings were chosen by trials on machines of the same distributions."
     )
 

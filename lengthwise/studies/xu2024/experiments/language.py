@@ -80,13 +80,13 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
             f"Ours: D=448 (the transformer: 192), byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 "
             "windows, one seed, final weights. The paper: D=2,048 (768, 12 layers), 1,024 tokens, 600,000 steps of "
             "491,520 tokens of WikiText-103, the best checkpoint. Perplexities of different texts cannot be "
-            "compared, but the order of the columns can.",
+            "compared, but the order of the nets can.",
             "The looped nets do not have the published layers, and the timestep encoding is not the only difference "
             "between *timestep* and *plain*. Timestep has SiLU and norms without gains; plain has the tanh GELU and "
-            "norms with gains. In the published code for language both have the exact GELU and norms without gains, so "
-            "they differ only in gains and gates. Variants `timestep-language` and `code-language` have these layers. "
-            "Scale `paper` uses them, but no run on this page does. As published, gates are closed at the start of "
-            "training, so a loop does nothing at first.",
+            "norms with gains. In the published code for language both have the exact GELU and norms without gains, "
+            "so they differ only in gains and gates. Variants `timestep-language` and `code-language` have these "
+            "layers. Scale `paper` uses these variants, but no run on this page does. As published, gates are closed "
+            "at the start of training, so a loop does nothing at first.",
             "A loop runs a layer of D=448, which takes about 0.9 times as many multiplications as the transformer's "
             "six layers. "
             "So 6 loops take 5.4 times as many. On a CPU the time grows about as much, and on a GPU hardly at all.",

@@ -67,8 +67,9 @@ def moduli(scale: Scale = "small") -> Experiment:
         about=(
             "The page measures how much the logits of a looped transformer change with the embeddings of its symbols, "
             "before and after it has learned parity.\n"
-            "*Sequence*: all positions, when any symbol changes. *Contextual*: one position, when only the others "
-            "change. *Token*: one position, when only its own symbol changes."
+            "*Sequence* is the change at all positions if any symbols change. *Contextual* is the change at a position "
+            "if only symbols at other positions change. *Token* is the change at a position if only the symbol at this "
+            "position changes."
         ),
         cells=(),
         plan=EvaluationPlan(),
