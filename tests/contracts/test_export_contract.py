@@ -168,7 +168,7 @@ PARTS = "form: expected step or strings, got parts, which only ONNX has, for rec
     [
         ({}, "max_length: expected the longest length of strings, because the graph of a {name} grows"),
         ({"max_length": 1}, "max_length: expected at least 2, because a graph takes strings of sever"),
-        ({"form": "step"}, "form: expected strings for {name}"),
+        ({"form": "step"}, "form: expected 'strings', got 'step'; {name} does"),
         ({"form": "parts"}, PARTS),
     ],
 )

@@ -141,7 +141,7 @@ def test_mealy_machines_are_written_as_the_smallest(tmp_path_factory, machine: T
 def test_a_mealy_machine_answers_every_string() -> None:
     machine = Transducer(Semiautomaton(np.array([[1], [0]]), ("a",)), 0, np.array([0, IGNORE]))
     with pytest.raises(
-        ValueError, match=r"^expected an answer to every string, got none after symbol 'a' in one of the states$"
+        ValueError, match=r"^expected an answer on every transition, got none for symbol 'a' from state s\d$"
     ):
         DOT.write_mealy(LabeledMachine(machine, ("x",)))
 

@@ -119,7 +119,7 @@ def test_models_without_a_balanced_length_in_the_dense_range_are_compared_by_the
 
 def test_one_difference_is_counted_in_the_singular() -> None:
     (sentence,) = multiplicity(paired_differences([("a", "x", "y", [0.3, 0.1])]))
-    assert sentence.startswith("0 of 1 difference with 2 seeds would be decided")
+    assert sentence.startswith("With 2 seeds, 0 of 1 difference would be statistically significant")
 
 
 def test_a_certificate_changes_no_plan_and_errors_are_another_experiments() -> None:

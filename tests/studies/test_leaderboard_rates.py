@@ -61,7 +61,7 @@ def test_numbers_of_different_protocols_are_told_apart() -> None:
                 assert printed.protocol.startswith(others) == (row == "Arithmetic, = at the end")
     of_parity = PUBLISHED["Parity", "DeltaNet [-1, 1]"]
     assert [printed.window for printed in of_parity] == [(41, 256)] * 2
-    assert all("trained at 3-40 symbols, tested at 40-256" in printed.protocol for printed in of_parity)
+    assert all("Trained at 3-40 symbols, tested at 40-256" in printed.protocol for printed in of_parity)
 
 
 @pytest.mark.parametrize("name", ["leaderboard", "transformers/positions"])

@@ -93,7 +93,7 @@ def damage(folder: Path, what: str) -> None:
         ),
         ("tokenizer", r": expected tokenizer [0-9a-f]{16}, which made its tokens, got [0-9a-f]{16}; delete"),
         ("no tokenizer", r"tokenizer\.json: expected a file, got none; delete the folder"),
-        ("nonsense", r"tokenizer\.json: expected all bytes among the names of its tokens"),
+        ("nonsense", r"tokenizer\.json: expected exactly one token for each of the 256 bytes"),
     ],
 )
 def test_damage_is_named_in_a_sentence(folder: Path, what: str, sentence: str) -> None:
