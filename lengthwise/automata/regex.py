@@ -159,8 +159,8 @@ class _Positions:
     def _add_position(self, symbols: SymbolSet) -> _Fragment:
         if len(self.sets) == MAX_POSITIONS:
             raise ValueError(
-                f"pattern: {quoted(self.pattern)} has more than {MAX_POSITIONS:,} symbols with its bounds written "
-                "out; shorten it or lower the bounds"
+                f"pattern: {quoted(self.pattern)} has more than {MAX_POSITIONS:,} symbols after its repetitions are "
+                "expanded; shorten it or lower the bounds"
             )
         self.sets.append(symbols)
         self.successors.append(0)
