@@ -72,8 +72,8 @@ def memorize(
 ) -> int:
     """Compute the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 
-    No net with W_x = 0 is smaller, for any W_h. --prove verifies this without trust in the solver of linear programs. A
-    net that reads its own answers may be smaller.
+    No net with W_x = 0 is smaller, for any W_h. --prove verifies this without relying on the solver of linear
+    programs. A net that reads its own answers may be smaller.
     """
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word

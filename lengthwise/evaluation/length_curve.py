@@ -300,10 +300,7 @@ def answered_point(model: SequenceModel, task: SymbolTask, batch: Batch, length:
 
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-    """Return the model's answers to all prefixes.
-
-    From the first position at which the model's states overflow, the answers are -1.
-    """
+    """Return the model's answers to all prefixes; from the first overflow of its states on, they are -1."""
     return answers_of(model(moved(inputs, device_of(model)))).to(inputs.device)
 
 

@@ -31,12 +31,12 @@ COLUMNS = {
     ),
     "at step": (
         f"a fixed probe is measured every {PROBE_EVERY} steps. The column has the step of the first probe from which "
-        "on a solved run made no error in any probe. A probe has strings of 48 to 500 symbols that are not used "
-        "elsewhere. (If a task has no strings of these lengths, its longest strings are used.) -: the last probe had "
+        "on a solved run made no error in any probe. A probe has separately drawn strings of 48 to 500 "
+        "symbols. (If a task has no strings of these lengths, its longest strings are used.) -: the last probe had "
         "an error, or the run had no probes"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
-    "CPU s": "CPU seconds of training; for a run of several attempts, the sum over these and their certificates",
+    "CPU s": "CPU seconds of training; for a run of several attempts, the sum over all attempts and certificates",
     "attempts": "the number of nets that a run trained; the last net was measured",
     "best test": (
         f"the highest test accuracy of a run, averaged over runs. Every {TEST_EVERY:,} steps, a run is tested on "
