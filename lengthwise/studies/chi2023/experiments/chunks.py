@@ -94,7 +94,7 @@ def chunks(scale: Scale = "small") -> Experiment:
             "differed by at most a hundredth on each of the four tasks, so a choice would have been random.",
             "If chunk sizes differ by level, the levels still share one layer, and shorter windows use only the first "
             "of its biases. No machine can be read off such a net, so it has no certificate.",
-            "*paper*: max / mean under the paper's own protocol, over three seeds and probably three rates (see "
+            "*paper*: max / mean by the paper's own protocol, over three seeds and probably three rates (see "
             "`regular-gpt/table-1`).",
         ),
         cells=cells,

@@ -134,7 +134,8 @@ def scratchpad(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "The nets are transformers of 2 layers (D=64), trained for 300 steps with every prefix of 40 symbols "
-            "supervised, three seeds, nothing selected. With a scratchpad, answers come one after another.",
+            "supervised. They have three seeds, and nothing is selected. With a scratchpad, answers come one after "
+            "another.",
             "*Sinusoids* is a transformer with sinusoidal positions. Beyond the trained lengths it reads positions "
             "that it has never seen. *None* has no positions. *ALiBi* and *window* are recency biases: ALiBi's "
             f"slopes, and attention to the last {WINDOW} positions only.",

@@ -41,10 +41,10 @@ def baselines_search(scale: Scale = "small") -> Experiment:
             "baselines of Table 2 of Fan et al. (2024) are wrong at this length."
         ),
         notes=(
-            f"Each baseline has the same five recipes: rates, warm-up and one or two layers. A recipe takes {STEPS:,} "
-            "steps of 128 strings of 40 symbols with the answers to all prefixes, one seed. The loss at the end of "
-            "training chooses the recipe, and no measurement beyond 40 symbols is used. Nets below 99 % at 40 symbols "
-            "are marked, and not ranked.",
+            "Each baseline has the same five recipes, which differ in their rate, their warm-up and their number of "
+            f"layers. A recipe takes {STEPS:,} steps of 128 strings of 40 symbols with the answers to all prefixes, "
+            "and has one seed. The loss at the end of training chooses the recipe, and no measurement beyond 40 "
+            "symbols is used. Nets below 99 % at 40 symbols are marked, and not ranked.",
             "Rates (warm-up, layers): "
             + "; ".join(f"{rate:g} ({warmup} steps, {layers})" for rate, warmup, layers in GRID)
             + ". Otherwise preset `fan2024`, without weight decay.",

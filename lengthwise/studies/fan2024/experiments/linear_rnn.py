@@ -155,7 +155,7 @@ _NOTES = (
     "The paper's entries are the best of 40 tests of 128 strings. A net that guesses one of five digits has a best "
     "test of 0.28 on average. A net that always answers that the ends differ has 0.87. So the paper's 0.27 is chance, "
     "and its 0.72 to 0.82 are below a constant answer.",
-    "Training: strings of 40 symbols, 39 for ModArith, with the answers to all prefixes.",
+    "Nets are trained on strings of 40 symbols (ModArith: 39) with the answers to all prefixes.",
     "*Ours* (and *clamped columns*, at scale `small`) is the code's layer: two linear maps with a ReLU between them "
     "compute the input term v_t, and the first state is learned. *Eq. (5)-(6)* has the input term B u_t without a "
     "bias, and its first state is 0. Its embedding, norms and read-out are the code's, because the paper does not "
@@ -281,7 +281,7 @@ def ours(scale: Scale = "small") -> Experiment:
         notes=(
             "The net has one block of 128 x 128 for each symbol. The block's columns are distributions, and become "
             "one-hot vectors. An answer is the mixture of one distribution for each state.",
-            "Training: 2,000 steps on strings of 39 or 40 symbols with the answers to all prefixes.",
+            "Nets are trained for 2,000 steps on strings of 39 or 40 symbols with the answers to all prefixes.",
             "The paper's entries are means over five seeds of the best of 40 tests at 500 symbols. This is a "
             "different protocol, shown for orientation.",
         ),

@@ -60,16 +60,17 @@ def random_languages(scale: Scale = "small") -> Experiment:
             "language, seed, step or setting is selected."
         ),
         notes=(
-            f"The languages: task `random-language` with {NUM_STATES} states, {NUM_SYMBOLS} symbols and the seeds 0 to "
-            f"{count - 1}, with one net each from seed 0. Automata are minimal and drawn uniformly, without automata "
-            f"that are trivial or forget earlier symbols (see the page on random languages). {about_monoids(count)}",
+            f"The languages: task `random-language` with {NUM_STATES} states, {NUM_SYMBOLS} symbols and the seeds 0 "
+            f"to {count - 1}. Each language has one net, with seed 0. Automata are minimal and drawn uniformly, "
+            "without automata that are trivial or forget earlier symbols (see the page on random languages). "
+            f"{about_monoids(count)}",
             "Intervals: Student's interval for the mean, which is approximate because scores cannot exceed 1, and "
             "Wilson's interval for the share of proved nets. The intervals are about this family of languages and one "
             "seed of training.",
-            f"Training: {recipe.steps:,} steps of {recipe.batch_size} strings of 39 or 40 symbols, some "
-            f"{recipe.steps * recipe.batch_size * 39.5 / 1e6:.0f} million symbols a net, with the answers to all "
-            f"prefixes. The net has one block of {BLOCK} x {BLOCK} for each symbol, whose columns end as one-hot "
-            "vectors. It has ten times as many states as the languages' automata.",
+            f"A net is trained for {recipe.steps:,} steps of {recipe.batch_size} strings of 39 or 40 symbols with the "
+            f"answers to all prefixes. In all, it reads some {recipe.steps * recipe.batch_size * 39.5 / 1e6:.0f} "
+            f"million symbols. The net has one block of {BLOCK} x {BLOCK} for each symbol, whose columns end as "
+            "one-hot vectors. It has ten times as many states as the languages' automata.",
         ),
         cells=[Cell(f"{NUM_STATES} states, {NUM_SYMBOLS} symbols", "", tuple(runs))],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),

@@ -82,7 +82,7 @@ def trees(scale: Scale = "small") -> Experiment:
         headline=_HEADLINE,
         about=(
             "The trees have the size of the paper's Table 2. Nets are trained with and without the paper's curricula, "
-            "and compared with simple learners; one seed at scale `small`."
+            "and compared with simple learners. At scale `small` there is one seed."
         ),
         notes=(
             f"Curricula: prompts have {START_POINTS} points at first, and each rise adds five points. Points have "
@@ -92,7 +92,7 @@ def trees(scale: Scale = "small") -> Experiment:
             "points and dimensions from the first step. The other nets have both curricula.",
             "Training at scale `small`: width 64 (paper: 256), 5 loops or layers (12), 8,000 steps of 16 prompts "
             "(200,000 of 64). A curriculum rises every 200 steps (5,000). Here and in the paper, curricula end after "
-            "37.5 % of the steps. Preset `plain` with Muon; there were no pilot runs, and nothing is selected.",
+            "37.5 % of the steps. The preset is `plain` with Muon. There were no pilot runs, and nothing is selected.",
             "At scale `small` *timestep* has SiLU. The published code uses GELU for its in-context tasks. Variant "
             "`timestep-in-context` has GELU, and is used at scale `paper` and in `looped/table-2`.",
             "All nets are measured at full size: prompts of all points in all dimensions.",
