@@ -36,7 +36,7 @@ def test_the_page_counts_wrong_nets_by_family_and_writes_powers() -> None:
     nets = (AttackedNet("Even Pairs", "fire", 1, wrong), AttackedNet("Even Pairs", "none", 0, right))
     page = attacked_page(Attacked(nets, 5.0), "stem")
     text = "\n".join(page.sections)
-    assert page.headline == "1 of 2 transformers that made no error on random strings err on others."
+    assert page.headline == "1 of 2 transformers that made no error on random strings err on other strings."
     assert "`a^112 b`" in text
     assert "| runs x^n w | 1 of 2 |" in text
     assert "| Even Pairs | 2 | 1 | 113-113 | 4.0 |" in text

@@ -30,7 +30,9 @@ def attacked_page(study: Attacked, stem: str) -> StudyPage:
             markdown_table(header, [_line(net) for net in study.nets]),
         ],
         {},
-        headline=f"{len(wrong)} of {len(study.nets)} transformers that made no error on random strings err on other strings.",
+        headline=(
+            f"{len(wrong)} of {len(study.nets)} transformers that made no error on random strings err on other strings."
+        ),
     )
 
 
