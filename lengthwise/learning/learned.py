@@ -237,8 +237,7 @@ def learn(
     that is better than all before it. `source` and the arguments up to `supervision` are passed to `read_examples`.
 
     Raises:
-        ValueError: examples cannot be read, or fewer than eight are left for training; no model became a machine;
-            `budget` or `seed` is out of range.
+        ValueError: no examples, fewer than eight left for training, no machine, or a `budget` or `seed` out of range.
 
     Example:
         >>> strings = [f"{number:b}" for number in range(1, 400)]

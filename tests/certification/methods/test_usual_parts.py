@@ -78,7 +78,7 @@ CHANGES: list[tuple[Callable[[SequenceModel], None], str]] = [
     (other_mode, "expected a cell with mode=GRU, got LSTM"),
     (
         one_number_as_bias,
-        r"a matrix and a number for each of its rows as bias, got shapes \[\d, \d+\] and \[1\]; write",
+        r"a matrix and a number for each of its rows as bias, got shapes \[\d, \d+\] and \[1\]; give",
     ),
     (one_number_as_bias_of_the_cell, r"a number for each of its rows as bias, got shapes \[\d+, \d+\] and \[1\]"),
     (parametrized, "only parts that have bounds, got ModuleDict, Moved, ParametrizationList, ParametrizedLinear"),
