@@ -177,7 +177,10 @@ def test_new_settings_leave_the_ids_of_earlier_runs_alone() -> None:
             {"time": "fraction", "variant": "control"},
             "time: expected .* 'index', .* with variant='control', .*leave it out",
         ),
-        ({"time": "fraction", "loops": "converged"}, "time: expected 'index' with loops 'converged', .*choose time 'index' or loops"),
+        (
+            {"time": "fraction", "loops": "converged"},
+            "time: expected 'index' with loops 'converged', .*choose time 'index' or loops",
+        ),
         (
             {"gates": "open", "variant": "code"},
             "gates: expected .* 'closed', .* with variant='code', .*leave it out or",

@@ -15,6 +15,7 @@ from lengthwise.report.tables.matrix import column_tables, cost_table, entries_o
 from lengthwise.report.tables.numbers import percent
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import make_spec
+from lengthwise.training.recipe import OptimizerRecipe
 
 
 def outcome(seed: int, level: Level, error: str = "") -> Outcome:
@@ -166,6 +167,13 @@ def test_where_there_are_parts_each_has_a_table() -> None:
     assert tables["one"] == tables["other"]
     ((column, _, rate, _),) = cost_table(experiment, entries).lines
     assert (column, rate) == ("C=2", f"{REFUTED[0].spec.recipe.optimizer.learning_rate:g}")
+    spec = REFUTED[0].spec
+    without_rate = spec._replace(
+        recipe=spec.recipe.model_copy(update={"optimizer": OptimizerRecipe(name="baum-welch")})
+    )
+    cells = [cell._replace(specs=(without_rate,)) for cell in experiment.cells]
+    others = [entry._replace(cell=cells[0]) for entry in entries]
+    assert cost_table(experiment, others).lines[0][2] == "-"
     assert "### Other" in matrix_page(experiment, REFUTED, "stem").sections
     assert list(column_tables(experiment, [entry for entry in entries if entry.cell.part == "one"])) == ["one"]
 
