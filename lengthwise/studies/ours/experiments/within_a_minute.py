@@ -6,7 +6,7 @@ from lengthwise.runs.spec import Settings
 from lengthwise.studies.groups import UNSOLVABLE_LINEAR
 from lengthwise.studies.languages import LANGUAGES
 
-BUDGET = 60.0
+BUDGET = 120.0
 """The CPU seconds after which no further attempt begins."""
 
 
@@ -54,7 +54,7 @@ def tasks(scale: Scale = "small") -> Experiment:
             "The time runs from random weights to a certificate of level *proved*, on one core. It includes all failed "
             "attempts and certificates.\n"
             "Nets are `block-linear-rnn`, with five seeds and the same settings for all tasks. No attempt begins after "
-            "60 CPU seconds."
+            "120 CPU seconds."
         ),
         notes=(
             "The first attempt trains a net of 64 states, and the next attempts train nets of 128, 256 and 512 "
