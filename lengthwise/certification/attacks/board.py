@@ -9,7 +9,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.attacks.grading import Graded, Weakest, graded, margins_of, weakest
+from lengthwise.certification.attacks.grading import GradedPrefixes, Weakest, grade_logits, margins_of, weakest
 from lengthwise.certification.counterexample import String, grade, max_enumerated_length, shrunk_error
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.continuations import continued_logits, num_symbols_read
@@ -124,11 +124,9 @@ class Board:
         lengths = torch.arange(1, strings.shape[1] + 1).expand_as(strings)
         if filled is not None:
             states = torch.where(lengths <= filled[:, None], states, -1)
-        prefixes = graded(self.model(strings), self._expected(states, lengths), lengths)
+        prefixes = grade_logits(self.model(strings), self._expected(states, lengths), lengths)
         self.num_symbols += self._num_symbols_read(Batch(strings, tails))
-        self._keep(prefixes, lambda row, index: strings[row, : index + 1])
-        # Short strings are all tried, so hill climbing looks at longer ones only.
-        self.latest = weakest(prefixes, self.enumerated_length + 1)
+        self.latest = self._keep(prefixes, lambda row, index: strings[row, : index + 1])
         if tails is not None and tail_length < strings.shape[1]:
             self._grade_tails(strings, tails, states)
 
@@ -152,7 +150,7 @@ class Board:
             prefix, tail = divmod(which, num_tails)
             return torch.cat([strings[row, : prefix + 1], tails[tail, : symbol + 1]])
 
-        self._keep(graded(logits.flatten(1, 3), expected.flatten(1), lengths.flatten(1)), string_at)
+        self._keep(grade_logits(logits.flatten(1, 3), expected.flatten(1), lengths.flatten(1)), string_at)
 
     def _expected(self, states: Int64[Tensor, "*N"], lengths: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
         """Return the right answers in states of the machine; `IGNORE` in state -1 and for strings that are too long."""
@@ -166,8 +164,11 @@ class Board:
         num_tails, tail_length = batch.tails.shape
         return size * length + num_symbols_read(self.model, (size, length), (num_tails, tail_length))
 
-    def _keep(self, answers: Graded, string_at: Callable[[int, int], String]) -> None:
-        """Keep the shortest wrong string if it is wrong alone, and the strings with the smallest margins."""
+    def _keep(self, answers: GradedPrefixes, string_at: Callable[[int, int], String]) -> Weakest:
+        """Keep the shortest wrong string if it is wrong alone, and the strings with the smallest margins.
+
+        The result is the smallest margin of each row.
+        """
         self.num_answers += answers.num_answers
         rows, indices = torch.nonzero(answers.wrong, as_tuple=True)
         order = answers.lengths[rows, indices].argsort(stable=True)
@@ -178,14 +179,16 @@ class Board:
             if (margin := self._margin_alone(string)) is not None:
                 self._replace(WrongString(string, self.family, margin))
                 break
-        margins, smallest = weakest(answers, self.enumerated_length + 1)
+        # Short strings are all tried, so hill climbing looks only at longer ones.
+        smallest = weakest(answers, self.enumerated_length + 1)
         # A wrong string is kept above, and hill climbing looks for others.
-        for row in margins.argsort()[:NUM_WEAKEST_PER_BATCH].tolist():
-            if 0 < float(margins[row]) < torch.inf:
-                self.weakest[tuple(string_at(row, int(smallest[row])).tolist())] = float(margins[row])
-        kept = sorted(self.weakest.items(), key=lambda item: item[1])
-        self.weakest = {string: value for string, value in kept if len(string) <= self.max_length}
-        self.weakest = dict(list(self.weakest.items())[:NUM_WEAKEST])
+        for row in smallest.margins.argsort()[:NUM_WEAKEST_PER_BATCH].tolist():
+            margin = float(smallest.margins[row])
+            if 0 < margin < torch.inf:
+                self.weakest[tuple(string_at(row, int(smallest.indices[row])).tolist())] = margin
+        kept = [item for item in self.weakest.items() if len(item[0]) <= self.max_length]
+        self.weakest = dict(sorted(kept, key=lambda item: item[1])[:NUM_WEAKEST])
+        return smallest
 
     def _margin_alone(self, string: String) -> float | None:
         """Return the logit margin of a string that is read alone, as users read it, or None if it is right then."""

@@ -10,7 +10,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.ops.answers import answers_of
 
 
-class Graded(NamedTuple):
+class GradedPrefixes(NamedTuple):
     """Logit margins of answers, which of them are wrong, and the lengths of the strings that they answer.
 
     The margin is infinite for a string without a right answer (`IGNORE`), and -inf if a logit is not finite.
@@ -33,16 +33,18 @@ class Weakest(NamedTuple):
     indices: Int64[Tensor, " B"]
 
 
-def graded(logits: Float[Tensor, "B N Y"], expected: Int64[Tensor, "B N"], lengths: Int64[Tensor, "B N"]) -> Graded:
+def grade_logits(
+    logits: Float[Tensor, "B N Y"], expected: Int64[Tensor, "B N"], lengths: Int64[Tensor, "B N"]
+) -> GradedPrefixes:
     """Return the margins of answers and which of them are wrong, by the rule that decides every answer here.
 
     Example:
         >>> logits, lengths = torch.tensor([[[0.0, 2.0], [1.0, 0.5]]]), torch.tensor([[1, 2]])
-        >>> graded(logits, torch.tensor([[1, 1]]), lengths).wrong.tolist()
+        >>> grade_logits(logits, torch.tensor([[1, 1]]), lengths).wrong.tolist()
         [[False, True]]
     """
     wrong = (expected != IGNORE) & (answers_of(logits) != expected)
-    return Graded(margins_of(logits, expected), wrong, lengths)
+    return GradedPrefixes(margins_of(logits, expected), wrong, lengths)
 
 
 def margins_of(logits: Float[Tensor, "*N Y"], expected: Int64[Tensor, "*N"]) -> Float[Tensor, "*N"]:
@@ -59,7 +61,7 @@ def margins_of(logits: Float[Tensor, "*N Y"], expected: Int64[Tensor, "*N"]) -> 
     return margins.masked_fill(expected == IGNORE, torch.inf)
 
 
-def weakest(graded_strings: Graded, min_length: int) -> Weakest:
+def weakest(graded: GradedPrefixes, min_length: int) -> Weakest:
     """Return the smallest margin of each row among strings of at least `min_length` symbols."""
-    margins = graded_strings.margins.masked_fill(graded_strings.lengths < min_length, torch.inf)
+    margins = graded.margins.masked_fill(graded.lengths < min_length, torch.inf)
     return Weakest(*margins.min(1))
