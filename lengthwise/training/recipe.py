@@ -64,6 +64,11 @@ class OptimizerRecipe(Description):
     floor: float = Field(1e-5, gt=0, lt=1, exclude_if=lambda floor: floor == 1e-5)
     prior: float = Field(PRIOR, gt=0, exclude_if=lambda prior: prior == PRIOR)
 
+    @property
+    def has_rate(self) -> bool:
+        """Whether `learning_rate` has an effect."""
+        return self.name != "baum-welch"
+
 
 class AugmentationRecipe(Description):
     """Changes to strings and states during training.
