@@ -48,8 +48,7 @@ def page(costs: Sequence[Any], d_model: int) -> str:
         "Circles are values, and the string is at the bottom. A step merges the values that its lines come from. The "
         f"dark values are needed for the answer at the last of {DRAWN} symbols.",
         "- With C=2 and a length that is a power of two, the dark merges are the same in all three routings. This "
-        "agrees with "
-        "section 4 of Chi et al. (2023).\n"
+        "agrees with section 4 of Chi et al. (2023).\n"
         "- RegularGPT also merges pads before the start, which are not drawn. Without them, its pass for every prefix "
         "is the Hillis-Steele scan at any length.\n"
         "- The Blelloch scan needs fewer merges in up to twice the steps, and merges values of unequal depth.",
@@ -58,11 +57,10 @@ def page(costs: Sequence[Any], d_model: int) -> str:
         "with the first.",
         "## Is it cheaper than a Transformer? (section 3.4)",
         "If all multiplications of a layer are counted, RegularGPT is cheaper only if its thickness K is smaller than "
-        "the "
-        "Transformer's number of layers L. The paper counts "
-        "attention: it compares T C K log_C T with T² L. It concludes that RegularGPT with thickness K is likely to be "
-        f"cheaper than a Transformer of L layers as long as K < 3L (T=512, C=128: {example.published:.2f}). The table "
-        "gives the K / L at which both cost the same. Above this ratio RegularGPT costs more.",
+        "the Transformer's number of layers L. The paper counts attention: it compares T C K log_C T with T² L. It "
+        "concludes that RegularGPT with thickness K is likely to be cheaper than a Transformer of L layers as long as "
+        f"K < 3L (T=512, C=128: {example.published:.2f}). The table gives the K / L at which both cost the same. Above "
+        "this ratio RegularGPT costs more.",
         _costs_table(costs),
         "- *Formula*: T / (C log_C T), attention alone.\n"
         "- *Pairs*: pairs of a query and a key that the masks allow, with a whole number of levels and a causal "

@@ -222,9 +222,7 @@ class WrappedSteps(Steps):
         check_core(core, num_layers=core.num_layers, batch_first=core.batch_first)
         topmost, head = model.readout
         if not isinstance(topmost, Topmost):  # a user may have exchanged it
-            raise ValueError(
-                f"model: bounds are known for a head on the last layer, got a {type(topmost).__name__} before it"
-            )
+            raise ValueError(f"model: expected a head on the last layer, got a {type(topmost).__name__} before it")
         self.width = topmost.width
         self.head = chain_of(head)
         if not self.head or not isinstance(self.head[-1], nn.Linear):

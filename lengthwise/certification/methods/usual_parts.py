@@ -56,9 +56,8 @@ def check_bias(weight: Tensor, bias: Tensor | None) -> None:
     """Reject a bias that torch would broadcast, and a weight that is not a matrix: the bounds assume neither."""
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
         raise ValueError(
-            f"model: expected a matrix and a number for each of its rows as bias, got shapes "
-            f"{list(weight.shape)} and {None if bias is None else list(bias.shape)}; give a matrix and one "
-            "number for each row"
+            f"model: expected a matrix and a number for each of its rows as bias, got shapes {list(weight.shape)} and "
+            f"{None if bias is None else list(bias.shape)}; give a matrix and one number for each row"
         )
 
 

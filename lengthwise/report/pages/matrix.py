@@ -99,8 +99,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         (
             "A number in the picture is the mean accuracy of final answers, in percent and rounded down. The mean is "
             f"over finished seeds and over the lengths {lengths}{every}. The colors begin at the accuracy of the best "
-            "constant answer. "
-            f"{_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}"
+            f"constant answer. {_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}"
         ),
         f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
         f"{len(experiment.cells):,} cells. [{stem}.csv]({stem}.csv) has the numbers of all finished cells in full "

@@ -50,8 +50,7 @@ def drift(scale: Scale = "small") -> Experiment:
             "The net adds modulo 5 by rotating its state, by about k fifths of a turn for the digit k, and the "
             "rotation is slightly wrong.\n"
             "The accumulated error of the rotation is about the same for all strings of one length. So most wrong "
-            "answers at a length are off by one or two common amounts. Guessing would spread them over "
-            "all numbers.\n"
+            "answers at a length are off by one or two common amounts. Guessing would spread them over all numbers.\n"
             "Within 300 symbols, *Ours* rotates its states too far by about half a step between neighboring "
             "remainders, or by more. Meanwhile, the states of different remainders come closer."
         ),

@@ -93,8 +93,8 @@ def attacked(scale: Scale = "small") -> Experiment:
         about=(
             "The transformers of `transformers/positions` that made no error on random strings of 41 to 500 symbols "
             "are attacked with strings that random samples hardly ever contain.\n"
-            "An attack has five CPU seconds a net, and its strings have at most "
-            f"{DEFAULT_LENGTH} symbols. The nets were trained on strings of at most 40."
+            f"An attack takes {seconds:g} CPU seconds a net, and its strings have at most {DEFAULT_LENGTH} symbols.\n"
+            "The nets were trained on strings of at most 40 symbols."
         ),
         notes=(
             "Which nets made no error is taken from the records of `transformers/positions`. Their weights were not "
