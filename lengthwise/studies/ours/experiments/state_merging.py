@@ -4,18 +4,21 @@ This study has no recorded runs. The search of `learn` gets all examples, with a
 are wrong.
 """
 
+import hashlib
 import signal
 import time
 import warnings
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
+from lengthwise.files import write_by_rename
 from lengthwise.learning.baselines import completed_moore, labeled_prefixes
 from lengthwise.learning.exactness import Exactness, exactness
 from lengthwise.learning.search import search
@@ -73,6 +76,9 @@ class Outcome(NamedTuple):
     num_symbols: int
     method: str
     learners: tuple[LearnedBy, ...]
+
+
+_OUTCOMES = TypeAdapter(list[Outcome])
 
 
 class Outcomes(NamedTuple):
@@ -151,34 +157,41 @@ def labeled(machine: Transducer, strings: list[np.ndarray], share: float, seed: 
     return examples_from(rows, "prefix" if prefixes else "last")
 
 
-def outcomes(size: Size) -> Iterator[Outcome]:
-    """Yield the outcome of each machine at each share of wrong labels."""
-    for share in size.wrong:
-        for index in range(size.machines):
-            machine = drawn_machine(index)
-            strings = drawn_strings(machine, size.examples, index)
-            fresh = drawn_strings(machine, NUM_FRESH, 1_000 + index, 2 * LONGEST)
-            yield _outcome("random machines", index, share, machine, strings, fresh, size)
-        for index in range(size.protocols):
-            machine = drawn_protocol(index)
-            fresh = drawn_traces(machine, NUM_FRESH, 1_000 + index)
-            yield _outcome("protocols", index, share, machine, drawn_traces(machine, size.examples, index), fresh, size)
-        for index in range(size.traced):
-            machine = drawn_machine(index)
-            strings = drawn_strings(machine, size.traces, index)
-            fresh = drawn_strings(machine, NUM_FRESH, 1_000 + index, 2 * LONGEST)
-            yield _outcome("random machines, a label for each symbol", index, share, machine, strings, fresh, size)
+def outcomes(size: Size, root: Path) -> list[Outcome]:
+    """Return the outcome of each machine at each share of wrong labels.
+
+    At full size this takes hours, so each outcome is saved in the folder of runs, and a stopped study goes on there.
+    """
+    saved = root / "state-merging" / f"{hashlib.sha256(repr(size).encode()).hexdigest()[:10]}.json"
+    complete = _OUTCOMES.validate_json(saved.read_bytes()) if saved.exists() else []
+    for kind, number, share in _problems(size)[len(complete) :]:
+        complete.append(_outcome(kind, number, share, size))
+        saved.parent.mkdir(parents=True, exist_ok=True)
+        write_by_rename(saved, _OUTCOMES.dump_json(complete))
+    return complete
 
 
-def _outcome(
-    kind: Kind,
-    number: int,
-    share: float,
-    machine: Transducer,
-    strings: list[np.ndarray],
-    fresh: list[np.ndarray],
-    size: Size,
-) -> Outcome:
+def _problems(size: Size) -> list[tuple[Kind, int, float]]:
+    kinds: tuple[tuple[Kind, int], ...] = (
+        ("random machines", size.machines),
+        ("protocols", size.protocols),
+        ("random machines, a label for each symbol", size.traced),
+    )
+    return [(kind, number, share) for share in size.wrong for kind, count in kinds for number in range(count)]
+
+
+def _drawn(kind: Kind, number: int, size: Size) -> tuple[Transducer, list[np.ndarray], list[np.ndarray]]:
+    """Return a machine, the strings of its examples, and fresh strings."""
+    if kind == "protocols":
+        machine = drawn_protocol(number)
+        return machine, drawn_traces(machine, size.examples, number), drawn_traces(machine, NUM_FRESH, 1_000 + number)
+    machine = drawn_machine(number)
+    strings = drawn_strings(machine, size.examples if kind == "random machines" else size.traces, number)
+    return machine, strings, drawn_strings(machine, NUM_FRESH, 1_000 + number, 2 * LONGEST)
+
+
+def _outcome(kind: Kind, number: int, share: float, size: Size) -> Outcome:
+    machine, strings, fresh = _drawn(kind, number, size)
     examples = labeled(machine, strings, share, number, prefixes=kind.endswith("each symbol"))
     # Symbols that no example has are not known to a learner.
     known = [machine.symbols.index(symbol) for symbol in examples.symbols]
@@ -239,7 +252,7 @@ def _experiment(scale: Scale, sizes: dict[str, Size], about: str) -> Experiment:
         about=about,
         cells=(),
         plan=EvaluationPlan(),
-        study=lambda root: Outcomes(size, list(outcomes(size))),
+        study=lambda root: Outcomes(size, outcomes(size, root)),
     )
 
 

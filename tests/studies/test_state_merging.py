@@ -1,0 +1,36 @@
+"""The study of state merging, which takes hours at full size and goes on where it was stopped."""
+
+from pathlib import Path
+
+import pytest
+
+from lengthwise.studies.ours.experiments import state_merging
+from lengthwise.studies.ours.experiments.state_merging import Kind, LearnedBy, Outcome, Size, outcomes
+
+
+def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[Kind, int, float]] = []
+
+    def outcome(kind: Kind, number: int, share: float, size: Size) -> Outcome:
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        made.append((kind, number, share))
+        learners = (LearnedBy("learn", 2, "exact", 0, 0.1), LearnedBy("EDSM", None, "wrong", size.examples, 5.0))
+        return Outcome(kind, number, share, 2, 2, "states merged", learners)
+
+    monkeypatch.setattr(state_merging, "_outcome", outcome)
+    size = Size(machines=2, protocols=1, traced=1, wrong=(0.0, 0.05))
+    with pytest.raises(KeyboardInterrupt):
+        outcomes(size, tmp_path)
+    before, made[:] = list(made), []
+    with pytest.raises(KeyboardInterrupt):
+        outcomes(size, tmp_path)
+    before, made[:] = before + made, []
+    complete = outcomes(size, tmp_path)
+    assert len(set(before + made)) == len(before + made) == len(complete) == 8
+    assert [(one.kind, one.number, one.share_wrong) for one in complete] == before + made
+    assert complete[0].learners[1] == LearnedBy("EDSM", None, "wrong", 3_000, 5.0)
+    monkeypatch.setattr(state_merging, "_outcome", None)
+    assert outcomes(size, tmp_path) == complete
+    with pytest.raises(TypeError):  # another size is another study
+        outcomes(size._replace(examples=10), tmp_path)
