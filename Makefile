@@ -17,14 +17,17 @@ demo: $(VENV)/.ready
 test: $(VENV)/.ready-test
 	$(PYTEST) -m "not slow and not gpu"
 
-# One case of each test that takes little time.
-quick: $(VENV)/.ready-test
-	$(PYTEST) -m quick tests
+# Checks the shapes and types of arguments and results against their annotations, which takes a third longer.
+SHAPES := --jaxtyping-packages=lengthwise,checked_types.first_calls
 
-# What compares floating-point numbers, with the kernels of other CPUs than this one.
-NUMERICS := tests/ops tests/layers tests/models tests/extraction tests/certification
+# One case of each test that takes little time, with its shapes.
+quick: $(VENV)/.ready-test
+	$(PYTEST) $(SHAPES) -m quick tests
+
+# What compares floating-point numbers, with the kernels of other CPUs than this one; once with shapes.
+NUMERICS := tests/ops tests/layers tests/models tests/extraction tests/certification tests/training
 test-cpus: $(VENV)/.ready-test
-	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE $(PYTEST) -m "not slow and not gpu" $(NUMERICS)
+	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE $(PYTEST) $(SHAPES) -m "not slow and not gpu" $(NUMERICS)
 	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) -m "not slow and not gpu" $(NUMERICS)
 
 # What trains, or needs an extra that the default tests do without: clusters of Ray, trackers, data sets. And 200

@@ -38,7 +38,7 @@ settings.load_profile("lengthwise")  # pytest loads the profile of `--hypothesis
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Check shapes and types in the first case of each test only, since checks in all cases take a third longer.
+    """Check shapes and types, where they are checked at all, in the first case of each test only.
 
     The first slow case is checked as well. First cases that are not slow are `quick`, except in `NOT_QUICK`.
     """

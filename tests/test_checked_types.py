@@ -11,6 +11,12 @@ from lengthwise.ops.intervals import Intervals
 LOGITS = torch.zeros(3, 2)
 
 
+@pytest.fixture(autouse=True)
+def shapes_are_checked(request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--jaxtyping-packages"):
+        pytest.skip("shapes are checked by `make quick` and `make test-cpus`")
+
+
 def test_wrong_arguments_are_found_until_a_function_was_called_often() -> None:
     for _ in range(NUM_CALLS - 1):
         answers_of(LOGITS)
