@@ -15,7 +15,7 @@ demo: $(VENV)/.ready
 	$(BIN)/lengthwise demo
 
 test: $(VENV)/.ready-test
-	$(PYTEST) -m "not slow and not gpu"
+	$(PYTEST) -m "not slow and not gpu" --ignore=tests/lint
 
 # Checks the shapes and types of arguments and results against their annotations, which takes a third longer.
 SHAPES := --jaxtyping-packages=lengthwise,checked_types.first_calls
@@ -45,6 +45,7 @@ check: $(VENV)/.ready-test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(PYTEST) tests/lint
 
 format: $(VENV)/.ready-test
 	$(BIN)/ruff check --fix

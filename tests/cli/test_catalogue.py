@@ -9,8 +9,8 @@ import pytest
 from command import exit_code
 
 from lengthwise.cli.catalogue import read_index
-from lengthwise.cli.index import INDEX, description, index_text, list_lines
-from lengthwise.cli.members import own_families, own_index
+from lengthwise.cli.index import description, list_lines
+from lengthwise.cli.members import own_families
 from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.layers.positions.base import POSITIONS
 from lengthwise.registry import EXTENSIONS, load_extensions
@@ -29,11 +29,6 @@ def test_list_has_a_line_for_every_member(capsys) -> None:
     for family, members in FAMILIES.items():
         begin = lines.index(f"{family}:") + 1
         assert [line.split()[0] for line in lines[begin : begin + len(members)]] == list(members)
-
-
-def test_the_stored_index_is_what_the_registries_say() -> None:
-    stored = INDEX.read_text(encoding="utf-8")
-    assert stored == index_text(own_index()), "run `python -m lengthwise.cli.members`, and commit members.json"
 
 
 @pytest.mark.parametrize("arguments", [["list"], ["show", "parity"], ["show", "prity"], ["--help"]])

@@ -6,7 +6,7 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent / "lengthwise"
+PACKAGE = Path(__file__).parents[2] / "lengthwise"
 
 FLOORS = [
     {"cli", "__main__"},
