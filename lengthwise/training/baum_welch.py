@@ -16,10 +16,12 @@ class BaumWelch(torch.optim.Optimizer):
     q = (1 - f) (n + w p) / sum(n + w p) + f / K,   then   p <- p (q / p)^r / sum(p (q / p)^r)
 
     for a distribution p over K outcomes, where n are the expected counts of a batch of strings. Because of the `prior`
-    w, a distribution hardly changes if a batch hardly uses it. The `floor` f keeps every probability above 0; a
-    probability of 0 would stay 0, whatever later strings show. A plain step has r = 1 and moves to q. A larger
-    `relaxation` r moves further in the same direction. It needs fewer steps to learn what a batch shows only weakly,
-    such as the deep levels of a stack.
+    w, a distribution hardly changes if a batch hardly uses it. With `prior_by_size`, w = prior min(1, prior R) for a
+    parameter of R distributions. If R is small, a batch shows each distribution often, and the whole prior would only
+    slow down what the batch shows least, such as the deep levels of a stack. The `floor` f keeps every probability
+    above 0; a probability of 0 would stay 0, whatever later strings show. A plain step has r = 1 and moves to q. A
+    larger `relaxation` r moves further in the same direction. It needs fewer steps to learn what a batch shows only
+    weakly.
 
     Parameters are z = log p, and the loss is the mean of -log p(answer), computed from p = exp(z). The gradient of the
     loss by z is then -n, up to one factor for all counts. The first step starts from the normalized exp(z).
@@ -33,11 +35,25 @@ class BaumWelch(torch.optim.Optimizer):
     """
 
     def __init__(
-        self, distributions: Sequence[Distributions], *, relaxation: float, floor: float, prior: float
+        self,
+        distributions: Sequence[Distributions],
+        *,
+        relaxation: float,
+        floor: float,
+        prior: float,
+        prior_by_size: bool = False,
     ) -> None:
-        groups = [{"params": [d.logits], "shape": d.shape, "dim": d.dim} for d in distributions]
+        groups = [
+            {
+                "params": [d.logits],
+                "shape": d.shape,
+                "dim": d.dim,
+                "prior": prior * (min(1.0, prior * d.logits.numel() / d.shape[d.dim]) if prior_by_size else 1.0),
+            }
+            for d in distributions
+        ]
         # Training sets the learning rate of every optimizer; this optimizer ignores it.
-        super().__init__(groups, {"lr": 1.0, "relaxation": relaxation, "floor": floor, "prior": prior})
+        super().__init__(groups, {"lr": 1.0, "relaxation": relaxation, "floor": floor})
         with torch.no_grad():
             for d in distributions:
                 d.logits.copy_(d.logits.view(d.shape).log_softmax(d.dim).view_as(d.logits))

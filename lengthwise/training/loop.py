@@ -332,7 +332,11 @@ def _make_optimizers(
     if settings.name == "baum-welch":
         assert isinstance(model, HoldsDistributions), "check_model rejects others"
         counting = BaumWelch(
-            model.distributions, relaxation=settings.relaxation, floor=settings.floor, prior=settings.prior
+            model.distributions,
+            relaxation=settings.relaxation,
+            floor=settings.floor,
+            prior=settings.prior,
+            prior_by_size=settings.prior_by_size,
         )
         return _with_full_rates([counting])
     matrices: list[nn.Parameter] = []

@@ -48,7 +48,8 @@ class OptimizerRecipe(Description):
     `"baum-welch"` maximizes the likelihood of all answers of a hidden Markov model
     (`lengthwise.training.baum_welch`). With `relaxation` 1, its steps are plain. Each probability is at least `floor`
     divided by the number of probabilities. Each distribution has the weight `prior` next to its counts, which are
-    fractions of the answers of a batch. The other settings have no effect.
+    fractions of the answers of a batch. With `prior_by_size`, the weight is smaller for parameters of fewer than
+    1 / `prior` distributions, in proportion to their number. The other settings have no effect.
     """
 
     name: Literal["muon", "adamw", "adam", "baum-welch"] = "muon"
@@ -63,6 +64,7 @@ class OptimizerRecipe(Description):
     relaxation: float = Field(2.0, ge=1, lt=10, exclude_if=lambda relaxation: relaxation == 2)
     floor: float = Field(1e-5, gt=0, lt=1, exclude_if=lambda floor: floor == 1e-5)
     prior: float = Field(PRIOR, gt=0, exclude_if=lambda prior: prior == PRIOR)
+    prior_by_size: bool = Field(default=False, exclude_if=lambda by_size: not by_size)
 
     @property
     def has_rate(self) -> bool:

@@ -153,3 +153,19 @@ def test_a_distribution_that_a_batch_does_not_need_stays_as_it_is() -> None:
     after = model.distributions[0].logits.detach().view(model.distributions[0].shape)
     torch.testing.assert_close(after[1], before[1], rtol=0, atol=1e-9)
     assert (after[0] - before[0]).abs().max() > 0.1
+
+
+@pytest.mark.parametrize(("prior", "weight"), [(0.01, 0.01 * 0.08), (0.5, 0.5)])
+def test_the_prior_of_few_distributions_is_smaller(prior: float, weight: float) -> None:
+    """The transitions of 4 states and 2 symbols are 8 distributions."""
+    model = hidden_markov_model(make_task("parity"), 4).double()
+    optimizer = BaumWelch(model.distributions, relaxation=1.0, floor=1e-12, prior=prior, prior_by_size=True)
+    logits, shape, dim = model.distributions[0]
+    before = logits.detach().clone().exp()
+    counts = torch.rand(logits.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) / 100
+    logits.grad = -counts
+    optimizer.step()
+    weights = (counts + weight * before).view(shape)
+    torch.testing.assert_close(
+        logits.detach().exp().view(shape), weights / weights.sum(dim, keepdim=True), rtol=1e-9, atol=1e-9
+    )

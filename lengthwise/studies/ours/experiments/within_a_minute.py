@@ -60,11 +60,11 @@ def tasks(scale: Scale = "small") -> Experiment:
             "The first attempt trains a net of 64 states, and the next attempts train nets of 128, 256 and 512 "
             "states. No net has fewer states than the task has answers (preset `likelihood`). Each Baum-Welch step "
             "reads 64 strings of 39 and 40 symbols with the answers to all prefixes. The loss is the mean of -log p "
-            "of an answer, given the answers before it. Ten steps after its running mean is below 0.0005, the columns "
+            "of an answer, given the answers before it. Ten steps after its running mean is below 0.0002, the columns "
             "become one-hot vectors. An attempt is stopped if the loss has not fallen by a tenth for 150 steps, or "
             "after 2,000.",
             "The training loss decides. A net is certified only if the loss of its answers, without the right answers "
-            "before them, is below 0.0005 when its columns are one-hot vectors. Before that, it answers no string "
+            "before them, is below 0.0002 when its columns are one-hot vectors. Before that, it answers no string "
             "other than training strings.",
             "A certificate below *proved* ends the attempt, and another begins. A certificate knows the task at every "
             "length, so such a restart uses more than training strings. The column *restarts* counts these restarts. "
