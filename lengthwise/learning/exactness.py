@@ -9,7 +9,7 @@ from lengthwise.learning.description_length import description_length
 from lengthwise.learning.prefix_tree import prefix_tree
 from lengthwise.tasks.given.examples import Examples
 
-Exactness = Literal["exact", "indistinguishable", "wrong"]
+Exactness = Literal["exact", "indistinguishable", "shorter", "wrong"]
 """The verdicts of `exactness`, best first."""
 
 
@@ -55,11 +55,16 @@ def exactness(machine: Transducer, target: Transducer, examples: Examples) -> Ex
     "exact": the two agree on every string that takes only seen transitions of the target (`agree_where_seen`).
     "indistinguishable": they disagree on such a string, but answer every labeled prefix alike, and the learned
     machine's description is not longer. Then no example separates the two machines, and nothing favors the target.
+    "shorter": they answer some labeled prefixes differently, and the learned machine's description, which includes the
+    labels that it gets wrong, is shorter. Wrong labels, or too few labels, can favor a machine other than the target.
+    A search for the shortest description then cannot return the target.
     "wrong": all other cases.
     """
     if agree_where_seen(machine, target, examples):
         return "exact"
     tree = prefix_tree(examples)
     answers = [one.outputs[tree.states(one.semiautomaton.table, one.start)[tree.labeled]] for one in (machine, target)]
-    is_short = description_length(machine, examples) <= description_length(target, examples) + 1e-6
-    return "indistinguishable" if np.array_equal(*answers) and is_short else "wrong"
+    lead = description_length(target, examples) - description_length(machine, examples)
+    if np.array_equal(*answers):
+        return "indistinguishable" if lead >= -1e-6 else "wrong"
+    return "shorter" if lead > 0 else "wrong"

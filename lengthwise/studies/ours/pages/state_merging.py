@@ -24,7 +24,7 @@ from lengthwise.studies.ours.experiments.state_merging import (
 @STUDY_PAGES.register("learning/state-merging-70")
 def merging_page(study: Outcomes, stem: str) -> StudyPage:
     """Return a line for each kind of machine, share of wrong labels and learner, then every machine."""
-    header = ["examples", "wrong labels", "learner", "exact", "indistinguishable", "wrong on fresh", "CPU s"]
+    header = ["examples", "wrong labels", "learner", "exact", "indistinguishable", "shorter", "wrong on fresh", "CPU s"]
     lines = [line for group in _groups(study.outcomes) for line in _lines(group, study.size)]
     details = ["target", "wrong labels", "states", "symbols", "learned by", "learned", *BASELINES]
     return StudyPage(
@@ -41,6 +41,11 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
                         "indistinguishable",
                         "other machines that answer every example as the target does, and whose description is not "
                         "longer: nothing in the examples speaks for the target",
+                    ),
+                    (
+                        "shorter",
+                        "other machines whose description is shorter than that of the target, each with the labels "
+                        "that it gets wrong: labels that are wrong, or too few, speak for them",
                     ),
                     ("wrong on fresh", "wrong answers to 2,000 fresh strings with right labels: median / maximum"),
                     (
@@ -76,6 +81,7 @@ def _lines(group: Sequence[Outcome], size: Size) -> list[list[str]]:
                 f"`{learner}`" if learner == "learn" else learner,
                 f"{sum(one.verdict == 'exact' for one in learned)} of {len(learned)}{stopped}",
                 f"{sum(one.verdict == 'indistinguishable' for one in learned)}",
+                f"{sum(one.verdict == 'shorter' for one in learned)}",
                 f"{median(one.num_wrong for one in done):.0f} / {max(one.num_wrong for one in done)}"
                 if done
                 else NOTHING,
