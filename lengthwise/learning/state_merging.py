@@ -39,6 +39,7 @@ NONE = -1
 """The target of a missing transition."""
 
 MIXER = np.uint64(0x9E3779B97F4A7C15)
+"""An odd constant that spreads the bits of a hash: 2^64 over the golden ratio."""
 
 AT_ONCE = 4
 """The number of blue states with the largest margins that are judged again together."""
@@ -94,11 +95,12 @@ class Hypothesis:
         self.num_classes = tree.num_classes
         self.symbol_bits = None
         if with_symbols:
-            self.symbol_bits = SymbolBits(tree.num_symbols, int(tree.visits[0]) * 64)
             next_counts = np.zeros((tree.num_nodes, tree.num_symbols), np.int64)
             often = np.flatnonzero(tree.visits[tree.parents[1:]] >= MIN_VISITS) + 1
             next_counts[tree.parents[often], tree.symbols[often]] = tree.visits[often]
             self.counts = np.concatenate([self.counts, next_counts], 1)
+            # Every string passes a state once for each of its symbols, if all of them lead back to this state.
+            self.symbol_bits = SymbolBits(tree.num_symbols, int(next_counts.sum()))
         self.red = [0]
         self.is_red = np.zeros(tree.num_nodes, bool)
         self.is_red[0] = True

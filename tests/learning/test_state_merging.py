@@ -116,6 +116,13 @@ def test_missing_transitions_lead_where_the_symbol_mostly_leads() -> None:
     assert unseen_transitions(machine, examples) == [(1, "a")]
 
 
+def test_a_state_may_be_passed_more_often_than_there_are_strings() -> None:
+    """All symbols of these strings merge into two states, whose counts are the lengths of all strings together."""
+    tree = prefix_tree(read_examples([("ab" * n, "no" if n % 7 else "yes") for n in range(33, 240)]))
+    hypothesis = merge_states(tree, 0.2, with_symbols=True, max_states=5, deadline=math.inf)
+    assert max(hypothesis.counts[hypothesis.red, hypothesis.num_classes :].sum(1)) > 64 * int(tree.visits[0])
+
+
 def test_a_description_names_machine_and_wrong_labels() -> None:
     rows = [("a", "x"), ("b", "y"), ("ab", "y"), ("ba", "x"), ("aa", "x"), ("bb", "x")]
     examples = read_examples(rows)
