@@ -59,7 +59,8 @@ def test_a_net_whose_states_became_codes_is_right_at_every_length() -> None:
     train(model, spec.task, spec.recipe, seed=0)
     certificate = certify(model, spec.task)
     assert certificate.level == "proved"
-    assert certificate.evidence is not None and certificate.evidence.method == "codes"
+    assert certificate.evidence is not None
+    assert certificate.evidence.method == "codes"
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import in_full_precision
-from lengthwise.ops.symbol_recurrence import SymbolStep, sums_by_symbol
+from lengthwise.ops.symbol_recurrence import SymbolStep, check_symbols, sums_by_symbol
 
 MIN_PROBABILITY = 1e-30
 """The smallest probability of a possible answer. Smaller ones count as impossible, so logarithms are finite."""
@@ -70,6 +70,9 @@ def answer_log_probabilities(
 
     No tensor of size T S^2 is built. `lengthwise.ops.symbol_recurrence` describes a step.
 
+    Raises:
+        ValueError: T = 0, or a token is not a symbol.
+
     Example: a symbol turns a coin over with probability 0.1, and the answer is the side that is up.
         >>> turn = torch.tensor([[[0.9, 0.1], [0.1, 0.9]]])
         >>> sides, first = torch.eye(2), torch.tensor([[1.0, 0.0]])
@@ -78,6 +81,7 @@ def answer_log_probabilities(
         >>> [round(p, 6) for p in probabilities[0].tolist()]
         [0.9, 0.1, 0.9]
     """
+    check_symbols(tokens, len(transitions))
     result: Tensor = _AnswerLikelihood.apply(transitions, emissions, tokens, targets, initial)  # type: ignore[no-untyped-call]
     return result
 

@@ -57,6 +57,8 @@ def dilated_mask(bias: Float[Tensor, "H C"], stride: int, length: int) -> Float[
     distance = positions[:, None] - positions
     offset, remainder = distance // stride, distance % stride
     allowed = (remainder == 0) & (offset >= 0) & (offset < bias.shape[1])
+    # Offsets are clamped only to keep the index legal, because their scores are masked. Distance 0 is always allowed,
+    # so no row is completely masked. The softmax of such a row would be NaN.
     return bias[:, offset.clamp(0, bias.shape[1] - 1)].masked_fill(~allowed, -math.inf)
 
 

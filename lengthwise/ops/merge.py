@@ -5,15 +5,16 @@ A window has the states y_0 ... y_{C-1}, newest first. With n(x) = (x - mean) / 
     z_j = tanh(g y_j);  q = W_q z_0;  k_j, v_j = W_kv z_j;  a_j = softmax_j(q . k_j / sqrt(E) + r_j), for each head;
     x_0 = W_o sum_j a_j v_j;  x_i = x_{i-1} + W'_i GELU(W_i (s_i n(x_{i-1}) + t_i) + b_i) + b'_i;  out = n(x_last).
 
-The definition is the layer `lengthwise.layers.tree_layers.MergeLayer`, which computes its parts one by one. The
-matrices of a level are so small that starting an operation takes as long as running it. So this form starts fewer
-operations, and autograd records only one. In attention, features are the first dimension and windows the last. So sums
-over the few features of a head run along windows.
+`merge_by_definition` computes these lines, as the layer `lengthwise.layers.tree_layers.MergeLayer` does. The matrices
+of a level are so small that starting an operation takes as long as running it. So `merge` starts fewer operations, and
+autograd records only one. In attention, features are the first dimension and windows the last. So sums over the few
+features of a head run along windows.
 
 Letters: R rows, M windows, C chunk size, D width, H heads of E = D / H, F hidden units of a feed-forward block, and N
 columns: C M parts of windows, or R rows.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,25 @@ from torch.autograd.function import FunctionCtx
 
 EPSILON = 1e-5
 """The number that a norm adds to the variance. It is the default of `torch.nn.LayerNorm`."""
+
+
+def merge_by_definition(
+    weights: Sequence[Tensor],
+    states: Float[Tensor, "R D"] | Float[Tensor, "C M D"],
+    windows: Int64[Tensor, "C M"] | None = None,
+) -> Float[Tensor, "M D"]:
+    """Return the merged state of each window, formula by formula."""
+    gain, query, key_value, output, bias, *blocks = weights
+    parts = (gain * (states if windows is None else states[windows]).flip(0)).tanh()  # newest first
+    by_head = (-1, len(bias), len(gain) // len(bias))
+    q = (parts[0] @ query.T).view(by_head)
+    k, v = ((parts @ weight.T).view(len(parts), *by_head) for weight in key_value.chunk(2))
+    scores = (q * k).sum(-1) / math.sqrt(by_head[-1]) + bias.T[: len(parts), None]
+    merged = (scores.softmax(0)[..., None] * v).sum(0).flatten(1) @ output.T
+    for s, t, wide, b, narrow, c in _sixes(blocks):
+        normed = F.layer_norm(merged, merged.shape[1:], s, t, EPSILON)
+        merged = merged + F.gelu(normed @ wide.T + b) @ narrow.T + c
+    return F.layer_norm(merged, merged.shape[1:])
 
 
 def merge(

@@ -104,6 +104,9 @@ def outer_products(
 ) -> tuple[Values, State]:
     """Return the results of `outer_products_by_definition`, in chunks; an exported graph contains the definition.
 
+    Raises:
+        ValueError: T = 0.
+
     Example:
         >>> signs, ones = -torch.ones(1, 3, 1), torch.ones(1, 3, 1, 1)
         >>> outputs, last = outer_products(signs, ones, 0 * ones, ones, torch.ones(1, 1, 1, 1))
@@ -112,6 +115,8 @@ def outer_products(
     """
     if torch.compiler.is_exporting():
         return outer_products_by_definition(decays, keys, values, queries, initial)
+    if not decays.shape[1]:
+        raise ValueError("decays: expected at least 1 position, got 0; a string must not be empty")
     return through_parts(_outer_products, (decays, keys, values, queries, initial), values[0].numel())
 
 

@@ -101,6 +101,9 @@ def selective_scan(
     If many positions have equal steps, `rows` is a table of the different steps and the row of each position. Decays
     are then computed once for each row.
 
+    Raises:
+        ValueError: T = 0.
+
     Example:
         >>> ones = torch.ones(1, 3, 1)
         >>> turned, _ = selective_scan(
@@ -112,6 +115,8 @@ def selective_scan(
     given = (steps, rates, values, b, c, initial)
     if torch.compiler.is_exporting():
         return selective_scan_by_definition(*given, eigenvalues=eigenvalues)
+    if not steps.shape[1]:
+        raise ValueError("steps: expected at least 1 position, got 0; a string must not be empty")
     needs_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
     tabled = None
     if rows is not None and len(rows[0]) * rates.numel() <= MAX_TABLED:

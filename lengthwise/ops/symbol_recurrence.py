@@ -268,17 +268,18 @@ def sums_by_symbol(
     return torch.stack(by_table), torch.stack([weights.sum(0) for weights in rows[0]])
 
 
-def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -> None:
+def check_symbols(tokens: Tokens, num_symbols: int) -> None:
+    """Raise a ValueError unless there is at least one position, and every token is a symbol."""
     if not tokens.shape[1]:
         raise ValueError("tokens: expected at least 1 step, got 0; a string must not be empty")
     if tokens.device.type not in SYNCHRONOUS_DEVICES:
-        on_device_assert(
-            (tokens >= 0) & (tokens < len(transitions)), f"tokens: expected symbols 0..{len(transitions) - 1}"
-        )
-    elif tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < len(transitions):
-        raise ValueError(
-            f"tokens: expected symbols 0..{len(transitions) - 1}, got {int(tokens.min())}..{int(tokens.max())}"
-        )
+        on_device_assert((tokens >= 0) & (tokens < num_symbols), f"tokens: expected symbols 0..{num_symbols - 1}")
+    elif tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < num_symbols:
+        raise ValueError(f"tokens: expected symbols 0..{num_symbols - 1}, got {int(tokens.min())}..{int(tokens.max())}")
+
+
+def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -> None:
+    check_symbols(tokens, len(transitions))
     expected = {"values": transitions.shape[:3], "initial": (len(tokens), *transitions.shape[1:3])}
     for name, tensor in (("values", values), ("initial", initial)):
         if tuple(tensor.shape) != tuple(expected[name]):

@@ -42,6 +42,7 @@ from torch import Tensor
 
 from lengthwise.devices import lowers_precision
 from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states
+from lengthwise.ops.dilated_attention import dilated_mask
 from lengthwise.ops.tree import FusedLayer, Merge, Tree, TreeLayer
 
 TABLE_ROWS = 1024
@@ -84,14 +85,7 @@ def attend_masked(
 
     M[m, n] = r_j if m - n = j * stride with j in [C], else -inf.
     """
-    length = query.shape[1]
-    positions = torch.arange(length, device=query.device)
-    distance = positions[:, None] - positions[None, :]
-    offset, remainder = distance // stride, distance % stride
-    allowed = (remainder == 0) & (offset >= 0) & (offset < bias.shape[1])
-    # Offsets are clamped only to keep the index legal, because their scores are masked. Distance 0 is always allowed,
-    # so no row is completely masked. The softmax of such a row would be NaN.
-    mask = bias[:, offset.clamp(0, bias.shape[1] - 1)].masked_fill(~allowed, -math.inf)
+    mask = dilated_mask(bias, stride, query.shape[1])
     scores = torch.einsum("bmhe,bnhe->bhmn", query, key) / math.sqrt(query.shape[-1]) + mask
     return torch.einsum("bhmn,bnhe->bmhe", scores.softmax(-1), value).flatten(-2)
 

@@ -81,3 +81,15 @@ def test_an_impossible_answer_leaves_the_distribution_and_all_gradients_finite(f
     assert float(values[0, 1].detach()) == pytest.approx(math.log(MIN_PROBABILITY))
     for gradient in torch.autograd.grad(values.sum(), (transitions, emissions, initial)):
         assert bool(gradient.isfinite().all())
+
+
+def test_what_is_no_string_of_symbols_is_refused() -> None:
+    transitions, emissions, initial = random_model(2, torch.float32, torch.Generator().manual_seed(0))
+    tokens, targets = random_strings(3, 2, torch.Generator().manual_seed(0))
+    for changed, sentence in (
+        (tokens + 1, r"tokens: expected symbols 0..1, got 1..2"),
+        (tokens - 1, r"tokens: expected symbols 0..1, got -1..0"),
+        (tokens[:, :0], r"tokens: expected at least 1 step, got 0"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            answer_log_probabilities(transitions, emissions, changed, targets[:, : changed.shape[1]], initial)

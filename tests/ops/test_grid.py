@@ -57,7 +57,13 @@ def test_the_last_row_is_that_of_each_height(height: int, width: int) -> None:
     if height and width:
         downs, _ = grid_by_definition(cell_of(weights), top, left, first, second)
         with_border = torch.cat([top.expand(4, 1, width, WIDTH), downs], 1)
-        torch.testing.assert_close(row, with_border[torch.arange(4), heights])
+        expected = with_border[torch.arange(4), heights]
+        torch.testing.assert_close(row, expected)
+        factor = torch.linspace(-1, 1, row.numel(), dtype=torch.float64).view_as(row)
+        given = (weights, top, left)
+        torch.testing.assert_close(
+            *(torch.autograd.grad((part * factor).sum(), given, retain_graph=True) for part in (row, expected))
+        )
 
 
 def test_messages_may_be_classes() -> None:

@@ -1,4 +1,4 @@
-"""The merge in one piece against the layer taken apart: values and every gradient."""
+"""The merge in one piece, against its definition and the layer taken apart: values and every gradient."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from torch import nn
 
 from lengthwise.layers.tree_layers import MergeLayer
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
-from lengthwise.ops.merge import merge
+from lengthwise.ops.merge import merge, merge_by_definition
 from lengthwise.ops.tree_attention import merge_windows
 
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 2e-4}
@@ -42,13 +42,19 @@ def test_it_is_the_layer(gathered: bool, chunk_size: int, count: int, dtype: tor
     generator = torch.Generator().manual_seed(count)
     windows = torch.randint(5, (chunk_size, count), generator=generator) if gathered else None
     states = drawn(*((5,) if gathered else (chunk_size, count)), 12, dtype=dtype).requires_grad_()
-    values = [layer.fused()(states, windows), by_parts(layer, states, windows)]
+    (weights,) = layer.fused().args
+    values = [
+        layer.fused()(states, windows),
+        by_parts(layer, states, windows),
+        merge_by_definition(weights, states, windows),
+    ]
     weight = drawn(count, 12, dtype=dtype, seed=1)
     inputs = [states, *layer.parameters()]
-    one, other = (torch.autograd.grad((value * weight).sum(), inputs) for value in values)
-    for actual, expected in zip([values[0], *one], [values[1], *other], strict=True):
-        scale = max(1.0, float(expected.detach().abs().max()))
-        assert float((actual - expected).detach().abs().max()) <= TOLERANCE[dtype] * scale
+    one, *others = (torch.autograd.grad((value * weight).sum(), inputs) for value in values)
+    for value, gradients in zip(values[1:], others, strict=True):
+        for actual, expected in zip([values[0], *one], [value, *gradients], strict=True):
+            scale = max(1.0, float(expected.detach().abs().max()))
+            assert float((actual - expected).detach().abs().max()) <= TOLERANCE[dtype] * scale
     assert all(bool(gradient.any()) for gradient in one)
 
 

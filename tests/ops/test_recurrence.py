@@ -120,6 +120,20 @@ def test_a_scan_needs_associativity_alone(length: int, what: str) -> None:
     assert torch.equal(scan(operator, elements)[0], scan_by_definition(operator, elements)[0])
 
 
+@pytest.mark.parametrize("length", [1, 2, 7, 63, 200])
+def test_a_scan_has_the_gradients_of_its_definition(length: int) -> None:
+    generator = torch.Generator().manual_seed(length)
+    elements = torch.linalg.qr(torch.randn(2, length, 3, 3, generator=generator, dtype=torch.float64))[0]
+    elements.requires_grad_()
+    weight = torch.randn(elements.shape, generator=generator, dtype=torch.float64)
+    # Products of orthogonal matrices stay of size 1, so each gradient sums `length` terms of about that size.
+    one, other = (
+        torch.autograd.grad((form(lambda one, other: (other[0] @ one[0],), (elements,))[0] * weight).sum(), elements)
+        for form in (scan, scan_by_definition)
+    )
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-14 * 3 * length**1.5 + 1e-13)
+
+
 def test_a_scan_applies_its_operator_fewer_than_twice_a_step() -> None:
     for length in (1, 2, 3, 40, 63, 64, 500):
         applied = []
