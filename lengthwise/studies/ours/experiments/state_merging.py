@@ -244,12 +244,15 @@ def _baseline(name: str, examples: Examples) -> tuple[Transducer | None, float]:
     return completed_moore(learned, examples.symbols, data), time.process_time() - began
 
 
-def _experiment(scale: Scale, sizes: dict[str, Size], about: str) -> Experiment:
+def _experiment(scale: Scale, sizes: dict[str, Size]) -> Experiment:
     check_is_not_paper(scale)
     size = sizes[scale]
     return Experiment(
         title="State merging by description length, next to RPNI and EDSM",
-        about=about,
+        about=(
+            "The examples are strings with answers of a known machine, of which some are wrong.\n"
+            "RPNI and EDSM (AALpy) get the same examples. They treat every label as right."
+        ),
         cells=(),
         plan=EvaluationPlan(),
         study=lambda root: Outcomes(size, outcomes(size, root)),
@@ -259,21 +262,10 @@ def _experiment(scale: Scale, sizes: dict[str, Size], about: str) -> Experiment:
 @EXPERIMENTS.register("learning/state-merging")
 def state_merging(scale: Scale = "small") -> Experiment:
     """Learn five random machines and two protocols from 3,000 examples, of which 0 and 5 % are labeled wrong."""
-    return _experiment(
-        scale,
-        {"small": SMALL_SIZE, "smoke": SMOKE_SIZE},
-        "How often does the search of `lengthwise learn` find the machine that labeled its strings, as far as the "
-        "examples can tell?\nRPNI and EDSM (AALpy) get the same examples. They treat every label as right.",
-    )
+    return _experiment(scale, {"small": SMALL_SIZE, "smoke": SMOKE_SIZE})
 
 
 @EXPERIMENTS.register("learning/state-merging-70")
 def state_merging_70(scale: Scale = "small") -> Experiment:
     """Learn sixty random machines and ten protocols from 3,000 examples, 0 to 10 % labeled wrong: hours on one core."""
-    return _experiment(
-        scale,
-        {"small": Size(), "smoke": SMOKE_SIZE},
-        "How often does the search of `lengthwise learn` find the machine that labeled its strings, as far as the "
-        "examples can tell? All sizes of `learning/state-merging`.\n"
-        "RPNI and EDSM (AALpy) get the same examples. They treat every label as right.",
-    )
+    return _experiment(scale, {"small": Size(), "smoke": SMOKE_SIZE})

@@ -1,5 +1,6 @@
 """The page about state merging by description length: how many machines are exact, next to RPNI and EDSM."""
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
@@ -60,6 +61,19 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
             folded("Every machine", [markdown_table(details, [_detail(one) for one in study.outcomes])]),
         ],
         {},
+        headline=_headline([one for one in study.outcomes if one.share_wrong <= 0.05]),
+    )
+
+
+def _headline(outcomes: Sequence[Outcome]) -> str:
+    """Return how often each learner finds the target, with at most 5 % wrong labels."""
+    verdicts = [Counter(one.learners[number].verdict for one in outcomes) for number in range(1 + len(BASELINES))]
+    undecided = verdicts[0]["indistinguishable"] + verdicts[0]["shorter"]
+    others = " and ".join(f"{name} {counts['exact']}" for name, counts in zip(BASELINES, verdicts[1:], strict=True))
+    return (
+        f"With up to 5 % wrong labels, `learn` finds the machine that labeled the strings in {verdicts[0]['exact']} of "
+        f"{len(outcomes)} cases, and in {undecided} others a machine that the examples favor or do not tell apart from "
+        f"it; {others}."
     )
 
 
