@@ -298,7 +298,7 @@ def _update(
 def _gradient_limit(state: TrainingState, recipe: Recipe) -> float:
     """Return the norm at which the gradient of this step is clipped."""
     # These gradients are counts. A step uses only their proportions, so it cannot be too long.
-    if recipe.optimizer.name == "baum-welch":
+    if recipe.optimizer.counts_outcomes:
         return math.inf
     # The limit is relative to earlier norms, because a gradient a hundred times as large would dominate the momentum of
     # many steps.
@@ -329,7 +329,7 @@ def _make_optimizers(
 ) -> list[torch.optim.Optimizer]:
     """Make Baum-Welch, Adam or AdamW for all parameters, or Muon for hidden matrices and AdamW for the rest."""
     settings = recipe.optimizer
-    if settings.name == "baum-welch":
+    if settings.counts_outcomes:
         assert isinstance(model, HoldsDistributions), "check_model rejects others"
         counting = BaumWelch(
             model.distributions,

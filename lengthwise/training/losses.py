@@ -77,7 +77,7 @@ def step_loss(
     if isinstance(model, DrawsInTraining):
         model = model.drawing(generator)
     states: list[Tensor] = []
-    if recipe.optimizer.name == "baum-welch":
+    if recipe.optimizer.counts_outcomes:
         learned = likelihood_loss(model, augmented, recipe.supervision, ranks)
     else:
         learned, states = _loss_and_states(model, augmented, recipe.supervision, compared, ranks)

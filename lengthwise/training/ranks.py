@@ -134,7 +134,7 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
             f"train.states: expected no states with {ranks.size} processes, because pieces of strings are combined "
             "across the whole batch; train with one process, or leave states out"
         )
-    if ranks.kind == "fsdp" and recipe.optimizer.name in ("muon", "baum-welch"):
+    if ranks.kind == "fsdp" and recipe.optimizer.needs_whole_matrices:
         raise ValueError(
             "train.optimizer.name: expected 'adamw' or 'adam' with fsdp, because other optimizers need whole matrices, "
             f"got {recipe.optimizer.name!r}; take ddp, or another optimizer"

@@ -67,9 +67,14 @@ class OptimizerRecipe(Description):
     prior_by_size: bool = Field(default=False, exclude_if=lambda by_size: not by_size)
 
     @property
-    def has_rate(self) -> bool:
-        """Whether `learning_rate` has an effect."""
-        return self.name != "baum-welch"
+    def counts_outcomes(self) -> bool:
+        """Whether steps are made of the expected counts of a hidden Markov model, which need no learning rate."""
+        return self.name == "baum-welch"
+
+    @property
+    def needs_whole_matrices(self) -> bool:
+        """Whether a step needs all entries of a parameter, so that processes cannot each store a part of it."""
+        return self.name in ("muon", "baum-welch")
 
 
 class AugmentationRecipe(Description):

@@ -141,7 +141,7 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
         raise ValueError(
             f"train.states: expected a model with a tree of nodes to supervise, got {model.name}; leave states out"
         )
-    if recipe.optimizer.name == "baum-welch" and not issubclass(model, HoldsDistributions):
+    if recipe.optimizer.counts_outcomes and not issubclass(model, HoldsDistributions):
         raise ValueError(
             f"train.optimizer.name: expected 'adamw' or 'adam', because {model.name} has no tables of probabilities, "
             "got 'baum-welch'; choose 'adamw', or a block-linear-rnn with preset likelihood"

@@ -135,7 +135,7 @@ def cost_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
     for column, own in _by_column(experiment, entries).items():
         seconds = sum(entry.cpu_seconds for entry in own) / sum(entry.num_runs for entry in own)
         optimizers = [spec.recipe.optimizer for entry in own for spec in entry.cell.specs]
-        rates = {f"{optimizer.learning_rate:g}" for optimizer in optimizers if optimizer.has_rate}
+        rates = {f"{optimizer.learning_rate:g}" for optimizer in optimizers if not optimizer.counts_outcomes}
         rate = ", ".join(sorted(rates)) or NOTHING
         lines.append((column, span([entry.parameters for entry in own]), rate, f"{seconds:.0f}"))
     return Table(("model", "parameters", "learning rate", "CPU s a run"), tuple(lines))
