@@ -1,0 +1,45 @@
+"""Numbers in the README and on the front page are those of the experiments and of the recorded pages."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lengthwise.studies.leaderboard.experiments.leaderboard import ENTRANTS, ROWS
+from lengthwise.studies.leaderboard.experiments.state_tracking import SOLVABLE, UNSOLVABLE
+
+ROOT = Path(__file__).parents[2]
+
+
+def numbers(file: str, pattern: str) -> set[str]:
+    """Return the numbers that a pattern finds in a text, which must contain it."""
+    text = " ".join((ROOT / file).read_text(encoding="utf-8").split())
+    stated = set(re.findall(pattern, text))
+    assert stated, f"{file} no longer says {pattern}"
+    return stated
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern", "number"),
+    [
+        ("README.md", r"compares (\d+) models by one protocol", len(ENTRANTS)),
+        ("README.md", r"proved on all (\d+) tasks", len(ROWS)),
+        ("docs/index.md", r"proved on all (\d+) tasks", len(ROWS)),
+        ("docs/results/index.md", r"\| (\d+) models on \d+ regular tasks", len(ENTRANTS)),
+        ("docs/results/index.md", r"\| \d+ models on (\d+) regular tasks", len(ROWS)),
+        ("README.md", r"word problems of (\d+) groups", len(SOLVABLE | UNSOLVABLE)),
+        ("docs/results/index.md", r"word problems of (\d+) groups", len(SOLVABLE | UNSOLVABLE)),
+    ],
+)
+def test_what_is_counted_in_the_text_is_there(file: str, pattern: str, number: int) -> None:
+    assert numbers(file, pattern) == {f"{number}"}
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern"),
+    [("README.md", r"S_5 takes (\d+) CPU s:"), ("docs/index.md", r"S_5 takes \[(\d+) CPU seconds\]")],
+)
+def test_seconds_of_a_word_problem_are_those_of_its_page(file: str, pattern: str) -> None:
+    page = (ROOT / "docs/results/within-a-minute-tasks.md").read_text(encoding="utf-8")
+    (median,) = re.findall(r"^\| S_5 \| 5 of 5 \| ([\d.]+) \|", page, re.MULTILINE)
+    assert numbers(file, pattern) == {f"{float(median):.0f}"}
