@@ -1,11 +1,13 @@
 """Tests that outputs at a position do not depend on later symbols or on other strings of the batch."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from lengthwise.randomness import generator_for
 
@@ -19,7 +21,7 @@ LATER, OTHERS = "depends on what follows", "depends on other strings of the batc
 
 
 def find_dependence(
-    outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"], num_symbols: int, *, slack: float = 0.0
+    outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: int, *, slack: float = 0.0
 ) -> str | None:
     """Return a clause that names a forbidden dependence of outputs, or None if the tests find none.
 
@@ -28,18 +30,18 @@ def find_dependence(
     multiplies them by 0 without rounding. Convolutions by Fourier transforms mix all positions before they cancel, so
     they need a positive `slack`.
     """
-    return _by_gradients(outputs, net, strings, slack) or _by_changes(outputs, strings, num_symbols)
+    return _by_gradients(outputs, strings, slack) or _by_changes(outputs, strings, num_symbols)
 
 
-def _by_gradients(outputs: Outputs, net: nn.Module, strings: Int64[Tensor, "B T"], slack: float) -> str | None:
+def _by_gradients(outputs: Outputs, strings: Int64[Tensor, "B T"], slack: float) -> str | None:
     """Search forbidden dependences by gradients of each position's outputs with respect to embedded symbols.
 
     Gradients show dependences that are too small to change outputs, for example attention with small weights. They do
-    not pass through hard choices, or through embeddings that are not an `nn.Embedding`.
+    not pass through hard choices. Symbols have to be embedded by `nn.Embedding`, `F.embedding` or an indexed table.
     """
     try:
         # Callers use `no_grad`, so gradients must be enabled here.
-        with torch.inference_mode(False), torch.enable_grad(), _embedded(net, strings) as leaves:
+        with torch.inference_mode(False), torch.enable_grad(), _embedded(strings) as leaves:
             values = outputs(strings)
             if not leaves or not values.requires_grad:
                 return None
@@ -65,24 +67,46 @@ def _reaches(gradient: Tensor, part: Tensor, slack: float) -> bool:
 
 
 @contextmanager
-def _embedded(net: nn.Module, strings: Int64[Tensor, "B T"]) -> Iterator[list[Tensor]]:
-    """Collect the embedded strings of all embeddings in a net, as tensors for which gradients can be computed."""
-    leaves: list[Tensor] = []
-    equal = _equalities(strings)
+def _embedded(strings: Int64[Tensor, "B T"]) -> Iterator[list[Tensor]]:
+    """Collect the embedded strings of all tables that a net reads, as tensors for which gradients can be computed."""
+    mode = _EmbeddedStrings(strings)
+    with mode:
+        yield mode.leaves
 
-    def note(_: nn.Module, given: tuple[Tensor, ...], features: Tensor) -> Tensor | None:
-        # A net may map symbols to its own ids, but equal symbols must have equal ids.
-        if not given or given[0].shape != strings.shape or not torch.equal(_equalities(given[0]), equal):
-            return None
-        leaves.append(features.detach().clone().requires_grad_())
-        return leaves[-1].clone()  # a copy, because the net may write into the result, but not into a leaf
 
-    handles = [part.register_forward_hook(note) for part in net.modules() if isinstance(part, nn.Embedding)]
-    try:
-        yield leaves
-    finally:
-        for handle in handles:
-            handle.remove()
+class _EmbeddedStrings(TorchFunctionMode):
+    """A mode in which rows that are read from a table, one for each symbol of the strings, become leaves.
+
+    A mode also sees the tables of plain functions, which have no modules that could have hooks.
+    """
+
+    def __init__(self, strings: Int64[Tensor, "B T"]) -> None:
+        super().__init__()
+        self.equal, self.shape = _equalities(strings), strings.shape
+        self.leaves: list[Tensor] = []
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        features = func(*args, **(kwargs or {}))
+        if func is nn.functional.embedding:
+            ids = args[0] if args else (kwargs or {}).get("input")
+        elif func is Tensor.__getitem__:
+            ids = args[1]
+        else:
+            return features
+        # Ids of symbols are also read from a table, by a net that maps symbols to its own ids.
+        if not isinstance(ids, Tensor) or not self._are_strings(ids) or not features.is_floating_point():
+            return features
+        before, symbols = features.split([ids.shape[1] - self.shape[1], self.shape[1]], 1)
+        self.leaves.append(symbols.detach().clone().requires_grad_())
+        return torch.cat([before, self.leaves[-1]], 1)  # a copy: the net may write into the result, but not into a leaf
+
+    def _are_strings(self, ids: Tensor) -> bool:
+        """Return whether equal symbols have equal ids; a net may have its own ids, and read a token before them."""
+        if ids.ndim != 2 or len(ids) != self.shape[0] or ids.shape[1] < self.shape[1] or ids.dtype == torch.bool:
+            return False
+        return torch.equal(_equalities(ids[:, -self.shape[1] :]), self.equal)
 
 
 def _equalities(ids: Int64[Tensor, "B T"]) -> Tensor:

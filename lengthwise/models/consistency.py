@@ -5,13 +5,13 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from lengthwise.conventions import Diverged
 from lengthwise.devices import device_of
 from lengthwise.models.base import MODELS, Alphabet, RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import HoldsParts
-from lengthwise.models.causality import ROUNDING, find_dependence
+from lengthwise.models.causality import ROUNDING, Outputs, find_dependence
 from lengthwise.models.containers import first_line
 from lengthwise.randomness import generator_for
 from lengthwise.registry import is_of_package
@@ -82,8 +82,33 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
         for end in range(1, length):
             _compare(model, "forward", model(strings[:1, :end])[:, -1], logits[:1, end - 1], _ALONE)
         # A user's net may convolve by Fourier transforms, which mix all positions before they cancel.
-        if fault := find_dependence(model, model, strings, len(task.symbols), slack=ROUNDING):
+        if fault := find_dependence(model, strings, len(task.symbols), slack=ROUNDING):
             raise ValueError(f"{type(model).__name__}.forward: {_ALONE.format(f'one that {fault}')}")
+
+
+@torch.no_grad()
+def find_fault(outputs: Outputs, net: nn.Module, num_symbols: int, max_length: int | None) -> str | None:
+    """Return a clause about outputs that do not belong to a net that reads forwards, or None if the tests find none.
+
+    Gradients with respect to later symbols must be exactly 0. Up to rounding, other later symbols must not change
+    outputs, and a prefix must have the same outputs alone and at the start of longer strings. `outputs` are hidden
+    states or logits, of at most `max_length` symbols.
+    """
+    short, long = (min(length, max_length or length) for length in (LENGTH, LENGTHS[-1]))
+    strings = some_strings(NUM_STRINGS, short, num_symbols).to(device_of(net))
+    with eval_mode(net):
+        if not torch.allclose(outputs(strings), outputs(strings), rtol=0, atol=0, equal_nan=True):
+            return "changes from call to call"
+        if fault := find_dependence(outputs, strings, num_symbols, slack=0.0):
+            return fault
+        longer = some_strings(1, long, num_symbols).to(device_of(net))
+        together = outputs(longer)
+        limit = TOLERANCE * max(1.0, float(together.nan_to_num(0.0, 0.0, 0.0).abs().max()))
+        for end in sorted({*range(1, short + 1), long // 2, long - 1} - {0}):
+            alone = outputs(longer[:, :end])
+            if not torch.allclose(alone, together[:, :end], rtol=0, atol=limit, equal_nan=True):
+                return "depends on the length of the string"
+    return None
 
 
 def check_methods(model: SequenceModel, task: Alphabet) -> None:

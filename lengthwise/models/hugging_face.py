@@ -180,7 +180,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         """Raise a ValueError if an answer depends on later symbols, as in an encoder, or on other strings."""
         strings = some_strings(NUM_STRINGS, min(LENGTH, _max_tokens(self.backbone)), self.num_symbols)
         with eval_mode(self):
-            fault = find_dependence(self._hidden_and_logits, self, strings.to(device_of(self)), self.num_symbols)
+            fault = find_dependence(self._hidden_and_logits, strings.to(device_of(self)), self.num_symbols)
         if fault is not None:
             raise ValueError(
                 f"model: expected a model that reads forwards, got a {type(self.backbone).__name__}, whose answer to a "

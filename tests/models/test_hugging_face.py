@@ -241,5 +241,5 @@ def test_a_model_is_wrapped_on_the_device_where_it_is(kind: str) -> None:
     torch.testing.assert_close(there.held, here)
     assert not visits.mixed
     where = {name.rpartition(":")[2] for name in visits.trips}
-    checks = {"_check_cache_is_the_state", "note", "_reaches", "_is_close"}
+    checks = {"_check_cache_is_the_state", "__torch_function__", "_are_strings", "_reaches", "_is_close"}
     assert where <= {*checks, "_hidden", "_hidden_of"}, "the last two are the library's own"
