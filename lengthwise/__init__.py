@@ -25,6 +25,7 @@ _HOME = {
     "Recipe": "lengthwise.training.recipe",
     "learn": "lengthwise.learning.learned",
     "wrap": "lengthwise.models.wrapped",
+    "wrap_module": "lengthwise.models.wrapped_module",
     "wrap_hugging_face": "lengthwise.models.hugging_face",
     "train": "lengthwise.training.loop",
     "length_curve": "lengthwise.evaluation.length_curve",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from lengthwise.models.base import make_model as make_model
     from lengthwise.models.hugging_face import wrap_hugging_face as wrap_hugging_face
     from lengthwise.models.wrapped import wrap as wrap
+    from lengthwise.models.wrapped_module import wrap_module as wrap_module
     from lengthwise.presets.base import PRESETS as PRESETS
     from lengthwise.runs.compiled import load_compiled as load_compiled
     from lengthwise.runs.execute import execute as execute

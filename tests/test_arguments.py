@@ -43,6 +43,17 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
         lengthwise.wrap,
         {"embedding": nn.Embedding(2, 4), "core": nn.LSTM(4, 4), "head": nn.Linear(4, 2), "num_symbols": 2},
     ),
+    "wrap_module": (
+        lengthwise.wrap_module,
+        {
+            "module": NET,
+            "num_classes": 2,
+            "num_symbols": 2,
+            "tokens": None,
+            "begin": None,
+            "max_length": None,
+        },
+    ),
     "wrap_hugging_face": (
         lengthwise.wrap_hugging_face,
         {"model": NET, "head": nn.Linear(4, 2), "answers": None, "tokens": None},

@@ -1,0 +1,62 @@
+"""The token ids that a user's net reads for the symbols of a task."""
+
+from collections.abc import Sequence
+from numbers import Integral
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+
+class TokenIds(nn.Module):
+    """A map from symbols to a net's token ids, with the token that begins each string, if the net has one.
+
+    Example:
+        >>> ids = TokenIds([5, 7], begin=1)
+        >>> ids(torch.tensor([[0, 1, 1]])).tolist()
+        [[1, 5, 7, 7]]
+        >>> ids.without_begin(torch.tensor([[[0.0], [1.0], [2.0], [3.0]]])).tolist()
+        [[[1.0], [2.0], [3.0]]]
+    """
+
+    tokens: Tensor
+
+    def __init__(self, tokens: Sequence[int], begin: int | None = None, device: torch.device | str = "cpu") -> None:
+        super().__init__()
+        self.num_symbols = len(tokens)
+        self.begin = begin
+        # A description in the model's settings identifies the ids, so the weights stay only the net's own.
+        self.register_buffer("tokens", torch.tensor(list(tokens), device=device), persistent=False)
+
+    @property
+    def num_before(self) -> int:
+        """Return the number of tokens before each string: 1, or 0 without a token that begins it."""
+        return 0 if self.begin is None else 1
+
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B N"]:
+        """Return the token ids of strings, N = T or T + 1 for each."""
+        ids = self.tokens[inputs]
+        return ids if self.begin is None else torch.cat([ids.new_full((len(ids), 1), self.begin), ids], 1)
+
+    def without_begin(self, outputs: Float[Tensor, "B N D"]) -> Float[Tensor, "B T D"]:
+        """Return the outputs at the symbols alone."""
+        return outputs[:, self.num_before :]
+
+    def describe(self) -> str:
+        """Return a text that identifies the ids, or "" if symbol v is token v and nothing begins a string."""
+        tokens = self.tokens.tolist()
+        if self.begin is None and tokens == list(range(self.num_symbols)):
+            return ""
+        listed = ", ".join(map(str, tokens))
+        return listed if self.begin is None else f"{listed} after {self.begin}"
+
+
+def check_tokens(name: str, tokens: object, count: int) -> list[int]:
+    """Return token ids as a list; raise a ValueError unless there is at least one and all are below a count."""
+    if not isinstance(tokens, Sequence) or any(isinstance(t, bool) or not isinstance(t, Integral) for t in tokens):
+        raise ValueError(f"{name}: expected a list of token ids, got {tokens!r}; give whole numbers")
+    if not tokens:
+        raise ValueError(f"{name}: expected at least one token, got none; give one for each class or symbol")
+    if others := [token for token in tokens if not 0 <= token < count]:
+        raise ValueError(f"{name}: expected tokens of the model, 0 to {count - 1:,}, got {others[0]}; give others")
+    return [int(token) for token in tokens]

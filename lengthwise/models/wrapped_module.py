@@ -1,0 +1,197 @@
+"""Wrapping any net of a user as a model that reads whole strings: a torch module or a function of token ids."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int64
+from pydantic import Field
+from torch import Tensor, nn
+
+from lengthwise.devices import device_of
+from lengthwise.models.base import ModelConfig, SequenceModel
+from lengthwise.models.capabilities import HoldsParts
+from lengthwise.models.consistency import find_fault
+from lengthwise.models.containers import check_bare, first_line
+from lengthwise.models.token_ids import TokenIds, check_tokens
+from lengthwise.validation import truncate, whole_number
+
+MAX_CLASSES = 1_000_000
+"""The largest accepted number of classes or symbols. A larger number is probably a mistake."""
+
+MAX_TOKEN = (1 << 31) - 1
+"""The largest accepted token id."""
+
+MAX_STATED_LENGTH = 1_000_000_000
+"""The largest accepted largest length, in symbols."""
+
+
+class WrappedModuleConfig(ModelConfig):
+    """A description that identifies a wrapped net in files. The net cannot be built again from it.
+
+    `module` names the class of the module, or the function. The weights of a module are identified by their digest. A
+    function has none, so that two functions with the same name have the same description.
+    """
+
+    module: str
+    num_symbols: int
+    num_classes: int
+    tokens: str = Field("", exclude_if=lambda tokens: not tokens)
+    max_length: int | None = None
+
+
+def wrap_module(
+    module: Callable[[Tensor], Tensor],
+    *,
+    num_classes: int,
+    num_symbols: int | None = None,
+    tokens: Sequence[int] | None = None,
+    begin: int | None = None,
+    max_length: int | None = None,
+) -> "WrappedModule":
+    """Wrap a torch module, or a function, that maps token ids [B, T] to logits [B, T, Y] as a model of this package.
+
+    The result can be measured, attacked and certified. It is always read as a whole, so nothing is proved about it: the
+    level is `refuted` or `tested`. For recurrent nets, `wrap` gives more. The logits at a position must answer the
+    prefix that ends there. Three tests on a few strings check this now and before the net is attacked, certified or
+    trained: gradients with respect to later symbols must be exactly 0, other later symbols must not change the logits,
+    and a prefix must be answered alone as it is inside longer strings. The last two hold up to rounding.
+
+    Args:
+        module: maps ids, torch.int64, to logits. A certificate identifies a module by its class and weights, and a
+            function by its name alone.
+        num_classes: Y, the number of the task's answers; logit y belongs to ``task.classes[y]``.
+        num_symbols: the number of the task's symbols, if symbol v is token v.
+        tokens: instead of `num_symbols`, the token of each symbol.
+        begin: the token that the module reads before each string, if it needs one. Its own logits are left out.
+        max_length: the largest length in symbols that the module reads. Longer strings are not tried, and nothing is
+            claimed about them.
+
+    Raises:
+        ValueError: an argument is out of range, or the module returns no logits of the right shape, answers at random,
+            or depends on later symbols, on other strings of the batch, or on the length.
+
+    Example:
+        >>> from lengthwise import attack, make_task
+        >>> def parity_up_to_2(ids):
+        ...     ones = ids.cumsum(1)
+        ...     return torch.stack([ones % 2 == 0, (ones % 2 == 1) & (ones < 3)], 2).float()
+        >>> result = attack(wrap_module(parity_up_to_2, num_classes=2, num_symbols=2), make_task("parity"))
+        >>> "".join(result.string)
+        'bbb'
+    """
+    if not callable(module):
+        raise ValueError(
+            f"module: expected a torch module or a function of token ids, got {truncate(repr(module))}; give one"
+        )
+    owner = getattr(module, "__self__", None)
+    if isinstance(owner, nn.Module):  # a certificate would not name its weights
+        raise ValueError(
+            f"module: expected a torch module, got a method of a {type(owner).__name__}; give the module itself"
+        )
+    check_bare("module", module)
+    num_classes = whole_number("num_classes", num_classes, 1, MAX_CLASSES)
+    if (num_symbols is None) == (tokens is None):
+        got = "neither" if tokens is None else "both"
+        raise ValueError(
+            f"num_symbols: expected either num_symbols, the number of the task's symbols, or tokens, the token of each "
+            f"symbol, got {got}; give one of them"
+        )
+    if tokens is None:
+        tokens = range(whole_number("num_symbols", num_symbols, 1, MAX_CLASSES))
+    if begin is not None:
+        begin = whole_number("begin", begin, 0, MAX_TOKEN)
+    if max_length is not None:
+        max_length = whole_number("max_length", max_length, 1, MAX_STATED_LENGTH)
+    device = device_of(module) if isinstance(module, nn.Module) else "cpu"
+    ids = TokenIds(check_tokens("tokens", tokens, MAX_TOKEN + 1), begin, device)
+    model = WrappedModule(module, ids, num_classes, max_length)
+    model.check_parts()
+    return model
+
+
+class WrappedModule(HoldsParts, SequenceModel):
+    """A model that reads whole strings by a user's module or function, which `wrap_module` makes."""
+
+    name: ClassVar[str] = "wrapped-module"
+    fewer_symbols_hint: ClassVar[str] = "give num_symbols=, or tokens=, the tokens of the symbols, to wrap_module"
+    Config = WrappedModuleConfig
+    config: WrappedModuleConfig
+
+    def __init__(
+        self, module: Callable[[Tensor], Tensor], ids: TokenIds, num_classes: int, max_length: int | None
+    ) -> None:
+        super().__init__()
+        self.module = module
+        self.ids = ids
+        self.readout = nn.Identity()
+        self.num_symbols = ids.num_symbols
+        self.config = WrappedModuleConfig(
+            module=_name_of(module),
+            num_symbols=ids.num_symbols,
+            num_classes=num_classes,
+            tokens=ids.describe(),
+            max_length=max_length,
+        )
+
+    @property
+    def max_length(self) -> int | None:
+        """Return the largest length that was given to `wrap_module`; None means any length."""
+        return self.config.max_length
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Raise a ValueError, because a wrapped net keeps the weights of the user's module."""
+        raise ValueError(
+            "model: expected a model that draws its weights, got a wrapped net; initialize its own modules"
+        )
+
+    def check_parts(self) -> None:
+        """Raise a ValueError if an answer depends on later symbols, other strings, the length or chance."""
+        if _name_of(self.module) != self.config.module:
+            raise ValueError("model: expected the module that it was wrapped with, got another; wrap the new module")
+        fault = find_fault(self, self, self.num_symbols, self.max_length)
+        if fault is not None:
+            raise ValueError(
+                f"module: expected a net that reads forwards, got {self.config.module}, whose answer to a prefix "
+                f"{fault}; let each position read only itself and earlier positions, and call .eval() on modules with "
+                "dropout"
+            )
+
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        logits: Tensor = self.readout(self._logits(inputs))
+        return logits
+
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B Y"]:
+        return self._logits(inputs)[:, -1]
+
+    def _logits(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+        self.check_inputs(inputs, self.num_symbols)
+        if self.max_length is not None and inputs.shape[1] > self.max_length:
+            raise ValueError(
+                f"inputs: expected at most {self.max_length:,} symbols, the max_length of the net, got "
+                f"{inputs.shape[1]:,}; give shorter strings"
+            )
+        ids = self.ids(inputs)
+        try:
+            logits = self.module(ids)
+        except (MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as problem:  # the module may be any user's code
+            raise ValueError(
+                f"module: expected a net that takes token ids [B, T], got an error for shape {list(ids.shape)}: "
+                f"{first_line(problem)}; if it reads only shorter strings, give max_length"
+            ) from problem
+        expected = [*ids.shape, self.config.num_classes]
+        if not isinstance(logits, Tensor) or list(logits.shape) != expected or not logits.is_floating_point():
+            got = f"{logits.dtype} {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
+            raise ValueError(
+                f"module: expected logits of shape {expected}, an answer to each prefix, for token ids "
+                f"{list(ids.shape)}, got {got}; return a tensor of them"
+            )
+        return self.ids.without_begin(logits)
+
+
+def _name_of(module: Any) -> str:
+    """Return the name of a module's class, or of a function."""
+    named = module if hasattr(module, "__qualname__") else type(module)
+    return f"{named.__module__}.{named.__qualname__}"
