@@ -21,6 +21,9 @@ from lengthwise.tasks.regular.scratchpad import BaseTask
 WEIGHTS = (1.0, REPEAT_WEIGHT)
 """The factors by which a repeated symbol changes a string's odds: half of the strings are uniform, half persistent."""
 
+OTHER = "another set"
+"""The class of all sets that are never right."""
+
 
 @TASKS.register("next-symbols")
 class NextSymbols(RegularTask):
@@ -29,7 +32,9 @@ class NextSymbols(RegularTask):
     After w, the symbol s may come next if some string of the language begins with w s. With `with_end`, the set also
     contains the end if w is in the language. Each set that occurs is a class. `base` is a task of recognition (a name,
     or a name and fields), which defines the language. If no string of the language begins with a prefix, nothing is
-    supervised from that prefix on. Samples have no such prefix.
+    supervised from that prefix on. Samples have no such prefix. With `with_other`, the last class stands for all sets
+    that are never right. Nets that score each symbol by itself can answer with such a set
+    (`lengthwise.models.set_answers`).
 
     A sample is a prefix of a string of the language. Half of the samples are drawn uniformly among all prefixes of the
     length. The other half is persistent: every symbol that repeats the one before multiplies the odds by
@@ -60,12 +65,13 @@ class NextSymbols(RegularTask):
 
     base: BaseTask = Field("tomita", validate_default=True)
     with_end: bool = False
+    with_other: bool = Field(False, exclude_if=lambda given: not given)
 
     @model_validator(mode="after")
     def _has_different_answers(self) -> "NextSymbols":
         if not isinstance(self.base, RecognitionTask):
             raise ValueError(f"base: expected a task that recognizes a language, got {self.base.name}; try tomita")
-        if len(self.classes) < 2:
+        if len(self.members) < 2:
             way_out = "choose another language" if self.with_end else "set with_end=true, or choose another language"
             raise ValueError(
                 f"base: expected a language in which the set of next symbols depends on the prefix, got a language "
@@ -86,8 +92,13 @@ class NextSymbols(RegularTask):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the sets that occur after a symbol, named by their members."""
-        return _next_sets(self.language, self.with_end).names
+        """Return the sets that occur after a symbol, named by their members; with `with_other`, also another set."""
+        return _next_sets(self.language, self.with_end).names + (OTHER,) * self.with_other
+
+    @property
+    def members(self) -> Bool[np.ndarray, "S M"]:
+        """Return which symbols and, with `with_end`, whether the end is in each set that occurs after a symbol."""
+        return _next_sets(self.language, self.with_end).members
 
     @property
     def transducer(self) -> Transducer:
@@ -103,7 +114,7 @@ class NextSymbols(RegularTask):
         """Return whether each set can be the answer to a string of this length."""
         if not self.is_legal_length(length):
             return False
-        return set(range(len(self.classes))) <= set(self.transducer.outputs[self._prefixes.reached(length)].tolist())
+        return set(range(len(self.members))) <= set(self.transducer.outputs[self._prefixes.reached(length)].tolist())
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw prefixes of strings of the language; every prefix is supervised."""
@@ -144,6 +155,8 @@ class _NextSets:
         keys = [(*legal.tolist(), bool(end)) for legal, end in zip(is_legal, may_end, strict=True)]
         after_a_symbol = {int(state) for q in language.semiautomaton.reachable(language.start) for state in table[q]}
         occurring = sorted({keys[state] for state in after_a_symbol if is_live[state]}, reverse=True)
+        self.members = np.array(occurring)[:, : len(language.symbols) + with_end]
+        self.members.flags.writeable = False
         self.names = tuple(_name(language.symbols, key) for key in occurring)
         numbers = {key: number for number, key in enumerate(occurring)}
         self.outputs = np.array(
