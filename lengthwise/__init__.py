@@ -25,6 +25,7 @@ _HOME = {
     "Recipe": "lengthwise.training.recipe",
     "learn": "lengthwise.learning.learned",
     "wrap": "lengthwise.models.wrapped",
+    "SetAnswers": "lengthwise.models.set_answers",
     "wrap_module": "lengthwise.models.wrapped_module",
     "wrap_hugging_face": "lengthwise.models.hugging_face",
     "train": "lengthwise.training.loop",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from lengthwise.models.base import RecurrentModel as RecurrentModel
     from lengthwise.models.base import make_model as make_model
     from lengthwise.models.hugging_face import wrap_hugging_face as wrap_hugging_face
+    from lengthwise.models.set_answers import SetAnswers as SetAnswers
     from lengthwise.models.wrapped import wrap as wrap
     from lengthwise.models.wrapped_module import wrap_module as wrap_module
     from lengthwise.presets.base import PRESETS as PRESETS

@@ -120,15 +120,22 @@ def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: in
     a mixture of experts, for example, the sizes of groups that are summed may depend on later symbols.
     """
     before = outputs(strings)
+    least = ROUNDING * torch.finfo(before.dtype).eps
     # All later symbols are changed, so a dependence on any of them can show.
     others = (strings + 1) % num_symbols
     for end in range(1, strings.shape[1]):
         after = outputs(torch.cat([strings[:, :end], others[:, end:]], 1))
-        if not _is_close(before[:, :end], after[:, :end]):
+        if not is_close(before[:, :end], after[:, :end], relative=least):
             return LATER
-    return None if _is_close(before[:1], outputs(torch.cat([strings[:1], others[1:]]))[:1]) else OTHERS
+    after = outputs(torch.cat([strings[:1], others[1:]]))[:1]
+    return None if is_close(before[:1], after, relative=least) else OTHERS
 
 
-def _is_close(one: Tensor, another: Tensor) -> bool:
-    limit = ROUNDING * torch.finfo(one.dtype).eps * max(1.0, float(one.nan_to_num(0.0, 0.0, 0.0).abs().max()))
+def is_close(one: Tensor, another: Tensor, *, relative: float) -> bool:
+    """Return whether outputs differ by at most a fraction of the largest one, or by rounding if that is more.
+
+    With the fraction 0, outputs must be equal. NaN equals NaN.
+    """
+    least = ROUNDING * torch.finfo(one.dtype).eps if relative else 0.0
+    limit = max(relative, least) * max(1.0, float(one.nan_to_num(0.0, 0.0, 0.0).abs().max()))
     return torch.allclose(one, another, rtol=0, atol=limit, equal_nan=True)

@@ -7,6 +7,12 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+MAX_TOKEN = (1 << 31) - 1
+"""The largest accepted token id."""
+
+MAX_STATED_LENGTH = 1_000_000_000
+"""The largest accepted largest length of a net, in symbols."""
+
 
 class TokenIds(nn.Module):
     """A map from symbols to a net's token ids, with the token that begins each string, if the net has one.
@@ -23,10 +29,11 @@ class TokenIds(nn.Module):
 
     def __init__(self, tokens: Sequence[int], begin: int | None = None, device: torch.device | str = "cpu") -> None:
         super().__init__()
-        self.num_symbols = len(tokens)
+        self.listed = list(tokens)  # also here, because a device would have to be waited for
+        self.num_symbols = len(self.listed)
         self.begin = begin
         # A description in the model's settings identifies the ids, so the weights stay only the net's own.
-        self.register_buffer("tokens", torch.tensor(list(tokens), device=device), persistent=False)
+        self.register_buffer("tokens", torch.tensor(self.listed, device=device), persistent=False)
 
     @property
     def num_before(self) -> int:
@@ -44,10 +51,9 @@ class TokenIds(nn.Module):
 
     def describe(self) -> str:
         """Return a text that identifies the ids, or "" if symbol v is token v and nothing begins a string."""
-        tokens = self.tokens.tolist()
-        if self.begin is None and tokens == list(range(self.num_symbols)):
+        if self.begin is None and self.listed == list(range(self.num_symbols)):
             return ""
-        listed = ", ".join(map(str, tokens))
+        listed = ", ".join(map(str, self.listed))
         return listed if self.begin is None else f"{listed} after {self.begin}"
 
 

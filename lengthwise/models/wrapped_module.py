@@ -13,29 +13,25 @@ from lengthwise.models.base import ModelConfig, SequenceModel
 from lengthwise.models.capabilities import HoldsParts
 from lengthwise.models.consistency import find_fault
 from lengthwise.models.containers import check_bare, first_line
-from lengthwise.models.token_ids import TokenIds, check_tokens
+from lengthwise.models.set_answers import SetAnswers
+from lengthwise.models.token_ids import MAX_STATED_LENGTH, MAX_TOKEN, TokenIds, check_tokens
 from lengthwise.validation import truncate, whole_number
 
 MAX_CLASSES = 1_000_000
 """The largest accepted number of classes or symbols. A larger number is probably a mistake."""
-
-MAX_TOKEN = (1 << 31) - 1
-"""The largest accepted token id."""
-
-MAX_STATED_LENGTH = 1_000_000_000
-"""The largest accepted largest length, in symbols."""
 
 
 class WrappedModuleConfig(ModelConfig):
     """A description that identifies a wrapped net in files. The net cannot be built again from it.
 
     `module` names the class of the module, or the function. The weights of a module are identified by their digest. A
-    function has none, so that two functions with the same name have the same description.
+    function has no weights, so that two functions with the same name have the same description.
     """
 
     module: str
     num_symbols: int
-    num_classes: int
+    num_classes: int | None = None
+    answers: str = Field("", exclude_if=lambda answers: not answers)
     tokens: str = Field("", exclude_if=lambda tokens: not tokens)
     max_length: int | None = None
 
@@ -43,7 +39,8 @@ class WrappedModuleConfig(ModelConfig):
 def wrap_module(
     module: Callable[[Tensor], Tensor],
     *,
-    num_classes: int,
+    num_classes: int | None = None,
+    answers: SetAnswers | None = None,
     num_symbols: int | None = None,
     tokens: Sequence[int] | None = None,
     begin: int | None = None,
@@ -52,15 +49,17 @@ def wrap_module(
     """Wrap a torch module, or a function, that maps token ids [B, T] to logits [B, T, Y] as a model of this package.
 
     The result can be measured, attacked and certified. It is always read as a whole, so nothing is proved about it: the
-    level is `refuted` or `tested`. For recurrent nets, `wrap` gives more. The logits at a position must answer the
-    prefix that ends there. Three tests on a few strings check this now and before the net is attacked, certified or
-    trained: gradients with respect to later symbols must be exactly 0, other later symbols must not change the logits,
-    and a prefix must be answered alone as it is inside longer strings. The last two hold up to rounding.
+    level is `refuted` or `tested`. For recurrent nets, `wrap` gives more.
+
+    The logits at a position must answer the prefix that ends there. Tests on a few strings check this now, and again
+    before the net is attacked, certified or trained. Gradients with respect to later symbols must be exactly 0. Up to
+    rounding, other later symbols must not change logits, and a prefix must be answered alone as inside longer strings.
 
     Args:
         module: maps ids, torch.int64, to logits. A certificate identifies a module by its class and weights, and a
             function by its name alone.
         num_classes: Y, the number of the task's answers; logit y belongs to ``task.classes[y]``.
+        answers: instead of `num_classes`, the rule by which the net's outputs become a set of symbols.
         num_symbols: the number of the task's symbols, if symbol v is token v.
         tokens: instead of `num_symbols`, the token of each symbol.
         begin: the token that the module reads before each string, if it needs one. Its own logits are left out.
@@ -80,6 +79,26 @@ def wrap_module(
         >>> "".join(result.string)
         'bbb'
     """
+    _check_module(module)
+    ids = _ids_of(num_symbols, tokens, begin, device_of(module) if isinstance(module, nn.Module) else "cpu")
+    if (num_classes is None) == (answers is None):
+        got = "neither" if answers is None else "both"
+        raise ValueError(
+            f"num_classes: expected either num_classes, the number of the task's answers, or answers, a SetAnswers, "
+            f"got {got}; give one of them"
+        )
+    if answers is not None and not isinstance(answers, SetAnswers):
+        raise ValueError(f"answers: expected a SetAnswers, got {truncate(repr(answers))}; make one for the task")
+    if max_length is not None:
+        max_length = whole_number("max_length", max_length, 1, MAX_STATED_LENGTH)
+    given = answers or whole_number("num_classes", num_classes, 1, MAX_CLASSES)
+    model = WrappedModule(module, ids, given, max_length)
+    model.check_parts()
+    return model
+
+
+def _check_module(module: object) -> None:
+    """Raise a ValueError unless the object is a module or a function."""
     if not callable(module):
         raise ValueError(
             f"module: expected a torch module or a function of token ids, got {truncate(repr(module))}; give one"
@@ -90,7 +109,12 @@ def wrap_module(
             f"module: expected a torch module, got a method of a {type(owner).__name__}; give the module itself"
         )
     check_bare("module", module)
-    num_classes = whole_number("num_classes", num_classes, 1, MAX_CLASSES)
+
+
+def _ids_of(
+    num_symbols: int | None, tokens: Sequence[int] | None, begin: int | None, device: torch.device | str
+) -> TokenIds:
+    """Return the token ids of symbols, given either their number or their tokens."""
     if (num_symbols is None) == (tokens is None):
         got = "neither" if tokens is None else "both"
         raise ValueError(
@@ -101,13 +125,7 @@ def wrap_module(
         tokens = range(whole_number("num_symbols", num_symbols, 1, MAX_CLASSES))
     if begin is not None:
         begin = whole_number("begin", begin, 0, MAX_TOKEN)
-    if max_length is not None:
-        max_length = whole_number("max_length", max_length, 1, MAX_STATED_LENGTH)
-    device = device_of(module) if isinstance(module, nn.Module) else "cpu"
-    ids = TokenIds(check_tokens("tokens", tokens, MAX_TOKEN + 1), begin, device)
-    model = WrappedModule(module, ids, num_classes, max_length)
-    model.check_parts()
-    return model
+    return TokenIds(check_tokens("tokens", tokens, MAX_TOKEN + 1), begin, device)
 
 
 class WrappedModule(HoldsParts, SequenceModel):
@@ -119,17 +137,22 @@ class WrappedModule(HoldsParts, SequenceModel):
     config: WrappedModuleConfig
 
     def __init__(
-        self, module: Callable[[Tensor], Tensor], ids: TokenIds, num_classes: int, max_length: int | None
+        self,
+        module: Callable[[Tensor], Tensor],
+        ids: TokenIds,
+        answers: int | SetAnswers | None,
+        max_length: int | None,
     ) -> None:
         super().__init__()
         self.module = module
         self.ids = ids
-        self.readout = nn.Identity()
+        self.readout = answers.to(ids.tokens.device) if isinstance(answers, SetAnswers) else nn.Identity()
         self.num_symbols = ids.num_symbols
         self.config = WrappedModuleConfig(
             module=_name_of(module),
             num_symbols=ids.num_symbols,
-            num_classes=num_classes,
+            num_classes=answers if isinstance(answers, int) else None,
+            answers=answers.describe() if isinstance(answers, SetAnswers) else "",
             tokens=ids.describe(),
             max_length=max_length,
         )
@@ -149,7 +172,7 @@ class WrappedModule(HoldsParts, SequenceModel):
         """Raise a ValueError if an answer depends on later symbols, other strings, the length or chance."""
         if _name_of(self.module) != self.config.module:
             raise ValueError("model: expected the module that it was wrapped with, got another; wrap the new module")
-        fault = find_fault(self, self, self.num_symbols, self.max_length)
+        fault = find_fault(self._outputs, self, self.num_symbols, self.max_length)
         if fault is not None:
             raise ValueError(
                 f"module: expected a net that reads forwards, got {self.config.module}, whose answer to a prefix "
@@ -158,13 +181,13 @@ class WrappedModule(HoldsParts, SequenceModel):
             )
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(self._logits(inputs))
+        logits: Tensor = self.readout(self._outputs(inputs))
         return logits
 
-    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B Y"]:
-        return self._logits(inputs)[:, -1]
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B O"]:
+        return self._outputs(inputs)[:, -1]
 
-    def _logits(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
+    def _outputs(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T O"]:
         self.check_inputs(inputs, self.num_symbols)
         if self.max_length is not None and inputs.shape[1] > self.max_length:
             raise ValueError(
@@ -181,8 +204,10 @@ class WrappedModule(HoldsParts, SequenceModel):
                 f"module: expected a net that takes token ids [B, T], got an error for shape {list(ids.shape)}: "
                 f"{first_line(problem)}; if it reads only shorter strings, give max_length"
             ) from problem
-        expected = [*ids.shape, self.config.num_classes]
-        if not isinstance(logits, Tensor) or list(logits.shape) != expected or not logits.is_floating_point():
+        size = self.config.num_classes
+        is_tensor = isinstance(logits, Tensor) and logits.is_floating_point() and logits.ndim == 3
+        if not is_tensor or logits.shape[:2] != ids.shape or logits.shape[2] != (size or logits.shape[2]):
+            expected = f"[{ids.shape[0]}, {ids.shape[1]}, {size or 'Y'}]"
             got = f"{logits.dtype} {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
             raise ValueError(
                 f"module: expected logits of shape {expected}, an answer to each prefix, for token ids "

@@ -16,10 +16,10 @@ def right(ids: Tensor) -> Tensor:
     return functional.one_hot(ids.cumsum(1) % 2, 2).float()
 
 
-def wrong_after_77(ids: Tensor) -> Tensor:
-    """Right but for strings that begin with a^77 b: no string of up to 12 symbols does, and hardly any random one."""
+def wrong_after_12(ids: Tensor) -> Tensor:
+    """Right except on a^12 b, one symbol more than all short strings; hardly any random string begins so."""
     ones = ids.cumsum(1)
-    is_wrong = (ones[:, :77].sum(1) == 0)[:, None] & (torch.arange(ids.shape[1]) == 77) & (ones == 1)
+    is_wrong = (torch.arange(ids.shape[1]) == 12) & (ones == 1) & (ids == 1)
     return right(ids) * torch.where(is_wrong, -1.0, 1.0)[..., None]
 
 
@@ -41,8 +41,8 @@ class Causal(nn.Module):
 
 
 def test_a_function_is_refuted_on_a_string_that_random_strings_do_not_contain() -> None:
-    result = attack(wrap_module(wrong_after_77, num_classes=2, num_symbols=2), PARITY, budget=1.0)
-    assert result.string == ("a",) * 77 + ("b",)
+    result = attack(wrap_module(wrong_after_12, num_classes=2, num_symbols=2), PARITY, budget=60.0)
+    assert result.string == ("a",) * 12 + ("b",)
 
 
 def test_a_right_function_is_tested_at_best_up_to_the_length_it_reads() -> None:

@@ -1,0 +1,147 @@
+"""Answers that are sets: which symbols may come next, from a score of each symbol and a threshold."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from lengthwise.models.token_ids import MAX_TOKEN, check_tokens
+
+Score = Literal["logit", "sigmoid", "softmax"]
+"""The number of a symbol that is compared with the threshold: its logit, or a probability."""
+
+MAX_LOGIT = float(np.finfo(np.float32).max)
+"""The largest threshold of a logit."""
+
+
+@runtime_checkable
+class AnswersSets(Protocol):
+    """The part of a task with sets as answers that `SetAnswers` needs; task `next-symbols` has it."""
+
+    @property
+    def symbols(self) -> tuple[str, ...]: ...
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def members(self) -> Bool[np.ndarray, "S M"]:
+        """Return which of the symbols, and then the end if sets can contain it, each class's set contains."""
+
+
+class SetAnswers(nn.Module):
+    """The class logits of a net that scores each symbol by itself: its answer is the set of symbols with high scores.
+
+    Member m is in the net's set if its score is above the threshold. Its distance is d_m = score_m - above. The logit
+    of a set S is the smallest of d_m for m in S and -d_m for all other m. It is positive for the net's own set alone.
+    The last class, for all sets that are never right, has logit 0. So the largest logit belongs to the net's own set if
+    the task has it, and otherwise to the last class, which is counted as wrong. The margin of a right answer is the
+    smallest distance of a score to the threshold.
+
+    If a score equals the threshold, the symbol is not in the set, and two logits would be 0. The right one of them is
+    then the smallest positive normal number instead.
+
+    Args:
+        task: a task ``next-symbols`` with ``with_other=True``, which adds the last class.
+        score: ``"logit"``, ``"sigmoid"`` of the logit, or ``"softmax"``, the probability among all outputs of the net.
+        above: the threshold, in the score's units; for example 0 for ``"logit"`` and 0.5 for ``"sigmoid"``.
+        tokens: the net's output for each symbol and then, with ``with_end``, for the end. By default, output m is the
+            logit of member m, and the net has no other outputs.
+
+    Raises:
+        ValueError: the task has no sets or no class for other sets, or an argument is out of range; when it is called,
+            the net has too few outputs.
+
+    Example:
+        >>> from lengthwise import make_task
+        >>> task = make_task("next-symbols", base={"name": "tomita", "index": 2}, with_end=True, with_other=True)
+        >>> task.symbols, task.classes
+        (('0', '1'), ('0', '1 or end', 'another set'))
+        >>> answers = SetAnswers(task, above=0.0)
+        >>> answers(torch.tensor([[2.0, -1.0, -3.0], [-1.0, 4.0, 0.5], [5.0, 5.0, 5.0]])).tolist()
+        [[1.0, -3.0, 0.0], [-4.0, 0.5, 0.0], [-5.0, -5.0, 0.0]]
+
+    Source: Bhattamishra et al., "On the Ability and Limitations of Transformers to Recognize Formal Languages" (arXiv
+        2009.11264), section 4: the sets, by sigmoids above 0.5.
+    Differs from the source: the logits of classes are ours; they do not change the net's set.
+    """
+
+    signs: Tensor
+    columns: Tensor
+
+    def __init__(
+        self, task: AnswersSets, *, above: float, score: Score = "logit", tokens: Sequence[int] | None = None
+    ) -> None:
+        super().__init__()
+        _check_rule(task, score, above)
+        num_members = task.members.shape[1]
+        given = list(range(num_members)) if tokens is None else check_tokens("tokens", tokens, MAX_TOKEN + 1)
+        if len(given) != num_members or len(set(given)) < num_members:
+            raise ValueError(
+                f"tokens: expected {num_members} different outputs, one for each symbol"
+                f"{' and one for the end' * (num_members > len(task.symbols))}, got {given}; list them in this order"
+            )
+        self.classes = task.classes
+        self.score, self.above = score, float(above)
+        self.listed = given  # also here, because a device would have to be waited for
+        self.num_outputs = None if tokens is not None else num_members
+        # The task and `describe` determine these numbers, so that they are not stored with weights.
+        self.register_buffer("signs", torch.from_numpy(np.where(task.members, 1.0, -1.0)).float(), persistent=False)
+        self.register_buffer("columns", torch.tensor(given), persistent=False)
+
+    def describe(self) -> str:
+        """Return a text that identifies the rule by which a net's outputs become a set."""
+        return f"{self.score} above {self.above!r} of outputs {', '.join(map(str, self.listed))}"
+
+    def forward(self, outputs: Float[Tensor, "*N O"]) -> Float[Tensor, "*N Y"]:
+        """Return the logits of the task's classes."""
+        needed = max(self.listed) + 1 if self.num_outputs is None else self.num_outputs
+        count = outputs.shape[-1]
+        if count < needed or (self.num_outputs is not None and count > needed):
+            way_out = "give tokens= to SetAnswers" if self.num_outputs is not None else "give other tokens"
+            raise ValueError(
+                f"outputs: expected {'at least ' * (self.num_outputs is None)}{needed} outputs of the net, got "
+                f"{count}; {way_out}"
+            )
+        if self.score == "softmax":
+            outputs = outputs.softmax(-1)
+        scores = outputs[..., self.columns]
+        if self.score == "sigmoid":
+            scores = scores.sigmoid()
+        distances = scores - self.above
+        signs = self.signs.to(distances)
+        by_set = (distances[..., None, :] * signs).amin(-1)
+        is_own = ((scores > self.above)[..., None, :] == (signs > 0)).all(-1)
+        # At a distance of 0, logits are tied, and of tied logits the first would count.
+        least = torch.finfo(by_set.dtype).tiny
+        by_set = torch.where(is_own, by_set.clamp(min=least), by_set)
+        is_tied = ~is_own.any(-1, keepdim=True) & (by_set.amax(-1, keepdim=True) == 0)
+        return torch.cat([by_set, by_set.new_full((), least) * is_tied], -1)
+
+
+def _check_rule(task: AnswersSets, score: str, above: float) -> None:
+    """Raise a ValueError unless the task has a class for other sets, and the threshold is a number of the score."""
+    if not isinstance(task, AnswersSets) or len(task.classes) != len(task.members) + 1:
+        raise ValueError(
+            "task: expected a task next-symbols with with_other=True, which has a class for all sets that are "
+            f"never right, got {getattr(task, 'name', type(task).__name__)}; "
+            'make_task("next-symbols", base=..., with_end=True, with_other=True) makes one'
+        )
+    if not isinstance(score, str) or score not in get_args(Score):
+        raise ValueError(f"score: expected one of {', '.join(get_args(Score))}, got {score!r}; choose one")
+    low, high = (-MAX_LOGIT, MAX_LOGIT) if score == "logit" else (0.0, 1.0)
+    if isinstance(above, bool) or not isinstance(above, int | float) or not low <= above <= high:
+        limits = "a number" if score == "logit" else "a probability from 0 to 1"
+        raise ValueError(f"above: expected {limits}, the threshold of a {score}, got {above!r}; give one")
+
+
+def set_answers_in(part: nn.Module) -> SetAnswers | None:
+    """Return the answers by sets in a part of a net, or None."""
+    return next((inner for inner in part.modules() if isinstance(inner, SetAnswers)), None)
+
+
+def classes_of(model: Any) -> tuple[str, ...] | None:
+    """Return the classes of a model whose answers are sets, or None for other models."""
+    answers = set_answers_in(model)
+    return None if answers is None else answers.classes
