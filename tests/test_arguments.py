@@ -48,6 +48,7 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
         {
             "module": NET,
             "num_classes": 2,
+            "answers": None,
             "num_symbols": 2,
             "tokens": None,
             "begin": None,
@@ -56,7 +57,16 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
     ),
     "wrap_hugging_face": (
         lengthwise.wrap_hugging_face,
-        {"model": NET, "head": nn.Linear(4, 2), "answers": None, "tokens": None},
+        {"model": NET, "head": nn.Linear(4, 2), "answers": None, "tokens": None, "begin": None, "max_length": None},
+    ),
+    "SetAnswers": (
+        lengthwise.SetAnswers,
+        {
+            "task": make_task("next-symbols", with_other=True),
+            "above": 0.0,
+            "score": "logit",
+            "tokens": None,
+        },
     ),
     "length_curve": (
         length_curve,

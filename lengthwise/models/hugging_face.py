@@ -1,26 +1,24 @@
 """Wrappers for models of the library transformers. This module does not import the library."""
 
-import copy
-import inspect
-import sys
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int64
+from pydantic import Field
 from torch import Tensor, nn
 
 from lengthwise.devices import device_of
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import ModelConfig, RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import HoldsParts
-from lengthwise.models.causality import find_dependence
-from lengthwise.models.consistency import LENGTH, NUM_STRINGS, some_strings
+from lengthwise.models.causality import is_close
+from lengthwise.models.consistency import find_fault
 from lengthwise.models.containers import check_bare, first_line
-
-CACHE_NAMES = ("cache", "cache_params", "past_key_values")
-"""Names that the cache has as an argument and in outputs, for all versions of the library and kinds of models."""
+from lengthwise.models.fixed_cache import FixedCache, cache_of
+from lengthwise.models.set_answers import SetAnswers, set_answers_in
+from lengthwise.models.token_ids import MAX_STATED_LENGTH, TokenIds, check_tokens
+from lengthwise.validation import whole_number
 
 TOLERANCE = 1e-3
 """The largest difference, relative to the logits, between reading a string at once and token by token."""
@@ -31,14 +29,19 @@ class HuggingFaceConfig(ModelConfig):
 
     model_type: str
     num_parameters: int
+    answers: str = Field("", exclude_if=lambda answers: not answers)
+    tokens: str = Field("", exclude_if=lambda tokens: not tokens)
+    max_length: int | None = Field(None, exclude_if=lambda length: length is None)
 
 
 def wrap_hugging_face(
     model: nn.Module,
     head: nn.Module | None = None,
     *,
-    answers: Sequence[int] | None = None,
+    answers: Sequence[int] | SetAnswers | None = None,
     tokens: Sequence[int] | None = None,
+    begin: int | None = None,
+    max_length: int | None = None,
 ) -> "HuggingFaceModel":
     """Wrap a model of the library transformers as a model of this package, which returns logits at every position.
 
@@ -46,29 +49,43 @@ def wrap_hugging_face(
     state is the cache and the last hidden state. It reads symbol by symbol, and a machine can be extracted from it.
 
     If the cache grows, as with attention, the result can only read whole strings, and nothing can be proved about it.
-    The same holds if the library cannot continue from the cache. This includes RWKV, whose code for one token mixes the
-    strings of a batch (transformers 5.24).
+    The same holds with `begin`, and if the library cannot continue from the cache. This includes RWKV, whose code for
+    one token mixes the strings of a batch (transformers 5.24). A model that reads whole strings has a largest length,
+    beyond which nothing is tried or claimed.
 
     Args:
         model: for example a ``MambaModel`` or a ``MambaForCausalLM``; `certify` needs float32 or float64.
         head: maps the last hidden state [B, D] to logits [B, Y], in the model's number format.
-        answers: instead of `head`, the tokens with which a causal language model answers, one for each class.
+        answers: instead of `head`, the tokens with which a causal language model answers, one for each class. Or a
+            `SetAnswers`, the rule by which the logits of `head` or, without a head, of all tokens become a set.
         tokens: the token of each symbol; by default, symbol v is token v.
+        begin: the token that the model reads before each string, if it needs one.
+        max_length: the largest length in symbols of a model that reads whole strings; by default the number of
+            positions in the model's settings (``max_position_embeddings``), less 1 with `begin`. Models without learned
+            positions can read more than that.
 
     Raises:
-        ValueError: both or neither of `head` and `answers` are given; the model returns no hidden states, or looks
-            ahead; the head does not accept hidden states; or the cache is not the model's whole state.
+        ValueError: both or neither of `head` and a list of `answers` are given; the model returns no hidden states, or
+            looks ahead; the head does not accept hidden states; or the cache is not the model's whole state.
     """
-    if (head is None) == (answers is None):
-        got = "neither" if head is None else "both"
-        raise ValueError(f"head: expected either head or answers, got {got}; give one of them")
+    backbone = _backbone_of(model)
+    head = _head_of(model, backbone, head, answers)
+    count = _num_tokens(backbone)
+    if begin is not None:
+        (begin,) = check_tokens("begin", [begin], count)
+    given = check_tokens("tokens", range(count) if tokens is None else tokens, count)
+    ids = TokenIds(given, begin, device_of(backbone))
+    return _wrapped(backbone, head, ids, _checked_length(backbone, ids, max_length))
+
+
+def _backbone_of(model: nn.Module) -> nn.Module:
+    """Return the model without its language head; raise a ValueError for what is not a model that reads tokens."""
     check_bare("model", model)
     if not isinstance(model, nn.Module) or not hasattr(model, "config"):
         raise ValueError(
             f"model: expected a model of transformers, which has a config, got a {type(model).__name__}; for a net of "
-            "torch's own modules, call `wrap`"
+            "torch's own modules, call `wrap` or `wrap_module`"
         )
-    # Hidden states come from the model without its language head, which `head` replaces.
     backbone: nn.Module = getattr(model, "base_model", model)
     for part in (model, backbone):
         if not hasattr(part.config, "vocab_size"):
@@ -76,25 +93,36 @@ def wrap_hugging_face(
                 "model: expected a model that reads tokens, with vocab_size in its config, got a "
                 f"{type(part).__name__}; if it also reads other inputs, give the part that reads text"
             )
-    if answers is not None:
-        _check_tokens("answers", answers, _num_tokens(model))
-        head = _AnswerTokens(_output_embeddings(model), answers)
+    return backbone
+
+
+def _head_of(
+    model: nn.Module, backbone: nn.Module, head: nn.Module | None, answers: Sequence[int] | SetAnswers | None
+) -> nn.Module:
+    """Return a module from hidden states to logits; `wrap_hugging_face` describes the arguments."""
+    sets = answers if isinstance(answers, SetAnswers) else None
+    if sets is None and (head is None) == (answers is None):
+        got = "neither" if head is None else "both"
+        raise ValueError(f"head: expected either head or answers, got {got}; give one of them")
+    if answers is not None and not isinstance(answers, SetAnswers):
+        head = _AnswerTokens(_output_embeddings(model), check_tokens("answers", answers, _num_tokens(model)))
+    elif head is None:
+        head = _output_embeddings(model)
+        _check_language_head(model, backbone, head)
     if not isinstance(head, nn.Module):
         raise ValueError(f"head: expected a module, got a {type(head).__name__}; nn.Linear is one")
     check_bare("head", head)
-    count = _num_tokens(backbone)
-    given: Sequence[int] = range(count) if tokens is None else tokens
-    _check_tokens("tokens", given, count)
-    return _wrapped(backbone, head, list(given))
+    return head if sets is None else nn.Sequential(head, sets.to(device_of(backbone)))
 
 
-def _wrapped(backbone: nn.Module, head: nn.Module, ids: list[int]) -> "HuggingFaceModel":
+def _wrapped(backbone: nn.Module, head: nn.Module, ids: TokenIds, max_length: int | None) -> "HuggingFaceModel":
     """Return a recurrent model if reading can continue from the model's cache, or else one that reads whole strings."""
+    first = ids.listed[0]
     with eval_mode(backbone), eval_mode(head):
-        hidden = _hidden_of(backbone, ids[0])
+        hidden = _hidden_of(backbone, first)
         _check_head(backbone, head, hidden)
-        cache = _cache_of(backbone, ids[0])
-    wrapped = HuggingFaceModel(backbone, head, ids)
+        cache = cache_of(backbone, first) if ids.begin is None else None
+    wrapped = HuggingFaceModel(backbone, head, ids, max_length)
     # With 16 bits, rounding is too large to compare reading at once with reading token by token.
     if cache is not None and hidden.dtype.itemsize >= torch.float32.itemsize:
         recurrent = RecurrentHuggingFaceModel(backbone, head, ids, cache, hidden.shape[-1])
@@ -102,6 +130,46 @@ def _wrapped(backbone: nn.Module, head: nn.Module, ids: list[int]) -> "HuggingFa
             wrapped = recurrent
     wrapped.check_parts()
     return wrapped
+
+
+def _checked_length(backbone: nn.Module, ids: TokenIds, max_length: int | None) -> int | None:
+    """Return the largest length in symbols; raise a ValueError if the model cannot read strings of a given one."""
+    positions = getattr(backbone.config, "max_position_embeddings", None)
+    known = positions - ids.num_before if isinstance(positions, int) and positions > ids.num_before else None
+    if max_length is None:
+        return known
+    max_length = whole_number("max_length", max_length, 1, MAX_STATED_LENGTH)
+    if known is not None and max_length > known:
+        longest = torch.zeros(1, max_length, dtype=torch.int64, device=device_of(backbone))
+        try:
+            with eval_mode(backbone):
+                backbone(ids(longest), use_cache=False)
+        except (IndexError, RuntimeError) as problem:
+            raise ValueError(
+                f"max_length: expected at most {known:,} symbols, the positions of the {type(backbone).__name__}, got "
+                f"{max_length:,} ({first_line(problem)}); give a smaller one"
+            ) from None
+    return max_length
+
+
+@torch.no_grad()
+def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module) -> None:
+    """Raise a ValueError if a model changes the logits of its head, for example by a cap, which moves a threshold."""
+    tokens = torch.arange(2, device=device_of(model))[None] % _num_tokens(model)
+    with eval_mode(model):
+        try:
+            logits = model(tokens, use_cache=False).logits
+            own = head(backbone(tokens, use_cache=False).last_hidden_state)
+        except Exception as problem:  # models of the library, or of its users, may raise anything
+            raise ValueError(
+                f"model: expected a causal language model that returns logits, got a {type(model).__name__} "
+                f"({first_line(problem)}); give a head instead"
+            ) from None
+    if logits.shape != own.shape or not is_close(own, logits, relative=TOLERANCE):
+        raise ValueError(
+            f"answers: expected a model whose logits are those of its last linear map, got a {type(model).__name__}, "
+            "which changes them; give a head that computes its logits from hidden states"
+        )
 
 
 def _num_tokens(model: nn.Module) -> int:
@@ -113,16 +181,6 @@ def _num_tokens(model: nn.Module) -> int:
             "its language model, if it has one"
         )
     return count
-
-
-def _check_tokens(name: str, tokens: Sequence[int], count: int) -> None:
-    """Raise a ValueError unless `tokens` has at least one token and all are in the vocabulary."""
-    if not isinstance(tokens, Sequence) or any(isinstance(t, bool) or not isinstance(t, Integral) for t in tokens):
-        raise ValueError(f"{name}: expected a list of token ids, got {tokens!r}; give whole numbers")
-    if not tokens:
-        raise ValueError(f"{name}: expected at least one token, got none; give one for each class or symbol")
-    if others := [token for token in tokens if not 0 <= token < count]:
-        raise ValueError(f"{name}: expected tokens of the model, 0 to {count - 1:,}, got {others[0]}; give others")
 
 
 def _check_head(backbone: nn.Module, head: nn.Module, hidden: Float[Tensor, "1 1 D"]) -> None:
@@ -157,18 +215,25 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
     Config = HuggingFaceConfig
     config: HuggingFaceConfig
 
-    def __init__(self, backbone: nn.Module, head: nn.Module, tokens: list[int]) -> None:
+    def __init__(self, backbone: nn.Module, head: nn.Module, ids: TokenIds, max_length: int | None) -> None:
         super().__init__()
         self.backbone = backbone
         self.readout = head
-        self.num_symbols = len(tokens)
-        self.register_buffer("tokens", torch.tensor(tokens, device=device_of(backbone)), persistent=False)
+        self.ids = ids
+        self.num_symbols = ids.num_symbols
+        sets = set_answers_in(head)
         self.config = HuggingFaceConfig(
             model_type=str(backbone.config.model_type),  # type: ignore[union-attr]
             num_parameters=sum(parameter.numel() for parameter in backbone.parameters()),
+            answers="" if sets is None else sets.describe(),
+            tokens=ids.describe(),
+            max_length=max_length,
         )
 
-    tokens: Tensor
+    @property
+    def max_length(self) -> int | None:
+        """Return the largest length in symbols, which the model's positions or the user set; None means any length."""
+        return self.config.max_length
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Raise a ValueError, because a wrapped net keeps the weights of the user's modules."""
@@ -178,9 +243,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
 
     def check_parts(self) -> None:
         """Raise a ValueError if an answer depends on later symbols, as in an encoder, or on other strings."""
-        strings = some_strings(NUM_STRINGS, min(LENGTH, _max_tokens(self.backbone)), self.num_symbols)
-        with eval_mode(self):
-            fault = find_dependence(self._hidden_and_logits, strings.to(device_of(self)), self.num_symbols)
+        fault = find_fault(self._hidden_and_logits, self, self.num_symbols, self.max_length)
         if fault is not None:
             raise ValueError(
                 f"model: expected a model that reads forwards, got a {type(self.backbone).__name__}, whose answer to a "
@@ -206,30 +269,26 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
 
     def _hidden(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         self.check_inputs(inputs, self.num_symbols)
+        if self.max_length is not None and inputs.shape[1] > self.max_length:
+            raise ValueError(
+                f"inputs: expected no more symbols than the model has positions, got {inputs.shape[1]:,}, more than "
+                f"{self.max_length:,}; give shorter strings, or a larger max_length to wrap_hugging_face"
+            )
         try:
-            hidden: Tensor = self.backbone(self.tokens[inputs], use_cache=False).last_hidden_state
-        except (IndexError, RuntimeError) as problem:
-            # If the length is legal, the error has another cause, for example a lack of memory.
-            if isinstance(problem, RuntimeError) and inputs.shape[1] <= _max_tokens(self.backbone):
-                raise
+            hidden: Tensor = self.backbone(self.ids(inputs), use_cache=False).last_hidden_state
+        except IndexError as problem:  # a table of positions that the settings do not name
             raise ValueError(
                 f"inputs: expected no more symbols than the model has positions, got {inputs.shape[1]:,} "
                 f"({first_line(problem)}); give shorter strings"
             ) from None
-        return hidden
-
-
-def _max_tokens(backbone: nn.Module) -> int:
-    """Return the number of positions in the model's settings; models without a table of positions have no limit."""
-    count = getattr(backbone.config, "max_position_embeddings", None)
-    return count if isinstance(count, int) and count > 0 else sys.maxsize
+        return self.ids.without_begin(hidden)
 
 
 class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
     """A model whose cache has a fixed size: its state is the cache, followed by the last hidden state."""
 
-    def __init__(self, backbone: nn.Module, head: nn.Module, tokens: list[int], cache: "_Cache", width: int) -> None:
-        super().__init__(backbone, head, tokens)
+    def __init__(self, backbone: nn.Module, head: nn.Module, ids: TokenIds, cache: FixedCache, width: int) -> None:
+        super().__init__(backbone, head, ids, None)
         self.cache = cache
         self.sizes = [first.numel() for first in cache.first] + [width]
         # The head reads the end of the state, the last hidden state.
@@ -241,7 +300,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         _check_cache_is_the_state(self)
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B Z"]:
-        first = [part.flatten().to(self.tokens.device) for part in self.cache.first]
+        first = [part.flatten().to(self.ids.tokens.device) for part in self.cache.first]
         return torch.cat([*first, first[0].new_zeros(self.sizes[-1])]).expand(batch_size, -1)
 
     def step(
@@ -254,7 +313,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
             part.reshape(len(token), *first.shape).clone()  # the model writes into its cache
             for part, first in zip(before, self.cache.first, strict=True)
         ]
-        hidden, after = self.cache.read(self.backbone, self.tokens[token][:, None], shaped)
+        hidden, after = self.cache.read(self.backbone, self.ids.tokens[token][:, None], shaped)
         state = torch.cat([*(part.flatten(1) for part in after), hidden[:, -1]], 1)
         return self.readout(state), state
 
@@ -265,47 +324,6 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B Z"]:
         return RecurrentModel.last_state(self, inputs)
-
-
-class _Entry(NamedTuple):
-    """The location of a tensor in a cache: its layer, ``conv_states`` or ``recurrent_states``, and its key in them."""
-
-    layer: int
-    states: str
-    number: int
-
-
-class _Cache:
-    """A ``DynamicCache`` whose layers all have convolutional and recurrent states, as a list of tensors.
-
-    `first` contains the tensors before any token, which are zero.
-    """
-
-    def __init__(self, template: Any, argument: str) -> None:
-        self.template, self.argument = template, argument
-        self.entries = [
-            _Entry(layer_number, states, number)
-            for layer_number, layer in enumerate(template.layers)
-            for states in ("conv_states", "recurrent_states")
-            for number, tensor in getattr(layer, states).items()
-            if tensor is not None
-        ]
-        self.first = [torch.zeros_like(self._tensors(template, entry)[entry.number][0]) for entry in self.entries]
-
-    def read(
-        self, backbone: nn.Module, tokens: Int64[Tensor, "B 1"], before: list[Tensor]
-    ) -> tuple[Float[Tensor, "B 1 D"], list[Tensor]]:
-        # The library writes into caches, so every call needs its own cache.
-        cache = copy.deepcopy(self.template)
-        for entry, tensor in zip(self.entries, before, strict=True):
-            self._tensors(cache, entry)[entry.number] = tensor
-        hidden = backbone(tokens, **{self.argument: cache}, use_cache=True).last_hidden_state
-        return hidden, [self._tensors(cache, entry)[entry.number] for entry in self.entries]
-
-    @staticmethod
-    def _tensors(cache: Any, entry: _Entry) -> dict[int, Tensor]:
-        tensors: dict[int, Tensor] = getattr(cache.layers[entry.layer], entry.states)
-        return tensors
 
 
 def _hidden_of(backbone: nn.Module, token: int) -> Float[Tensor, "1 1 D"]:
@@ -321,22 +339,6 @@ def _hidden_of(backbone: nn.Module, token: int) -> Float[Tensor, "1 1 D"]:
             f"{type(backbone).__name__} ({first_line(problem)}); wrap a language model such as MambaModel or GPT2Model"
         ) from None
     return hidden
-
-
-def _cache_of(backbone: nn.Module, token: int) -> _Cache | None:
-    """Return the cache after one token, or None if the cache grows with the string or cannot be made."""
-    try:
-        outputs = backbone(torch.full((1, 1), token, device=device_of(backbone)), use_cache=True)
-    except Exception:  # the model can still read whole strings, because it has already run without a cache
-        return None
-    template = next((value for name in CACHE_NAMES if (value := getattr(outputs, name, None)) is not None), None)
-    layers = getattr(template, "layers", ())
-    # Layers of attention keep keys, which grow with the string.
-    if not layers or not all(hasattr(layer, "recurrent_states") and not hasattr(layer, "keys") for layer in layers):
-        return None
-    parameters = inspect.signature(backbone.forward).parameters
-    argument = next((name for name in CACHE_NAMES if name in parameters), None)
-    return None if argument is None else _Cache(template, argument)
 
 
 def _reads_on(model: RecurrentHuggingFaceModel) -> bool:
