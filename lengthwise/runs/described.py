@@ -12,10 +12,11 @@ from safetensors.torch import load
 from torch import Tensor, nn
 
 from lengthwise.files import read_file
-from lengthwise.models.base import MAX_LAYERS
+from lengthwise.models.base import MAX_LAYERS, SequenceModel
 from lengthwise.models.consistency import check_sizes
 from lengthwise.models.containers import first_line
 from lengthwise.models.wrapped import WrappedRNN, wrap
+from lengthwise.runs.described_language_model import KEY, load_language_model, read_language_model
 from lengthwise.runs.spec import read_settings
 from lengthwise.tasks.base import SymbolTask, Task, make_task
 from lengthwise.validation import validated
@@ -54,11 +55,12 @@ class Description(BaseModel):
         return content
 
 
-def load_described(path: Path) -> tuple[WrappedRNN, Task]:
+def load_described(path: Path) -> tuple[SequenceModel, Task]:
     """Load the net that a TOML file describes, and its task.
 
-    The net is an `nn.Embedding`, an `nn.RNN`, `nn.GRU` or `nn.LSTM`, and an `nn.Linear`. The weights give the sizes,
-    the number of layers and the kind of core. The first state is zero. Paths in the file are relative to its folder.
+    With the key `hugging_face`, it is a language model in a folder (`described_language_model`). Otherwise, the net is
+    an `nn.Embedding`, an `nn.RNN`, `nn.GRU` or `nn.LSTM`, and an `nn.Linear`. The weights give the sizes, the number of
+    layers and the kind of core. The first state is zero. Paths in the file are relative to its folder.
 
     Raises:
         ValueError: a file is missing, damaged or of another kind; or the weights do not fit together or the task.
@@ -70,8 +72,20 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
         task = {name = "parity"}
     """
     # Everything is checked before a module is built, so that each mistake is named with the file.
-    description = validated(Description, read_settings(path), path=str(path))
-    name, settings = _task_in(description, path)
+    settings = read_settings(path)
+    if KEY in settings:
+        language_model = read_language_model(settings, path)
+        task = _symbol_task(*_task_in(language_model.task, path), path)
+        return _fitting(load_language_model(language_model, task, path), task, path), task
+    description = validated(Description, settings, path=str(path))
+    name, of_task = _task_in(description.task, path)
+    net = _recurrent_net(description, path)
+    task = _symbol_task(name, of_task, path)
+    return _fitting(net, task, path), task
+
+
+def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
+    """Return the net of an embedding, a core and a head."""
     prefixes = {getattr(description, part): part for part in PARTS}
     weights = _read_weights(path.parent / description.weights, prefixes)
     parts: dict[str, dict[str, Tensor]] = {part: {} for part in PARTS}
@@ -102,31 +116,47 @@ def load_described(path: Path) -> tuple[WrappedRNN, Task]:
         if not tensors:
             raise ValueError(f"{path}: expected weights of {part} {getattr(description, part)!r}, got none; name it")
     try:
-        net = _net(parts, description.nonlinearity)
+        return _net(parts, description.nonlinearity).eval()
     except (IndexError, RuntimeError, ValueError) as problem:
         sentence = str(problem) if type(problem) is ValueError else first_line(problem)
         raise ValueError(f"{path}: the weights in {description.weights} do not fit: {sentence}") from None
-    task = make_task(name, **settings)
-    if not isinstance(task, SymbolTask):
-        raise ValueError(f"{path}: expected a task over symbols, got {name}, whose inputs are vectors; choose another")
+
+
+def _fitting(net: SequenceModel, task: SymbolTask, path: Path) -> SequenceModel:
+    """Return the net; raise a ValueError if it was made for another number of symbols or answers than the task has."""
     try:
-        check_sizes(net.eval(), task)
+        check_sizes(net, task)
     except ValueError as problem:
         raise ValueError(f"{path}: {problem}") from None
-    return net.eval(), task
+    return net
 
 
-def _task_in(description: Description, path: Path) -> tuple[str, dict[str, Any]]:
-    """Return the name and the settings of the task in a file."""
-    settings = {"name": description.task} if isinstance(description.task, str) else dict(description.task)
+def _task_in(given: dict[str, Any] | str, path: Path) -> tuple[str, dict[str, Any]]:
+    """Return the name and the settings of the task in a file; files of machines are relative to its folder."""
+    settings = {"name": given} if isinstance(given, str) else dict(given)
     if not isinstance(name := settings.pop("name", None), str) or not name:
         raise ValueError(
             f'{path}: task: expected the task of the net, such as task = "parity" or task = {{name = "regex", '
-            f'pattern = "(ab)*"}}, got {description.task or "none"}; add the line'
+            f'pattern = "(ab)*"}}, got {given or "none"}; add the line'
         )
-    if isinstance(file := settings.get("file"), str) and (path.parent / file).is_file():
-        settings["file"] = str(path.parent / file)
-    return name, settings
+    return name, _relative_to(path.parent, settings)
+
+
+def _symbol_task(name: str, settings: dict[str, Any], path: Path) -> SymbolTask:
+    task = make_task(name, **settings)
+    if not isinstance(task, SymbolTask):
+        raise ValueError(f"{path}: expected a task over symbols, got {name}, whose inputs are vectors; choose another")
+    return task
+
+
+def _relative_to(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a task with files in this folder, also for the task on which it is based."""
+    given = dict(settings)
+    if isinstance(file := given.get("file"), str) and (folder / file).is_file():
+        given["file"] = str(folder / file)
+    if isinstance(base := given.get("base"), dict):
+        given["base"] = _relative_to(folder, base)
+    return given
 
 
 def parts_of(net: WrappedRNN) -> dict[str, Tensor]:

@@ -6,7 +6,7 @@ import transformers
 from second_device import DEVICE, OnDevice, second_device
 from torch import nn
 
-from lengthwise import Recipe, SetAnswers, attack, certify, make_task, train
+from lengthwise import Recipe, certify, make_task, train
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.hugging_face import HuggingFaceModel, wrap_hugging_face
 from lengthwise.runs.spec import make_spec
@@ -243,98 +243,3 @@ def test_a_model_is_wrapped_on_the_device_where_it_is(kind: str) -> None:
     where = {name.rpartition(":")[2] for name in visits.trips}
     checks = {"_check_cache_is_the_state", "__torch_function__", "_are_strings", "_reaches", "is_close"}
     assert where <= {*checks, "_hidden", "_hidden_of"}, "the last two are the library's own"
-
-
-ENDS_IN_B = make_task("next-symbols", base={"name": "regex", "pattern": "(a|b)*b"}, with_end=True, with_other=True)
-A, B, BEGIN = 0, 1, 2
-RARE = 0.85
-
-
-def gpt2(num_positions: int = 64, **settings: object) -> nn.Module:
-    torch.manual_seed(0)
-    sizes = {"n_embd": 8, "n_layer": 1, "n_head": 1, "n_positions": num_positions, "tie_word_embeddings": False}
-    return transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=3, **sizes | settings)).eval()
-
-
-def almost_right() -> nn.Module:
-    """A GPT-2 for strings that end in b. It forbids the end after b if more than 85 % of the tokens are a.
-
-    Symbols are pairs (1, -1) of dimensions, so that norms only scale. Attention is uniform, and writes the fraction of
-    a into the third pair. The head subtracts it from the second pair, which is b at the last position.
-    """
-    model = gpt2()
-    pair = torch.tensor([1.0, -1.0])
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        model.transformer.wte.weight[A, :2] = model.transformer.wte.weight[B, 2:4] = pair
-        (block,) = model.transformer.h
-        block.ln_1.weight.fill_(1)
-        block.attn.c_attn.weight[0, 16 + 4 : 16 + 6] = pair / 2  # the norm doubles a symbol's pair
-        block.attn.c_proj.weight.copy_(torch.eye(8))
-        model.transformer.ln_f.weight.fill_(1)
-        model.transformer.ln_f.bias[6] = 1
-        model.lm_head.weight[:2, 6] = 1
-        model.lm_head.weight[BEGIN, 2], model.lm_head.weight[BEGIN, 4] = 1, -1 / RARE
-    return model
-
-
-def test_a_language_model_that_answers_with_sets_is_refuted_on_a_rare_string() -> None:
-    """After a^n b, n of n + 2 tokens are a, which is more than 85 % for n = 12 and above; 12 symbols are enumerated."""
-    net = wrap_hugging_face(almost_right(), answers=SetAnswers(ENDS_IN_B, above=0.0), begin=BEGIN, tokens=[A, B])
-    with torch.no_grad():
-        strings = torch.randint(2, (200, 40), generator=torch.Generator().manual_seed(0))
-        assert torch.equal(net(strings).argmax(2), ENDS_IN_B.solve(strings)), "it is right on random strings"
-    result = attack(net, ENDS_IN_B, budget=60.0)
-    assert result.string == ("a",) * 12 + ("b",)
-    assert (result.expected, result.got) == ("a, b or end", "a, b")
-    assert (net.max_length, result.max_length) == (63, 63)
-
-
-def test_nothing_is_said_beyond_the_positions_of_a_model() -> None:
-    """The shortest wrong string has 13 symbols, one more than a model of 13 positions reads after its first token."""
-    model = almost_right()
-    model.config.n_positions = 13
-    net = wrap_hugging_face(model, answers=SetAnswers(ENDS_IN_B, above=0.0), begin=BEGIN, tokens=[A, B])
-    assert net.max_length == 12
-    assert not attack(net, ENDS_IN_B, budget=0.3).is_refuted
-    certificate = certify(net, ENDS_IN_B)
-    assert (certificate.level, certificate.reason) == ("tested", "the model reads strings of at most 12 symbols")
-    sets = SetAnswers(ENDS_IN_B, above=0.0)
-    longer = wrap_hugging_face(model, answers=sets, begin=BEGIN, tokens=[A, B], max_length=63)
-    with torch.no_grad():
-        assert longer(torch.tensor([[A] * 12 + [B]])).argmax(2)[0, -1] == ENDS_IN_B.classes.index("a, b")
-    with pytest.raises(ValueError, match=r"max_length: expected at most 63 symbols, the positions of the GPT2Model"):
-        wrap_hugging_face(gpt2(), nn.Linear(8, 2), tokens=[A, B], begin=BEGIN, max_length=64)
-
-
-def test_the_sets_of_a_language_model_are_those_of_its_probabilities() -> None:
-    model, sets = gpt2(initializer_range=1.0), SetAnswers(ENDS_IN_B, score="softmax", above=0.3, tokens=[A, B, BEGIN])
-    net = wrap_hugging_face(model, answers=sets, begin=BEGIN, tokens=[B, A])
-    strings = torch.randint(2, (50, 20), generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        ids = torch.cat([torch.full((50, 1), BEGIN), 1 - strings], 1)
-        is_in = model(ids).logits.softmax(2)[:, 1:] > 0.3
-        members = torch.from_numpy(ENDS_IN_B.members.copy())
-        expected = torch.full(strings.shape, len(members))
-        for index, row in enumerate(members):
-            expected[(is_in == row).all(2)] = index
-        assert torch.equal(net(strings).argmax(2), expected)
-    assert len(set(expected.flatten().tolist())) > 1
-    with_head = wrap_hugging_face(model, model.lm_head, answers=sets, begin=BEGIN, tokens=[B, A])
-    assert with_head.config == net.config, "a head of scores can be given as well"
-    recurrent = wrap_hugging_face(
-        made("mamba"), nn.Linear(16, 3), answers=SetAnswers(ENDS_IN_B, above=0.0), tokens=[0, 1]
-    )
-    assert isinstance(recurrent, RecurrentModel)
-    with torch.no_grad():
-        torch.testing.assert_close(recurrent(strings[:2, :4])[:, -1], recurrent.last(strings[:2, :4]))
-
-
-def test_a_language_model_that_changes_the_logits_of_its_head_is_refused() -> None:
-    model = gpt2()
-    model.forward = lambda *given, **named: transformers.modeling_outputs.CausalLMOutput(
-        logits=1.5 * type(model).forward(model, *given, **named).logits
-    )
-    with pytest.raises(ValueError, match="answers: expected a model whose logits are those of its last linear map"):
-        wrap_hugging_face(model, answers=SetAnswers(ENDS_IN_B, above=0.0), begin=BEGIN, tokens=[A, B])
