@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int, Int64
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -109,7 +109,7 @@ class _EmbeddedStrings(TorchFunctionMode):
         return torch.equal(_equalities(ids[:, -self.shape[1] :]), self.equal)
 
 
-def _equalities(ids: Int64[Tensor, "B T"]) -> Tensor:
+def _equalities(ids: Int[Tensor, "B T"]) -> Tensor:
     return ids.flatten()[:, None] == ids.flatten()
 
 
