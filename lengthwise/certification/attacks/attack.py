@@ -87,6 +87,10 @@ class Attack(Part):
         """Return whether a wrong answer was found."""
         return self.string is not None
 
+    def __str__(self) -> str:
+        """Return the result as the command `attack` prints it."""
+        return "\n".join(f"{name}: {sentence}" for name, sentence in self.lines())
+
     def lines(self) -> Iterator[tuple[str, str]]:
         """Yield the result as pairs of a name and a sentence."""
         if self.string is None:

@@ -28,6 +28,7 @@ def test_a_fault_on_one_string_is_found_and_reported() -> None:
     assert (result.found_length, result.margin) == (78, -1.0)
     lines = dict(result.lines())
     assert lines["wrong answer"] == "a^76 bb: the model says 1, right is 0"
+    assert str(result).startswith("wrong answer: a^76 bb: the model says 1, right is 0\nlength: 78 symbols")
     assert Attack.model_validate_json(json.dumps(result.model_dump())) == result
 
 
