@@ -13,6 +13,7 @@ from task_strings import all_strings, seeded
 from lengthwise.conventions import IGNORE
 from lengthwise.runs.spec import make_spec, spec_from_json
 from lengthwise.tasks import make_task
+from lengthwise.tasks.regular.bhattamishra2020 import LANGUAGES, PATTERNS
 from lengthwise.tasks.regular.next_symbols import NextSymbols
 from lengthwise.tasks.regular.recognition import IN, REPEAT_WEIGHT
 
@@ -149,3 +150,28 @@ def test_answers_that_are_rarer_than_any_float_are_answers() -> None:
         assert task.is_balanced_length(length)
     string = task.encode("ab" * 600)[None]
     assert "b" not in task.classes[int(task.solve(string)[0, -1])]
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_each_language_of_the_paper_has_a_task(name: str) -> None:
+    task = make_task("next-symbols", base=LANGUAGES[name], with_end=True, with_other=True)
+    assert task.classes[-1] == "another set"
+    assert (len(task.members) == 1) == (name == "Tomita 1"), "all prefixes of its strings are its strings"
+    assert len(set(task.classes)) == len(task.classes) == len(task.members) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "outside"),
+    [
+        ("(aa)*", ["aa", "aaaa"], ["a", "aaa"]),
+        ("(aaaa)*", ["aaaa"], ["aa", "aaa", "aaaaaa"]),
+        ("(abab)*", ["abab", "abababab"], ["ab", "ababab", "aabb"]),
+        ("aa*bb*cc*dd*ee*", ["abcde", "aabcddde"], ["abcd", "abde", "abcdea"]),
+        ("{a,b}*d{b,c}*", ["d", "abadbcb"], ["ab", "adad", "cd", "da"]),
+        ("{0,1,2}*02*", ["0", "2102", "0022"], ["2", "01", "012", "222222222"]),
+    ],
+)
+def test_the_languages_by_examples(name: str, inside: list[str], outside: list[str]) -> None:
+    task = make_task("regex", pattern=PATTERNS[name])
+    for text in inside + outside:
+        assert bool(task.solve(task.encode(text)[None])[0, -1]) == (text in inside)

@@ -42,8 +42,9 @@ class NextSymbols(RegularTask):
     an odd n, have no balanced length.
 
     Raises:
-        ValueError: the base task is unknown or recognizes no language, or the answer is the same set everywhere. The
-            answer is always the same for Tomita 5 and 6 without `with_end`, because all symbols may always come next.
+        ValueError: the base task is unknown or recognizes no language, or there is one class, because the answer is the
+            same set everywhere and `with_other` is not set. The answer is always the same for Tomita 5 and 6 without
+            `with_end`, because all symbols may always come next.
 
     Example:
         >>> task = NextSymbols(base={"name": "bounded-dyck", "depth": 2})
@@ -71,7 +72,7 @@ class NextSymbols(RegularTask):
     def _has_different_answers(self) -> "NextSymbols":
         if not isinstance(self.base, RecognitionTask):
             raise ValueError(f"base: expected a task that recognizes a language, got {self.base.name}; try tomita")
-        if len(self.members) < 2:
+        if len(self.classes) < 2:
             way_out = "choose another language" if self.with_end else "set with_end=true, or choose another language"
             raise ValueError(
                 f"base: expected a language in which the set of next symbols depends on the prefix, got a language "
