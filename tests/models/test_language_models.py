@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -140,7 +141,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def written(folder: Path, lines: dict[str, object]) -> Path:
+def description_in(folder: Path, lines: dict[str, object]) -> Path:
     path = folder / "net.toml"
     path.write_text("".join(f"{key} = {toml(value)}\n" for key, value in lines.items()))
     return path
@@ -153,7 +154,7 @@ def toml(value: object) -> str:
 
 
 def test_a_language_model_in_files_is_attacked_and_certified(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(saved, LINES)
+    path = description_in(saved, LINES)
     net, task = load_described(path)
     sets = SetAnswers(ENDS_IN_B, above=0.0)
     same = wrap_hugging_face(almost_right(), answers=sets, begin=BEGIN, tokens=[A, B])
@@ -164,7 +165,7 @@ def test_a_language_model_in_files_is_attacked_and_certified(saved: Path, capsys
     capsys.readouterr()
     assert exit_code("attack", str(path), "--budget", "60") == 1
     assert "a^12 b: the model says a, b, right is a, b or end" in capsys.readouterr().out
-    assert exit_code("certify", str(written(saved, LINES | {"max_length": 12}))) == 0
+    assert exit_code("certify", str(description_in(saved, LINES | {"max_length": 12}))) == 0
     out = capsys.readouterr().out
     assert "the model reads strings of at most 12 symbols" in out
     assert (saved / "net.certificate.json").exists()
@@ -191,7 +192,7 @@ def test_a_language_model_in_files_is_attacked_and_certified(saved: Path, capsys
 def test_what_does_not_fit_a_language_model_is_named(saved: Path, lines: dict[str, object], sentence: str) -> None:
     given = {key: value for key, value in (LINES | lines).items() if value is not None}
     with pytest.raises(ValueError, match=sentence) as caught:
-        load_described(written(saved, given))
+        load_described(description_in(saved, given))
     assert str(caught.value).startswith(str(saved / "net.toml"))
     assert "\n" not in str(caught.value)
 
@@ -199,7 +200,7 @@ def test_what_does_not_fit_a_language_model_is_named(saved: Path, lines: dict[st
 def test_damaged_folders_of_language_models_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from safetensors.torch import load_file, save_file
 
-    path = written(tmp_path, LINES | {"hugging_face": "."})
+    path = description_in(tmp_path, LINES | {"hugging_face": "."})
     almost_right().save_pretrained(tmp_path)
     file = tmp_path / "model.safetensors"
     weights = load_file(file)
@@ -225,3 +226,18 @@ def test_damaged_folders_of_language_models_are_named(tmp_path: Path, capfd: pyt
     assert "expected a file, got a pipe or a device" in sentence()
     file.unlink()
     assert "got no model.safetensors in" in sentence()
+
+
+def test_python_of_the_page_that_trains_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """The page as a whole trains nets, and is slow (`tests/test_examples.py`)."""
+    page = (Path(__file__).parents[2] / "docs" / "your-own-net.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    names: dict[str, object] = {"__name__": "page", "torch": torch, "transformers": made_by(), "make_task": make_task}
+    names |= {"wrap_hugging_face": wrap_hugging_face, "task": make_task("parity")}
+    capsys.readouterr()
+    for word in ("wrap_module", "SetAnswers"):
+        (code,) = (block for block in blocks if word in block)
+        exec(code, names)
+    string, result, *_ = capsys.readouterr().out.splitlines()
+    assert string == " ".join("b" * 13)
+    assert result.startswith("wrong answer: ")
