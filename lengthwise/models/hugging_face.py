@@ -12,7 +12,7 @@ from lengthwise.devices import device_of
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import ModelConfig, RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import HoldsParts
-from lengthwise.models.causality import is_close
+from lengthwise.models.causality import ROUNDING, is_close
 from lengthwise.models.consistency import find_fault
 from lengthwise.models.containers import check_bare, first_line
 from lengthwise.models.fixed_cache import FixedCache, cache_of
@@ -165,7 +165,10 @@ def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module)
                 f"model: expected a causal language model that returns logits, got a {type(model).__name__} "
                 f"({first_line(problem)}); give a head instead"
             ) from None
-    if logits.shape != own.shape or not is_close(own, logits, relative=TOLERANCE):
+    # A cap hardly changes the small logits of two tokens, so the settings are also looked at.
+    cap = getattr(model.config, "final_logit_softcapping", None)
+    least = ROUNDING * torch.finfo(own.dtype).eps
+    if cap is not None or logits.shape != own.shape or not is_close(own, logits, relative=least):
         raise ValueError(
             f"answers: expected a model whose logits are those of its last linear map, got a {type(model).__name__}, "
             "which changes them; give a head that computes its logits from hidden states"

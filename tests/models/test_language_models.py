@@ -115,11 +115,15 @@ def test_a_recurrent_model_can_answer_with_sets() -> None:
         torch.testing.assert_close(recurrent(strings)[:, -1], recurrent.last(strings))
 
 
-def test_a_language_model_that_changes_the_logits_of_its_head_is_refused() -> None:
+@pytest.mark.parametrize("change", ["forward", "settings"])
+def test_a_language_model_that_changes_the_logits_of_its_head_is_refused(change: str) -> None:
     model = gpt2()
-    model.forward = lambda *given, **named: made_by().modeling_outputs.CausalLMOutput(
-        logits=1.5 * type(model).forward(model, *given, **named).logits
-    )
+    if change == "settings":
+        model.config.final_logit_softcapping = 30.0  # as Gemma 2 has, whose logits are small before training
+    else:
+        model.forward = lambda *given, **named: made_by().modeling_outputs.CausalLMOutput(
+            logits=1.001 * type(model).forward(model, *given, **named).logits
+        )
     with pytest.raises(ValueError, match="answers: expected a model whose logits are those of its last linear map"):
         wrap_hugging_face(model, answers=SetAnswers(ENDS_IN_B, above=0.0), begin=BEGIN, tokens=[A, B])
 
@@ -168,7 +172,7 @@ def test_a_language_model_in_files_is_attacked_and_certified(saved: Path, capsys
     assert exit_code("certify", str(description_in(saved, LINES | {"max_length": 12}))) == 0
     out = capsys.readouterr().out
     assert "the model reads strings of at most 12 symbols" in out
-    assert (saved / "net.certificate.json").exists()
+    assert exit_code("certify", "--check", str(saved / "net.certificate.json"), str(saved / "net.toml")) == 0
 
 
 @pytest.mark.parametrize(
