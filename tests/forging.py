@@ -140,6 +140,14 @@ def with_swapped_logits(proof: Proof) -> Iterator[Forged]:
     )
 
 
+def with_larger_scores(proof: Proof) -> Iterator[Forged]:
+    """Give attention scores of about 10^5, whose exponents rounding changes, and bounds on masses that hold anyway."""
+    bias = "weights.layers.0.query_key_value.bias"
+    low, high = (proof.arrays[f"sets.{name}"] for name in ("low", "high"))
+    sets = {"sets.low": 0 * low, "sets.high": 0 * high + 1}
+    yield proof.arrays | sets | {bias: proof.arrays[bias] * np.float32(1e5)}, {}
+
+
 def with_few_classes(proof: Proof) -> Iterator[Forged]:
     """Give the machine as many classes as there are symbols, so that the pad has no class."""
     count, width = 2, proof.arrays["sets.center"].shape[1]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from attending_net import OCCURS, attending_net
 from choosing_net import draw_machine, machine_net
 from last_symbol import LastSymbol, last_symbol_net
 from rule_net import rule_net
@@ -17,13 +18,14 @@ from slow_nets import LAST, slow_net
 from torch import nn
 
 from lengthwise.automata.grid_machine import GridMachine
+from lengthwise.automata.transducer import Transducer
 from lengthwise.certification import checker
 from lengthwise.certification.builder import Candidate, CertificateBuilder, mask_unsupervised
-from lengthwise.certification.methods.base import provers_of
+from lengthwise.certification.methods.base import Prover, provers_of, task_extraction
 from lengthwise.certification.parts import Level
 from lengthwise.certification.proof_file import proof_content
 from lengthwise.constructions import construct
-from lengthwise.extraction.base import reader_of
+from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel, make_model
 from lengthwise.models.wrapped import WrappedRNN, wrap
 from lengthwise.tasks import make_task
@@ -147,6 +149,7 @@ NETS: dict[str, tuple[SequenceModel, MachineTask]] = {
     "reflections": (reflections(), PARITY),
     "choices": choosing(),
     "rule": rule(),
+    "attention": (attending_net(4.0), OCCURS),
 }
 """Nets whose proofs the checker accepts, by what they are."""
 
@@ -183,13 +186,16 @@ def packed(arrays: Arrays) -> bytes:
 def prove(model: SequenceModel, task: MachineTask) -> Proof:
     """A proof without the strings that a certificate tests and traces."""
     reader = reader_of(model.eval(), task.symbols)
-    assert reader is not None
-    radius, reasons = 0.0 if reader.name == "one-hot" else 1.0, []
-    attempts = [
-        (prover, *candidate)
-        for prover in (kind() for kind in provers_of(reader.name, model))
-        for candidate in prover.candidates(reader, reader.extract(radius), radius)
-    ]
+    radius, reasons = 0.0 if reader is not None and reader.name == "one-hot" else 1.0, []
+    attempts: list[tuple[Prover, Extraction, float]] = []
+    if reader is not None:
+        attempts = [
+            (prover, *candidate)
+            for prover in (kind() for kind in provers_of(reader.name, model))
+            for candidate in prover.candidates(reader, reader.extract(radius), radius)
+        ]
+    elif isinstance(task.reference, Transducer):
+        attempts = [(kind(), task_extraction(task.reference), 0.0) for kind in provers_of(None, model)]
     for prover, extraction, size in attempts:
         supervised = mask_unsupervised(extraction, task.reference)
         try:
@@ -198,7 +204,7 @@ def prove(model: SequenceModel, task: MachineTask) -> Proof:
             reasons.append(problem)
             continue
         level: Level = "proved" if evidence.proved_length is None else "bounded"
-        candidate = Candidate(extraction, size)
+        candidate = None if reader is None else Candidate(extraction, size)
         certificate = CertificateBuilder(model, task).certificate(level, "", candidate=candidate, evidence=evidence)
         content = proof_content(model, prover, supervised)
         arrays = load(content)

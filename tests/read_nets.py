@@ -8,9 +8,10 @@ import torch
 from proved_nets import NETS
 from wrong_machines import net_answers, short_strings
 
+from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.builder import Candidate, CertificateBuilder, mask_unsupervised
 from lengthwise.certification.certificate import Certificate, Evidence
-from lengthwise.certification.methods.base import PROVERS, Prover
+from lengthwise.certification.methods.base import PROVERS, Prover, task_extraction
 from lengthwise.constructions import CONSTRUCTIONS, construct
 from lengthwise.extraction.base import Extraction, Reader, reader_of
 from lengthwise.models import MODELS, SequenceModel, make_model
@@ -89,7 +90,8 @@ class Proof(NamedTuple):
     def certificate(self) -> Certificate:
         level = "proved" if self.evidence.proved_length is None else "bounded"
         builder = CertificateBuilder(self.net.model, self.net.task)
-        candidate = Candidate(self.extraction, self.radius)
+        # A method without a reader proves something of the task's own machine, which has no prototypes.
+        candidate = None if self.prover.reader is None else Candidate(self.extraction, self.radius)
         return builder.certificate(level, "", candidate=candidate, evidence=self.evidence)
 
 
@@ -99,17 +101,27 @@ def first_proof(name: str) -> Proof:
 
     Weights by hand belong in `tests/proved_nets.py`, or in a construction, if nothing is proved of other nets.
     """
-    kind, reasons = PROVERS[name], []
-    for net, reader, extraction, radius in nets_read_by(kind.reader):
-        if not kind.applies_to(net.model):
+    reasons = []
+    for net, prover, candidate, size in _candidates(PROVERS[name]):
+        supervised = mask_unsupervised(candidate, net.task.reference)
+        try:
+            evidence = prover.prove(net.model, supervised)
+        except ValueError as problem:
+            reasons.append(f"{net.model.name}: {problem}")
             continue
-        prover = kind()
-        for candidate, size in prover.candidates(reader, extraction, radius):
-            supervised = mask_unsupervised(candidate, net.task.reference)
-            try:
-                evidence = prover.prove(net.model, supervised)
-            except ValueError as problem:
-                reasons.append(f"{net.model.name}: {problem}")
-                continue
-            return Proof(net, supervised, size, prover, evidence)
+        return Proof(net, supervised, size, prover, evidence)
     raise AssertionError(f"prover {name} proves nothing of any net: {reasons}")
+
+
+def _candidates(kind: type[Prover]) -> Iterator[tuple[Net, Prover, Extraction, float]]:
+    """Yield nets that a method is for, a new prover, and an extraction with its radius that the prover tries."""
+    if kind.reader is None:
+        for net in nets():
+            if kind.applies_to(net.model) and isinstance(net.task.reference, Transducer):
+                yield net, kind(), task_extraction(net.task.reference), 0.0
+        return
+    for net, reader, extraction, radius in nets_read_by(kind.reader):
+        if kind.applies_to(net.model):
+            prover = kind()
+            for candidate, size in prover.candidates(reader, extraction, radius):
+                yield net, prover, candidate, size

@@ -13,6 +13,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.grids import GridMachineFields
 from lengthwise.certification.machines import first_ungraded, machine_from_json
 from lengthwise.certification.parts import (
+    BOUNDED_ALONE,
     CLAIMS,
     GRID,
     STRINGS,
@@ -60,9 +61,12 @@ MachineKind = Literal["transducer", "tree", "grid"]
 
 
 class Requirement(NamedTuple):
-    """A method's requirements on a certificate: the kind of its machine, its model, and the model's settings."""
+    """A method's requirements on a certificate: the kind of its machine, its model, and the model's settings.
 
-    machine: MachineKind
+    The kind is None if the method follows the task's own machine, so that the certificate must have no machine.
+    """
+
+    machine: MachineKind | None
     models: Mapping[str, Mapping[str, object]]
     """The settings that a model of each name must have."""
 
@@ -81,9 +85,8 @@ class Requirement(NamedTuple):
         models = " or ".join(
             f"{name} with {_as_settings(settings)}" if settings else name for name, settings in self.models.items()
         )
-        raise ValueError(
-            f"evidence: method {method!r} expects {models} and a {self.machine} machine, got {problem}; certify again"
-        )
+        machine = f"a {self.machine} machine" if self.machine else "no machine"
+        raise ValueError(f"evidence: method {method!r} expects {models} and {machine}, got {problem}; certify again")
 
 
 def _differs(certificate: "Certificate", key: str, settings: Mapping[str, object]) -> bool:
@@ -212,7 +215,8 @@ class Certificate(Part):
     def claim(self) -> str:
         """Return the claim of the level in words, with the strings that the claim is about."""
         length = "" if self.max_length is None else f"{self.max_length:,}"
-        return CLAIMS[self.level].format(scope=scope(self.transducer, self.classes), length=length)
+        claim = CLAIMS[self.level] if self.machine or self.level != "bounded" else BOUNDED_ALONE
+        return claim.format(scope=scope(self.transducer, self.classes), length=length)
 
     def reaches(self, level: Level) -> bool:
         """Return whether the certificate's level is this level or higher."""

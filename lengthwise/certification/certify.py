@@ -4,13 +4,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from lengthwise.automata.transducer import Transducer
 from lengthwise.certification import traces
 from lengthwise.certification.attacks.attack import search_families
 from lengthwise.certification.builder import Candidate, CertificateBuilder, mask_unsupervised
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.counterexample import MAX_PAIRS_READ, shortest_error, shrunk_error
 from lengthwise.certification.kernels import kernel_report
-from lengthwise.certification.methods.base import Prover, Unproved, provers_of
+from lengthwise.certification.methods.base import Prover, Unproved, provers_of, task_extraction
 from lengthwise.certification.parts import Level
 from lengthwise.certification.proof_file import with_verdict
 from lengthwise.certification.searches import run_searches
@@ -43,7 +44,8 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        ``extracted``.
        If no machine describes the model, it is attacked with strings that samples hardly ever contain (`attacks`).
     4. The provers of that reader (`methods.base.PROVERS`) try to show that the float32 model itself cannot leave the
-       classes. The level is then ``proved`` for every length, or ``bounded`` up to a length.
+       classes. The level is then ``proved`` for every length, or ``bounded`` up to a length. Provers without a reader
+       follow the task's own machine. They are tried if no machine describes the model.
 
     Tasks over the grid of two strings have a rule instead of a transducer. Their tested strings are 200 pairs each of
     10, 40 and 160 letters. If a step fails, the certificate has a lower level and contains the reason. `seed` is the
@@ -100,7 +102,45 @@ def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
     if outcome.wrong is not None:
         shrunk = shrunk_error(model, task, outcome.wrong, max_pairs=MAX_PAIRS_READ if reader is None else None)
         return builder.refuted(shrunk, "as found", found_by=outcome.found_by)
-    return builder.certificate("tested", _first_and_last(reasons) if reasons else _why_unread(model))
+    return _prove_without_reader(builder, _first_and_last(reasons) if reasons else _why_unread(model))
+
+
+def _prove_without_reader(builder: CertificateBuilder, reason: str) -> Certificate:
+    """Return a certificate from a method that needs no extracted machine, or one of level ``tested``.
+
+    `reason` is the reason against a higher level if no such method is for this model.
+    """
+    model, reference = builder.model, builder.task.reference
+    provers = provers_of(None, model)
+    if not provers or not isinstance(reference, Transducer) or model.max_length is not None:
+        return builder.certificate("tested", reason)
+    if any(not tested.num_graded for tested in builder.tested):
+        return builder.certificate("tested", "the task has no answer to any of the drawn strings of some length")
+    extraction = mask_unsupervised(task_extraction(reference), reference)
+    reasons = []
+    try:
+        check_made_by_settings(model, builder.task)
+        if problems := kernel_report().reason:  # a kernel of this CPU is off by more than proofs allow
+            raise Unproved(problems)
+        for prover in (kind() for kind in provers):
+            try:
+                evidence = prover.prove(model, extraction)
+            except (ValueError, Diverged) as problem:
+                reasons.append(str(problem))
+                continue
+            proved = builder.certificate(*_level_of(evidence), evidence=evidence)
+            return with_verdict(proved, model, prover, extraction)
+    except ValueError as problem:
+        reasons.append(str(problem))
+    return builder.certificate("tested", "; ".join(reasons))
+
+
+def _level_of(evidence: Evidence) -> tuple[Level, str]:
+    """Return the level of a proof, and the reason why it is not higher."""
+    length = evidence.proved_length
+    if length is None:
+        return "proved", ""
+    return "bounded", f"nothing is proved about strings of more than {length:,} symbols"
 
 
 def _why_unread(model: SequenceModel) -> str:
@@ -163,10 +203,7 @@ def _prove(
                 evidence = prover.prove(builder.model, supervised)
                 if is_new:
                     candidate = candidate._replace(trace_agreement=traces.compare(strings, extraction))
-                level: Level = "proved" if evidence.proved_length is None else "bounded"
-                length = evidence.proved_length
-                reason = "" if length is None else f"nothing is proved about strings of more than {length:,} symbols"
-                proved = builder.certificate(level, reason, candidate=candidate, evidence=evidence)
+                proved = builder.certificate(*_level_of(evidence), candidate=candidate, evidence=evidence)
                 return with_verdict(proved, builder.model, prover, supervised)
             except Unproved as problem:
                 reasons.append(str(problem))

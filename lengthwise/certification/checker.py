@@ -19,6 +19,8 @@ The checker assumes:
 - The net computes the formulas below in float32 or float64, rounded to nearest, in any order of summation.
 - An elementwise function (tanh, exp, erf, 1/sqrt) is off by at most `FUNCTION` units of its largest value. Certificates
   contain a measurement of this error on the processor that made them (`kernels`).
+- An exponential inside attention is off by at most `ATTENTION` units of its value. Attention over t keys multiplies its
+  sums by at most t / `CHUNK` + 1 such exponentials.
 - exp(0) is 1, and exp(x) is 0 for x below `LOG_OF_ZERO`.
 
 Nothing in the two files is ignored or converted: unknown keys, settings, names, types and shapes are rejected.
@@ -64,6 +66,24 @@ MAX_TERMS = 2**16
 
 FUNCTION = 20
 """The error of an elementwise function, in units of its largest value over a set."""
+
+ATTENTION = 64
+"""The error of an exponential inside attention, in units of its value."""
+
+CHUNK = 64
+"""The smallest number of keys that attention adds before a larger score makes it rescale its sums."""
+
+MAX_ATTENTION_ERROR = 0.02
+"""The largest relative error of attention weights. Products of such errors add less than 5 % to them."""
+
+MAX_PIECES = 200_000
+"""The largest number of regions into which bounds on attention masses are halved."""
+
+REGIONS = 512
+"""The number of regions of masses that are bounded at once."""
+
+MIN_PIECE = 1e-6
+"""The width of a region of masses that is not halved again: rounding alone moves a head's output by more than this."""
 
 TINY = 1e-25
 """The number that is added to each size before the size is multiplied by `UNIT`.
@@ -478,6 +498,23 @@ def grid_shapes(net: Net) -> Shapes:
     return shapes | {f"cell.{name}": () for name in ("per_row", "temperature", "rounding")}
 
 
+def transformer_shapes(net: Net) -> Shapes:
+    """Return the shapes of a transformer of one layer, whose feed-forward block has 4 D hidden units."""
+    width, heads = net.settings["d_model"], net.settings["num_heads"]
+    demand(width % heads == 0, f"model: expected num_heads that divides {width}, got {heads}")
+    shapes: Shapes = {"read_in.embedding.weight": (net.num_symbols, width)}
+    shapes |= {"read_in.positions.table": (heads, NUM_BUCKETS)} if net.settings["positions"] == "t5" else {}
+    shapes |= norm_shapes("read_in.norm", width) if "read_in" not in net.settings else {}
+    for part, size, num_in in (
+        *(("query_key_value", 3 * width, width), ("output", width, width)),
+        *(("widen", 4 * width, width), ("narrow", width, 4 * width)),
+    ):
+        shapes |= linear_shapes(f"layers.0.{part}", size, num_in)
+    for norm in ("layers.0.norms.0", "layers.0.norms.1", "readout.0"):
+        shapes |= norm_shapes(norm, width)
+    return shapes | linear_shapes("readout.1", net.num_classes, width)
+
+
 def wrapped_shapes(net: Net) -> Shapes:
     """Return the shapes of a user's net of torch's parts; its tensors decide whether there are biases."""
     core, size, layers = (net.settings[name] for name in ("core", "hidden_size", "num_layers"))
@@ -513,6 +550,7 @@ def head_parts(net: Net) -> list[tuple[str, str]]:
     return [(part, left.pop(0) if part in own else "") for part in parts]
 
 
+NUM_BUCKETS = 32
 EPSILON = 1e-5
 HEAD = r"(Linear|LayerNorm(\(eps=\d+(\.\d+)?(e-\d\d?)?\))?|ReLU|Tanh|Sigmoid|Dropout|Identity)"
 
@@ -581,6 +619,18 @@ KINDS: dict[str, Kind] = {
             "sharpness": real(0.5, 1e6),
         },
         grid_shapes,
+    ),
+    "transformer": Kind(
+        {
+            "d_model": integer(1),
+            "num_heads": integer(1),
+            "num_layers": one_of(1),
+            "positions": one_of("none", "alibi", "t5"),
+            "learned_positions": one_of(0),
+            "initialization": one_of("torch", "gpt2"),  # of the first weights, which training replaces
+            "read_in": one_of("plain", is_optional=True),
+        },
+        transformer_shapes,
     ),
     "wrapped": Kind(
         {
@@ -659,7 +709,8 @@ class Form(NamedTuple):
         return self.each(lambda a: a[..., start:stop])
 
     def by_head(self, heads: int) -> "Form":
-        return self.each(lambda a: a.reshape(*a.shape[:-1], heads, -1))
+        # The last size is given, because -1 is unknown for a form without inputs.
+        return self.each(lambda a: a.reshape(*a.shape[:-1], heads, a.shape[-1] // heads))
 
     @property
     def digits(self) -> float:
@@ -837,11 +888,17 @@ def gelu(x: Array) -> Array:
     return np.asarray(x * (1 + np.asarray(ERF(x / 2**0.5), np.float64)) / 2)
 
 
-# The largest |f''|, in this order: 0.7698 = 4 / (3 sqrt 3), 0.0962 = 1 / (6 sqrt 3), 1/4, 0.7979 = 2 / sqrt(2 pi).
+def tanh_gelu(x: Array) -> Array:
+    return np.asarray(x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))) / 2)
+
+
+# The largest |f''|, in this order: 0.7698 = 4 / (3 sqrt 3), 0.0962 = 1 / (6 sqrt 3), 1/4, 0.7979 = 2 / sqrt(2 pi). Both
+# forms of GELU have the same slope and curvature at 0, where their curvature is largest.
 TANH = (np.tanh, 0.77)
 SIGMOID = (sigmoid, 0.0963)
 SOFTPLUS = (softplus, 0.25)
 GELU = (gelu, 0.798)
+TANH_GELU = (tanh_gelu, 0.798)
 
 
 def between(low: Array, high: Array | None = None) -> Form:
@@ -898,7 +955,12 @@ def demand_lead(weights: Tensors, name: str, features: Form, answers: Array) -> 
 
 
 def demand_ahead(logits: Form, answers: Array) -> None:
-    """Demand that each answer's logit exceeds all others by more than the difference can vary.
+    """Demand that each answer's logit exceeds all others by more than the difference can vary."""
+    demand(are_ahead(logits, answers).all(), "one of its sets contains states with several answers")
+
+
+def are_ahead(logits: Form, answers: Array) -> Array:
+    """Return whether each answer's logit exceeds all others by more than the difference can vary.
 
     The slope of a difference is the difference of the slopes, so that shared inputs cancel.
     """
@@ -911,7 +973,7 @@ def demand_ahead(logits: Form, answers: Array) -> None:
         slack = slack + np.abs(slope[rows, answers][:, None] - slope)
     # The lead has to be strict: among equal logits the order of the classes would decide.
     is_ahead = (np.arange(logits.center.shape[1]) == answers[:, None]) | (own > slack)
-    demand((is_ahead & np.isfinite(slack)).all(), "one of its sets contains states with several answers")
+    return np.asarray((is_ahead & np.isfinite(slack)).all(1))
 
 
 def in_parts(count: int, numbers_each: int) -> list[Array]:
@@ -1016,7 +1078,7 @@ def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
         sets.keys() == shapes.keys(), f"expected sets {', '.join(sorted(shapes))}, got {', '.join(sorted(sets))[:200]}"
     )
     for name, shape in shapes.items():
-        is_machine = name in ("table", "start", "outputs", "states", "codes")
+        is_machine = name in ("table", "start", "outputs", "states", "codes", "lengths")
         expected = ("int64" if is_machine else "float64", shape)
         got = (sets[name].dtype.name, sets[name].shape)
         demand(got == expected, f"sets: expected {name} of type and shape {expected}, got {got}")
@@ -1698,6 +1760,272 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     return f"states stay within {radius:.3g} of {count:,} prototypes for {max_length:,} steps"
 
 
+def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str:
+    """Check a transformer of one layer: bounds on attention show the right answer, up to `max_length` symbols.
+
+    A head's output at the last position is a mean of the values of all positions, weighted by e^s. A score s depends on
+    the last symbol, the key's symbol, and their distance. The mass of a symbol is the weight of its positions in this
+    mean. For each block of lengths, last symbol x and class p, the file has a lower and an upper bound on the mass of
+    each symbol in each head, for all strings that end with x in p. The checker verifies these bounds
+    (`demand_masses`). Then it verifies that one answer leads, whatever the masses are within them
+    (`demand_one_answer`).
+    """
+    demand(net.name == "transformer", "expected a transformer of one layer")
+    count, num_blocks, size = len(sets.get("outputs", ())), len(sets.get("lengths", ())), net.num_symbols
+    bounds = (num_blocks, size, count, net.settings["num_heads"], size)
+    check_machine(net, sets, machine_shapes(net, count) | {"lengths": (num_blocks,), "low": bounds, "high": bounds})
+    lengths = sets["lengths"]
+    demand_limit(max_length, MAX_TERMS, "symbols of a string")
+    # The range is compared first, so that no difference overflows.
+    are_rising = (lengths >= 1).all() and (lengths <= max_length).all() and (np.diff(lengths) > 0).all()
+    demand(are_rising and lengths[-1] == max_length, "expected lengths that rise to the largest length")
+    demand((sets["low"] >= 0).all() and (sets["high"] <= 1).all(), "expected masses between 0 and 1")
+    supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
+    heads = heads_of(net, max_length)
+    pairs = np.array([(x, p) for x in range(size) for p in np.intersect1d(sets["table"][:, x], supervised)])
+    exists = demand_masses(sets, heads, pairs)
+    num_pieces = 0
+    for block in range(num_blocks):
+        symbols, states = pairs[exists[block]].T
+        low, high = (sets[name][block, symbols, states] for name in ("low", "high"))
+        regions = Regions(low, high, symbols, sets["outputs"][states])
+        num_pieces += demand_one_answer(net, heads, regions, int(lengths[block]))
+    return (
+        f"one answer leads in each of {num_pieces:,} regions of attention masses, for {num_blocks:,} ranges of lengths"
+    )
+
+
+class Heads(NamedTuple):
+    """Intervals of scores [X, V, H, T], of values [V, H, E], and of the layer's inputs [V, D].
+
+    X is the last symbol, V the symbol of the key, and T their distance; without positions, T has length 1.
+    """
+
+    scores: Form
+    values: Form
+    states: Form
+
+
+def heads_of(net: Net, max_length: int) -> Heads:
+    """Return the intervals of scores and values, whatever float32 rounds; reject scores that may overflow."""
+    weights, width, num_heads = net.weights, net.settings["d_model"], net.settings["num_heads"]
+    demand_limit(net.num_symbols**2 * max(width, num_heads * max_length), MAX_ELEMENTS, "scores")
+    states = between(weights["read_in.embedding.weight"])
+    if "read_in" not in net.settings:
+        states = states.normed(weights, "read_in.norm")
+    mapped = total(weights, (states.normed(weights, "layers.0.norms.0"), "layers.0.query_key_value.{}"))
+    query, key, value = (mapped.part(start, start + width).by_head(num_heads) for start in (0, width, 2 * width))
+    products = query.each(lambda a: a[..., :, None, :, :]).times(key.each(lambda a: a[..., None, :, :, :]))
+    # Some kernels multiply query and key by the root of the scale first. Each of these two products rounds, and so do
+    # the two roots: four more roundings of each term. Eight are allowed.
+    scores = products.sum(-1).rounded(products.size.sum(-1, keepdims=True), 8).scaled((width // num_heads) ** -0.5)
+    if net.settings["positions"] != "none":
+        bias = between(biases(net, max_length)[None, None])
+        scores = scores.plus(bias.rounded(bias.size, 1))
+    # A score that overflows makes the softmax NaN, whatever the other scores are.
+    is_finite = np.isfinite(scores.radius).all() and np.isfinite(value.radius).all()
+    demand(is_finite, "expected scores and values that float32 can represent")
+    return Heads(scores, value, states)
+
+
+def biases(net: Net, max_length: int) -> Array:
+    """Return the biases of scores at distances 0, 1, ... [H, T]: ALiBi's slopes times distances, or T5's table."""
+    distances = np.arange(max_length)
+    if net.settings["positions"] == "alibi":
+        return np.asarray(-np.array(alibi_slopes(net.settings["num_heads"]))[:, None] * distances)
+    # Distance n is in bucket n below 16, and otherwise in bucket 16 + floor(16 log_8(n / 16)), at most 31. Integers
+    # decide this without rounding: b <= 16 log_8(n / 16) means 2^(64 + 3 b) <= n^16.
+    limits = [next(n for n in range(16, 129) if n**16 >= 2 ** (64 + 3 * b)) for b in range(1, 16)]
+    buckets = np.where(distances < 16, distances, 16 + np.searchsorted(limits, distances, side="right"))
+    return np.asarray(net.weights["read_in.positions.table"][:, buckets])
+
+
+def alibi_slopes(num_heads: int) -> list[float]:
+    """Return 2^(-8 h / H) for heads 1 ... H, if H is a power of two.
+
+    Otherwise, let P be the largest power of two below H. Then all slopes for P heads come first, followed by the first,
+    third, ... slope for 2 P heads.
+    """
+    power = 2 ** (num_heads.bit_length() - 1)
+    own, finer = (range(1, power + 1), 8 / power), (range(1, 2 * power, 2), 4 / power)
+    return [2.0 ** (-h * step) for numbers, step in (own, finer) for h in numbers][:num_heads]
+
+
+def demand_masses(sets: Tensors, heads: Heads, pairs: Array) -> Array:
+    """Demand the bounds on masses, and return whether a string of each block of lengths ends in each pair.
+
+    The mass of symbol v is at most c on a string if the sum over its positions of e^s (1[symbol is v] - c) is at most
+    0. It is at least c if the sum of e^s (c - 1[symbol is v]) is at most 0. A term depends on a position's symbol and
+    distance from the end. So the largest sum over all strings is a longest path, which is followed from the end. `best`
+    has axes claim, block, pair, head, class: the largest sum over strings that lead from the class to the pair.
+    """
+    table, lengths, start = sets["table"], sets["lengths"], int(sets["start"])
+    low, high = (np.moveaxis(sets[name][:, pairs[:, 0], pairs[:, 1]], -1, 0)[..., None] for name in ("low", "high"))
+    demand_limit(2 * low.size * len(table), MAX_ELEMENTS, "sums along paths")
+    demand_limit(2 * low.size * len(table) * len(low) * int(lengths[-1]), MAX_WORK, "multiplications")
+    # Scores are taken relative to the largest score of their query and head, so that no exponential overflows. This
+    # common factor changes no sign. An exponential that is an upper bound must not underflow.
+    least, most = (end - heads.scores.ends[1].max((1, 3), keepdims=True) for end in heads.scores.ends)
+    least, most = np.exp(least)[pairs[:, 0]], np.maximum(np.exp(most), MIN_EXPONENTIAL)[pairs[:, 0]]
+    exists, best, terms, before = np.zeros(low.shape[1:3], np.bool_), np.zeros(0), list[Array](), (-1, -1)
+    for distance in range(int(lengths[-1])):
+        # Block b has the lengths up to lengths[b] that no block before it has. Blocks before it are no longer needed.
+        block, column = int(np.searchsorted(lengths, distance + 1)), min(distance, least.shape[-1] - 1)
+        if before != (block, column):
+            terms = terms_of(low[:, block:], high[:, block:], least[..., column], most[..., column])
+        if distance == 0:
+            # The last symbol is the pair's, and leads to the pair's class.
+            ends = np.where(table[:, pairs[:, 0]] == pairs[:, 1], 0.0, -np.inf).T[:, None]
+            best = np.stack([terms[x][:, :, k] for k, x in enumerate(pairs[:, 0])], 2) + ends
+        else:
+            best = best[:, block - before[0] :]
+            best = reduce(np.maximum, (best[..., table[:, u]] + term for u, term in enumerate(terms)))
+        before = block, column
+        sums = best[:, 0, ..., start]
+        exists[block] |= sums[0, :, 0] > -np.inf
+        demand((sums <= 0).all(), "a mass leaves its bounds on some string")
+    return exists
+
+
+def terms_of(low: Array, high: Array, least: Array, most: Array) -> list[Array]:
+    """Return the terms of a position with each symbol u: e^s (1[u is v] - high) and e^s (low - 1[u is v]), from above.
+
+    The bounds are [V, B, K, H, 1] and the exponentials [K, V, H]. Each term is [2 V, B, K, H, 1].
+    """
+    terms = []
+    for u in range(len(low)):
+        lo, hi = least[:, u, :, None], most[:, u, :, None]
+        # A term is largest at the upper end of e^s if its factor is positive, and else at the lower end.
+        above, below = -high * lo, low * hi
+        above[u], below[u] = (1 - high[u]) * hi, (low[u] - 1) * lo
+        term = np.concatenate([above, below])
+        # A float64 sum of `MAX_TERMS` terms is off by 1e-11 of the sum of their sizes. This slack is far larger, and
+        # also covers the rounding of exponentials and factors.
+        terms.append(term + 1e-9 * np.abs(term))
+    return terms
+
+
+class Regions(NamedTuple):
+    """Bounds on masses [N, H, V], with the last symbols and the right answers [N]."""
+
+    low: Array
+    high: Array
+    symbols: Array
+    answers: Array
+
+    def at(self, index: Array | slice) -> "Regions":
+        return Regions(*(array[index] for array in self))
+
+
+def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> int:
+    """Demand that the right answer leads in all regions, and return the number of pieces into which they are halved.
+
+    The masses of a string lie in one half or in the other, so it is enough that the answer leads in both.
+    """
+    error, num_pieces, width = attention_error(heads, length), 0, net.settings["d_model"]
+    spread = np.linalg.norm(np.ptp(heads.values.center, axis=0), axis=-1)
+    num_sides = spread.size * net.num_symbols
+    numbers_each = (num_sides + width + 17) * max(4 * width, net.num_classes)
+    while len(regions.low):
+        demand_limit(num_pieces + len(regions.low), MAX_PIECES, "regions of masses")
+        # The newest regions come first, so that a region with several answers is found before it becomes many pieces.
+        part, regions = narrowed(heads, regions.at(slice(-REGIONS, None))), regions.at(slice(-REGIONS))
+        is_ahead = np.zeros(len(part.low), np.bool_)
+        for indices in in_parts(len(part.low), numbers_each) if len(part.low) else []:
+            is_ahead[indices] = leads_in(net, heads, part.at(indices), error)
+        num_pieces += int(is_ahead.sum())
+        part = part.at(~is_ahead)
+        sides = part.high - part.low
+        demand((sides.max((1, 2)) > MIN_PIECE).all(), "one of its sets contains states with several answers")
+        # The side along which the head's output changes most is halved.
+        widest = (sides * spread[:, None]).reshape(len(sides), num_sides).argmax(1)
+        is_widest = (np.arange(num_sides) == widest[:, None]).reshape(sides.shape)
+        middle = np.where(is_widest, (part.low + part.high) / 2, np.nan)
+        halves = part._replace(high=np.fmin(part.high, middle)), part._replace(low=np.fmax(part.low, middle))
+        regions = Regions(*(np.concatenate(arrays) for arrays in zip(regions, *halves, strict=True)))
+    return num_pieces
+
+
+def attention_error(heads: Heads, length: int) -> float:
+    """Return the largest error of a product of a weight and a value, relative to the value, on strings of a length.
+
+    A kernel computes sum_i e_i v_i / sum_i e_i with e_i = exp(s_i - largest score so far). If the largest score grows
+    later, it multiplies the sums so far by an exponential. Numerator and denominator are bounded separately:
+
+    - The exponents of e_i and of these factors are differences of scores, which add up to at most 2 S for scores of
+      size S. Each difference rounds once.
+    - e_i and each factor have an exponential's error, and are multiplied once.
+    - A sum of t terms rounds at most t + 1 times in any order. The quotient, and the products with v, round less than
+      eight times.
+    """
+    num_factors = length // CHUNK + 2
+    units = 2 * (2 * float(heads.scores.size.max()) + num_factors * (ATTENTION + 2) + length + 9)
+    demand(units * UNIT <= MAX_ATTENTION_ERROR, "expected attention that float32 rounds by at most two percent")
+    # (1 + a) / (1 - b) - 1 is at most (a + b) (1 + 2 (a + b)), which is less than 1.05 (a + b) for a + b up to 0.02.
+    return 1.05 * units * UNIT
+
+
+def narrowed(heads: Heads, regions: Regions) -> Regions:
+    """Return regions without masses that no string has. Regions without any masses are left out.
+
+    The masses of a head add up to 1. Two heads see the same positions: if n_v is the sum of e^s of the first head over
+    the positions of symbol v, then another head's sum is n_v r_v, and r_v is between the bounds of e^(s' - s). So the
+    other mass is m_v r_v / (m_v r_v + sum of m_u r_u for all other u). It rises with m_v r_v, and falls with the rest.
+    """
+    low, high = regions.low, regions.high
+    own = np.eye(low.shape[-1], dtype=np.bool_)
+
+    def others(numbers: Array) -> Array:
+        # No number is subtracted from a sum that contains it, so small sums keep their digits.
+        return np.asarray(np.where(own, 0.0, numbers[..., None, :]).sum(-1))
+
+    if low.shape[1] > 1:
+        ends = heads.scores.ends
+        ratios = (ends[0] - ends[1][:, :, :1]).min(-1), (ends[1] - ends[0][:, :, :1]).max(-1)
+        least, most = (np.exp(ratio).swapaxes(1, 2)[regions.symbols] for ratio in ratios)
+        least, most = low[:, :1] * least, high[:, :1] * np.maximum(most, MIN_EXPONENTIAL)
+        tied_low, tied_high = least / (least + others(most)), most / (most + others(least))
+        # 1e-11 covers the rounding of exponents up to 700. A bound that is NaN, as 0 / 0 is, is no bound.
+        low, high = np.fmax(low, tied_low - 1e-11), np.fmin(high, tied_high + 1e-11)
+    low, high = np.maximum(low, 1 - others(high) - 1e-12), np.minimum(high, 1 - others(low) + 1e-12)
+    return Regions(low, high, regions.symbols, regions.answers).at((low <= high).all((1, 2)))
+
+
+def leads_in(net: Net, heads: Heads, regions: Regions, error: float) -> Array:
+    """Return whether the right answer leads for all masses in each region.
+
+    The mass of one symbol in each head is 1 less the others. So the head's output is the value of this symbol, plus the
+    sum of m_v (value_v - its value) over all other symbols. Each mass m_v is an input.
+    """
+    (count, num_heads, size), weights = regions.low.shape, net.weights
+    value = heads.values.center.swapaxes(0, 1)  # [H, V, E]
+    middle, radius = (regions.low + regions.high) / 2, (regions.high - regions.low) / 2
+    left_out = radius.argmax(-1)
+    base = value[np.arange(num_heads), left_out]
+    ahead = value - base[:, :, None]  # [N, H, V, E], with zeros for the symbol that is left out
+    output = base + (middle[..., None] * ahead).sum(2)
+    sides = radius[..., None] * ahead
+    slope = np.zeros((num_heads, size, count, num_heads, value.shape[-1]))
+    for head in range(num_heads):
+        slope[head, :, :, head] = np.moveaxis(sides[:, head], 1, 0)
+    # A mean of values that are each off by at most a rest is off by at most the largest rest. Errors of weights are
+    # relative to the values; `error` is above 1e-6, so 1e-12 of the values covers float64.
+    rest = heads.values.rest.max(0) + (error + 1e-12) * heads.values.size.max(0)
+    attended = Form(
+        output.reshape(count, -1),
+        slope.reshape(num_heads * size, count, -1),
+        np.broadcast_to(rest.ravel(), (count, rest.size)),
+    )
+    before = heads.states.each(lambda a: a[..., regions.symbols, :])
+    state = total(weights, (attended, "layers.0.output.{}"), (before, ""))
+    wide = total(weights, (state.normed(weights, "layers.0.norms.1"), "layers.0.widen.{}"))
+    # 1 + tanh in x (1 + tanh u) / 2 cancels for x < 0. The error is relative to x, not to the result.
+    hidden = wide.smooth(*TANH_GELU).rounded(wide.size, FUNCTION)
+    state = total(weights, (hidden, "layers.0.narrow.{}"), (state, ""))
+    features = state.normed(weights, "readout.0")
+    return are_ahead(total(weights, (features.owned(len(features.slope)), "readout.1.{}")), regions.answers)
+
+
 def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     """Check a grid recurrence at temperature 0: its rule gives the task's numbers on all pairs of strings.
 
@@ -1813,6 +2141,12 @@ OTHER = (
 )
 """The other keys of a certificate, whose values this program does not use."""
 
+BOUNDED: dict[str, Callable[[Net, Tensors, Task, int], str]] = {
+    "isometries": check_isometries,
+    "attention": check_attention,
+}
+"""The methods of level bounded, which have a largest length."""
+
 METHODS: dict[str, Callable[[Net, Tensors, Any], str]] = {
     "enclosures": check_enclosures,
     "codes": check_codes,
@@ -1822,7 +2156,7 @@ METHODS: dict[str, Callable[[Net, Tensors, Any], str]] = {
     "choices": check_choices,
     "rules": check_rules,
 }
-"""The methods of level proved. Method `isometries` has level bounded."""
+"""The methods of level proved."""
 
 
 @np.errstate(all="ignore")  # overflow and NaN are results, which no comparison accepts
@@ -1846,14 +2180,14 @@ def check(certificate: Content, proof: bytes) -> str:
         net = parse_net(given["model"], weights, len(task.symbols), len(classes))
         if is_grid:
             demand(classes == [*map(str, range(len(classes)))], "expected the integers from 0 as classes")
-        if method == "isometries":
+        if method in BOUNDED:
             demand(given["level"] == "bounded", "expected a certificate of level bounded")
             max_length = whole(given["max_length"], "max_length", 1, MAX_LENGTH)
             assert isinstance(task, Task)  # as the method is not `rules`
-            return check_isometries(net, sets, task, max_length)
+            return BOUNDED[method](net, sets, task, max_length)
         demand(given["level"] == "proved", "expected a certificate of level proved")
         demand(given["max_length"] is None, "expected no largest length at level proved")
-        demand(method in METHODS, f"expected a method among {', '.join([*METHODS, 'isometries'])}, got {method[:60]!r}")
+        demand(method in METHODS, f"expected a method among {', '.join([*METHODS, *BOUNDED])}, got {method[:60]!r}")
         return METHODS[method](net, sets, task)
     # A file that is not trusted can break any step. Each of these errors is a rejection, never a crash.
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as error:

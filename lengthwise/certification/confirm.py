@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.counterexample import grade, shortest_error
 from lengthwise.certification.machines import first_error
-from lengthwise.certification.methods.base import PROVERS, Prover
+from lengthwise.certification.methods.base import PROVERS, Prover, task_extraction
 from lengthwise.certification.subject import check_made_by_settings, checked_subject
 from lengthwise.certification.traces import TracedStrings, draw_strings
 from lengthwise.conventions import Diverged
@@ -33,10 +34,11 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
             string = task.decode(error)
             raise ValueError(f"certificate: its model answers {string!r} wrongly; it was edited, so certify again")
         sentences = ["the model answers all short strings correctly", *_long_strings(model, task)]
-        if certificate.closure is None:
+        if certificate.closure is None and certificate.evidence is None:
             return sentences
-        extraction = _read_again(certificate.closure.requested_radius, model, task)
-        sentences.append("a machine extracted from the model again answers every string as the transducer does")
+        extraction = _extraction_of(certificate, model, task)
+        if certificate.closure is not None:
+            sentences.append("a machine extracted from the model again answers every string as the transducer does")
         if certificate.evidence is not None:
             _prove_again(certificate.evidence, model, task, mask_unsupervised(extraction, task.reference))
             sentences.append(f"method {certificate.evidence.method!r} proves the model again")
@@ -73,11 +75,21 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) 
         ValueError: the certificate's level is below `bounded`, or its proof is not found again.
     """
     with checked_subject(model, task):
-        if certificate.closure is None or certificate.evidence is None:
+        if certificate.evidence is None:
             raise ValueError(f"certificate: expected level proved or bounded, got {certificate.level}")
-        extraction = _read_again(certificate.closure.requested_radius, model, task)
+        extraction = _extraction_of(certificate, model, task)
         supervised = mask_unsupervised(extraction, task.reference)
         return _prove_again(certificate.evidence, model, task, supervised), supervised
+
+
+def _extraction_of(certificate: Certificate, model: SequenceModel, task: MachineTask) -> Extraction:
+    """Return the machine that a certificate's proof follows: the task's own, or one that is extracted again."""
+    evidence, reference = certificate.evidence, task.reference
+    if evidence is not None and PROVERS[evidence.method].reader is None and isinstance(reference, Transducer):
+        return task_extraction(reference)
+    if certificate.closure is None:
+        raise ValueError(f"certificate: level {certificate.level} requires a closure, got none; certify again")
+    return _read_again(certificate.closure.requested_radius, model, task)
 
 
 def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extraction:

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lengthwise.certification.gates import GATES, gate_errors, sum_errors
+from lengthwise.certification.methods.attention.scores import ATTENTION_ULPS
 from lengthwise.certification.methods.one_hot_states.prover import NEVER_SEEN
 from lengthwise.certification.sweeps import (
     UNITS,
@@ -138,6 +139,7 @@ def measurements() -> dict[str, Measurement]:
         "softmax": _softmax_errors,
         "softmax of one logit far ahead": _one_hot_errors,
         "log_softmax": _log_softmax_errors,
+        "exponential of attention": _attention_errors,
         "LayerNorm": _layer_norm_errors,
         "unit vector": _unit_vector_errors,
         "product of matrices": _product_errors,
@@ -269,6 +271,33 @@ def _one_hot_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
         right = torch.zeros_like(logits).scatter_(1, largest, 1.0)
         for result in _axes(torch.softmax, logits):
             yield MeasuredError(difference(result, right), 0.0)
+
+
+def _attention_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
+    """Yield errors of the share of one of two keys, far below the other, relative to the share.
+
+    The small share is nearly an exponential. All further keys have shares of about e^-200. If the small key comes first
+    among many keys, kernels rescale its sum when they reach the large key.
+    """
+    for width, count in ((2, 500), (8, 500), (17, 100), (64, 24), (1200, 2)):
+        small = -torch.from_numpy(generator().uniform(0, 80, (count, 1))).to(dtype)
+        exponentials = np.exp(wide(small))
+        right = exponentials / (1 + exponentials)
+        for index in (0, -1):
+            keys = small.new_full((count, width), -200.0)
+            keys[:, index], keys[:, -1 - index] = small[:, 0], 0.0
+            values = torch.zeros_like(keys)
+            values[:, index] = 1.0
+            key, value = keys[:, None, :, None], values[:, None, :, None]
+            query = torch.ones_like(key)
+            mask = torch.ones(count, 1, 1, width, dtype=torch.bool)
+            attend = F.scaled_dot_product_attention
+            for result in (
+                attend(query, key, value, is_causal=True)[:, 0, -1],
+                attend(query[:, :, :1], key, value, attn_mask=mask)[:, 0, 0],
+                attend(query[:, :, :1], key, value, attn_mask=mask.to(dtype) - 1)[:, 0, 0],
+            ):
+                yield MeasuredError(error(result, right, right), ATTENTION_ULPS)
 
 
 def _rows(width: int, dtype: torch.dtype) -> Iterator[Tensor]:

@@ -32,6 +32,12 @@ CLAIMS: Mapping[Level, str] = {
 }
 """The claim of each level. `{scope}` names the strings, and `{length}` the largest length of level ``bounded``."""
 
+BOUNDED_ALONE = (
+    "The model itself, as it rounds, gives the right answer to {scope}, up to a length of {length} symbols: bounds on "
+    "its numbers show one answer for each state of the task's machine."
+)
+"""The claim of level ``bounded`` if the method of proof needs no machine that is extracted from the model."""
+
 
 def reaches(level: Level, other: Level) -> bool:
     """Return whether a level is equal to another level or higher.

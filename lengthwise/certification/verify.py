@@ -68,7 +68,9 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     shown_by_model = [f"the {kind} ({_size(task)}) belongs to task {with_settings(certificate.task)}"]
     # Sentences are sorted by what supports them, so that a reader sees what remains to be trusted.
     trusted, verified = [*shown_by_model], []
-    if certificate.reaches("extracted"):
+    if certificate.evidence is not None and certificate.evidence.requires.machine is None:
+        _check_tested(certificate)
+    elif certificate.reaches("extracted"):
         verified += _check_machine(certificate, task)
         nodes = sum(agreement.num_nodes for agreement in certificate.trace_agreement)
         trusted += [f"the model's states were in the machine's classes at all of {nodes:,} nodes"]
@@ -168,8 +170,7 @@ def _check_kernels(kernels: Kernels) -> None:
 def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> list[str]:
     if certificate.machine is None:
         raise ValueError(f"certificate: level {certificate.level} requires a machine, got none; certify again")
-    if any(tested.num_correct != tested.num_graded for tested in certificate.tested):
-        raise ValueError(f"certificate: level {certificate.level} requires no wrong answer, got some; certify again")
+    _check_tested(certificate)
     machine = machine_from_json(certificate.machine)
     chunk_size = certificate.model.get("chunk_size")
     if isinstance(machine, TreeMachine) and chunk_size not in (None, machine.chunk_size):
@@ -201,6 +202,11 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
         ]
     size = machine.num_classes if isinstance(machine, TreeMachine) else machine.num_states
     return [f"the machine ({size} classes) answers every string of every length as the transducer does"]
+
+
+def _check_tested(certificate: Certificate) -> None:
+    if any(tested.num_correct != tested.num_graded for tested in certificate.tested):
+        raise ValueError(f"certificate: level {certificate.level} requires no wrong answer, got some; certify again")
 
 
 def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:

@@ -194,7 +194,7 @@ def other_tasks(proof: Proof) -> Iterator[dict[str, Any]]:
     yield {"level": "extracted"}
     for name in sorted(checker.KINDS.keys() - {proof.certificate["model"]["name"]}):
         yield {"model": proof.certificate["model"] | {"name": name}}
-    for method in sorted({*checker.METHODS, "isometries"} - {proof.method}):
+    for method in sorted({*checker.METHODS, *checker.BOUNDED} - {proof.method}):
         yield {"evidence": proof.certificate["evidence"] | {"method": method}}
 
 

@@ -26,6 +26,7 @@ from forging import (
     start_behind_the_last,
     transducer,
     with_few_classes,
+    with_larger_scores,
     with_more,
     with_narrow_enclosures,
     with_swapped_logits,
@@ -42,6 +43,8 @@ LEAVE = "states leave their balls before the largest length"
 IN_TABLE = "expected classes of the machine in its table"
 AMONG_CLASSES = "expected answers among its classes as outputs"
 KEYS, QUERIES = "weights.layers.0.to_key_value.weight", "weights.layers.0.to_query.weight"
+OUTSIDE = "a mass leaves its bounds on some string"
+MAPPED = "weights.layers.0.query_key_value.weight"
 TEMPERATURE = "weights.layers.0.temperature"
 
 FORGERIES: list[tuple[str, str, Forge]] = [
@@ -130,6 +133,22 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ),
     (LEAVE, "reflections", certificate(max_length=2**40)),
     (LEAVE, "reflections", array("sets.radius", lambda own: 0 * own)),
+    ("expected a transformer of one layer", "one-hot", by_method("attention", level="bounded", max_length=5)),
+    ("expected lengths that rise to the largest length", "attention", certificate(max_length=55)),
+    ("expected lengths that rise to the largest length", "attention", certificate(max_length=53)),
+    ("expected lengths that rise to the largest length", "attention", array("sets.lengths", put(0, 0))),
+    ("expected lengths that rise to the largest length", "attention", array("sets.lengths", put(2**63 - 1, 1))),
+    ("expected lengths that rise to the largest length", "attention", array("sets.lengths", put(1, 1))),
+    ("expected masses between 0 and 1", "attention", array("sets.low", put(-1e-9, 0, 0, 0, 0, 0))),
+    ("expected masses between 0 and 1", "attention", array("sets.high", put(1 + 1e-9, 0, 0, 0, 0, 0))),
+    ("expected scores and values that float32 can represent", "attention", array(MAPPED, lambda own: own * 1e18)),
+    ("expected attention that float32 rounds by at most two percent", "attention", with_larger_scores),
+    (OUTSIDE, "attention", array("sets.low", lambda own: own + 1e-5)),
+    (OUTSIDE, "attention", array("sets.high", lambda own: own * (1 - 1e-5))),
+    (OUTSIDE, "attention", array("sets.high", lambda own: own[..., ::-1])),
+    (OUTSIDE, "attention", array("sets.low", lambda own: own[:, ::-1], ("sets.high", lambda own: own[:, ::-1]))),
+    (OUTSIDE, "attention", array("weights.layers.0.query_key_value.bias", lambda own: own * 1.01)),
+    (SEVERAL, "attention", array("sets.low", lambda own: 0 * own, ("sets.high", lambda own: 0 * own + 1))),
     ("expected a grid-recurrence, and no sets", "rule", with_more("sets.x")),
     ("its rule has another number for a row", "rule", array("weights.cell.per_row", lambda own: own + 1)),
     (
@@ -241,6 +260,7 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("weights: expected float32 or float64, got ", "rnn", as_type("weights.readout.bias", "<f8")),
     ("weights: expected a whole number as codebook.count", "codes", as_type("weights.codebook.count", "<f4")),
     ("model: expected num_heads that divides ", "chunks of 2", model(num_heads=3)),
+    ("model: expected num_heads that divides ", "attention", model(num_heads=3)),
     ("model: expected block_dim that divides ", "reflections", model(block_dim=3)),
     ("model: expected one block of columns 'stochastic' with read='mixture'", "mixture", model(block_dim=1)),
     ("model.nonlinearity: expected none of a gru or lstm", "wrapped gru", model(nonlinearity="relu")),

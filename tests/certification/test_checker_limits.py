@@ -10,6 +10,7 @@ from lengthwise.certification.checker import (
     MAX_FILE,
     MAX_MOVES,
     MAX_PAIRS,
+    MAX_PIECES,
     MAX_SIZE,
     MAX_TERMS,
     MAX_WORK,
@@ -40,6 +41,13 @@ LIMITS = {
     **dict.fromkeys(("compiled rnn", "reflections"), OF_RECURRENCES),
     "one-hot": OF_RECURRENCES | {("moves of blocks", MAX_MOVES)},
     "mixture": OF_PAIRS | {("moves of blocks", MAX_MOVES)},
+    "attention": OF_RECURRENCES
+    | {
+        ("symbols of a string", MAX_TERMS),
+        ("scores", MAX_ELEMENTS),
+        ("sums along paths", MAX_ELEMENTS),
+        ("regions of masses", MAX_PIECES),
+    },
     "choices": OF_CLASSES - {("classes", MAX_SIZE)}
     | {
         ("entries of columns", MAX_MOVES),

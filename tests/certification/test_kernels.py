@@ -47,6 +47,7 @@ def test_assumed_errors_are_the_slack_of_the_bounds() -> None:
         "softmax": {8 + n / 2 for n in widths},
         "log_softmax": {4 * 8 / 2 + n / 2 for n in widths},
         "softmax of one logit far ahead": {0.0},
+        "exponential of attention": {32.0},
         "unit vector": {((n + 8) / 2 - 1) / 2 for n in widths},
         "product of matrices": {(n + 2) / 2 for n in (2, 5, 16, 33, 64, 200)},
         "product of whole numbers": {0.0},
@@ -177,6 +178,7 @@ FUNCTIONS = {
     "softmax": (torch, "softmax"),
     "softmax of one logit far ahead": (torch, "softmax"),
     "log_softmax": (torch, "log_softmax"),
+    "exponential of attention": (F, "scaled_dot_product_attention"),
     "LayerNorm": (F, "layer_norm"),
     "unit vector": (F, "normalize"),
 }

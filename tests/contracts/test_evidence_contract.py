@@ -111,7 +111,7 @@ def test_it_is_about_the_machine_and_the_settings_that_it_requires(method: str) 
     settings = evidence.requires.models[certificate.model["name"]]
     others = [
         {"model": {"name": "surely-not-a-model"}},
-        {"machine": None},
+        {"machine": None if evidence.requires.machine else certificate.transducer},
         *({"model": {**certificate.model, key: "surely-not-a-value"}} for key in settings),
     ]
     for other in others:

@@ -230,6 +230,25 @@ class Affine:
         image = self.smooth(torch.nn.functional.gelu, slope, max_curvature, bend)
         return image.rounded(self.center.abs() + self.radius, 2 * ULPS)
 
+    def tanh_gelu(self) -> "Affine":
+        """Return x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3).
+
+        With t = tanh u, the second derivative is (1 - t^2) (u' + x u'' / 2 - x t u'^2). Its size is largest at 0, where
+        it is sqrt(2 / pi) < 0.798.
+        """
+        scale, cubic = math.sqrt(2 / math.pi), 0.044715
+
+        def f(x: Tensor) -> Tensor:
+            return 0.5 * x * (1 + torch.tanh(scale * (x + cubic * x**3)))
+
+        def slope(x: Tensor) -> Tensor:
+            t = torch.tanh(scale * (x + cubic * x**3))
+            return 0.5 * (1 + t) + 0.5 * x * (1 - t**2) * scale * (1 + 3 * cubic * x**2)
+
+        image = self.smooth(f, slope, lambda low, _: torch.full_like(low, 0.798), lambda low, high: 0.0)
+        # 1 + tanh cancels for negative x, so the error is relative to x and not to the small result.
+        return image.rounded(self.center.abs() + self.radius, 2 * ULPS)
+
     def relu(self) -> "Affine":
         """Return max(0, x), which float32 computes without error; the slope moves into the remainder."""
         # Both ends of the range are mapped, because max(0, x) never falls. Its values are exact copies or 0.

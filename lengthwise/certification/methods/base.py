@@ -1,4 +1,4 @@
-"""The contract of provers, which show that the states of the float32 net itself cannot leave a machine's classes."""
+"""The contract of provers, which show that the float32 net itself gives a machine's answers."""
 
 import math
 from abc import ABC, abstractmethod
@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Evidence
 from lengthwise.certification.parts import CLAIMS, Level
 from lengthwise.extraction.base import Extraction, Reader, reader_of
@@ -28,11 +30,14 @@ class Prover(ABC):
     arithmetic of the model, rounding included. By induction, each state of each string is in the class that
     ``extraction.fine`` names, and the model's answer is the output of this class. Classes with output `IGNORE` are
     exempt, because no supervised string ends in them.
+
+    A method without a reader needs no states: it follows the model and the task's own machine together
+    (`task_extraction`).
     """
 
     name: ClassVar[str]
-    reader: ClassVar[str]
-    """The registered name of the reader whose extractions this method can prove."""
+    reader: ClassVar[str | None]
+    """The registered name of the reader whose extractions this method can prove; None without a reader."""
 
     sets: Mapping[str, Tensor] = MappingProxyType({})
     """The sets of states of the proof, which `prove` fills in. The checker needs them, the weights and the machine."""
@@ -66,8 +71,14 @@ class Prover(ABC):
 PROVERS: Registry[type[Prover]] = Registry("prover", "lengthwise.certification.methods.*.prover")
 
 
-def provers_of(reader: str, model: object) -> list[type[Prover]]:
-    """Return the provers of a reader's extractions that cover this kind of model."""
+def task_extraction(machine: Transducer) -> Extraction:
+    """Return the task's own machine in place of an extracted machine, without prototypes."""
+    count = machine.num_states
+    return Extraction(machine, machine, np.arange(count), torch.zeros(count, 0), 0, 0.0, math.inf, 0)
+
+
+def provers_of(reader: str | None, model: object) -> list[type[Prover]]:
+    """Return the provers of a reader's extractions that cover this kind of model; None selects those without reader."""
     return [prover for prover in PROVERS.values() if prover.reader == reader and prover.applies_to(model)]
 
 
@@ -81,11 +92,10 @@ def highest_level(model: SequenceModel) -> Level:
         ['tested', 'proved']
     """
     reader = reader_of(model, ())
-    if reader is None:
-        return "tested"
-    levels = list(CLAIMS)
-    reached = [prover.reaches(model) for prover in provers_of(reader.name, model)]
-    return max(["extracted", *reached], key=levels.index)
+    levels: list[Level] = ["tested"] if reader is None else ["extracted"]
+    for name in {None, None if reader is None else reader.name}:
+        levels += [prover.reaches(model) for prover in provers_of(name, model)]
+    return max(levels, key=list(CLAIMS).index)
 
 
 def finer_extractions(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 from torch import Tensor, nn
 
 from lengthwise.certification.methods.affine import Affine, Inputs
@@ -89,6 +89,11 @@ def layer_norm_bounds(values: Affine, norm: nn.LayerNorm) -> Affine:
 
 def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " N"]) -> float:
     """Return the smallest logit margin: the lead of the machine's answer over each other answer, over all states."""
+    return float(margins_of(readout, states, outputs).min())
+
+
+def margins_of(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " N"]) -> Float64[Tensor, " N"]:
+    """Return the smallest logit margin of each state; it is minus infinity if a bound is not finite."""
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
@@ -105,4 +110,4 @@ def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tenso
     slack = slack + logits.remainder + logits.remainder.gather(1, answers)
     # A bound that is infinite or NaN shows nothing, so its margin is -inf and the proof fails.
     margins = (ahead - slack).scatter(1, answers, torch.inf).where(slack.isfinite(), -torch.inf)
-    return float(margins.min())
+    return margins.amin(1)

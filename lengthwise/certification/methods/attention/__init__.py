@@ -1,0 +1,1 @@
+"""Method of proof up to a length: a transformer of one layer."""

@@ -1,0 +1,43 @@
+"""Evidence of a transformer of one layer: its answers follow from bounds on attention, up to a length."""
+
+from typing import Literal
+
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead, describe_lead
+from lengthwise.certification.parts import PositiveCount
+from lengthwise.display import counted
+
+
+@EVIDENCE.register("attention")
+class AttentionEvidence(Evidence):
+    """Boxes that contain the attention masses of all strings of up to `max_length` symbols, with one answer in each.
+
+    The mass of a symbol is the sum of a head's attention weights over the symbol's positions. `num_blocks` is the
+    number of ranges of lengths with boxes of their own, and `num_pieces` the number of pieces into which all boxes were
+    halved. `logit_margin` is the smallest lead of the right answer in a piece; None if the task has only one answer.
+    The method follows the task's own machine, so no machine is extracted.
+    """
+
+    requires = Requirement(None, {"transformer": {"num_layers": 1}})
+    assumes = "the model's attention gives each symbol a mass within its bounds, and its answer stays the same in them"
+
+    method: Literal["attention"] = "attention"
+    num_blocks: PositiveCount
+    num_pieces: PositiveCount
+    logit_margin: float | None
+    max_length: PositiveCount
+
+    @property
+    def proved_length(self) -> int:
+        return self.max_length
+
+    def describe(self) -> str:
+        return (
+            f"attention to each symbol is bounded in {counted(self.num_blocks, 'range')} of lengths up to "
+            f"{self.max_length:,} symbols; in {counted(self.num_pieces, 'piece')} of these bounds "
+            f"{describe_lead(self.logit_margin)}"
+        )
+
+    def check_numbers(self, certificate: Certificate) -> None:
+        check_lead(self.logit_margin, certificate)
+        if self.num_blocks > self.max_length:
+            raise ValueError("evidence: expected a length for each range of lengths, got more ranges; certify again")

@@ -1,0 +1,159 @@
+"""Bounds on the attention mass of each symbol, over all strings that lead a machine to a state."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.methods.attention.scores import Heads
+
+TERM_SLACK = 1e-9
+"""The relative slack of each term of a path. A float64 sum of T terms is off by T 2^-53 of their sizes, far less."""
+
+MIN_WEIGHT = 1e-300
+"""The smallest upper bound on an exponential, which must not underflow to 0."""
+
+MAX_ROUNDS = 60
+"""The largest number of improvements of a threshold. Each is a Newton step, so few are needed."""
+
+
+class Blocks(NamedTuple):
+    """Ranges of lengths, which follow one another: block b has the lengths ``first[b]`` to ``last[b]``."""
+
+    first: Int64[np.ndarray, " B"]
+    last: Int64[np.ndarray, " B"]
+
+
+class Masses(NamedTuple):
+    """Bounds on masses: block of lengths, pair of last symbol and state, head, key symbol.
+
+    `exists` is False if no string of the block's lengths ends in the pair; its bounds then mean nothing.
+    """
+
+    low: Float64[np.ndarray, "B K H V"]
+    high: Float64[np.ndarray, "B K H V"]
+    exists: Bool[np.ndarray, "B K"]
+
+
+class Paths(NamedTuple):
+    """The machine and the exponentials of scores along its paths, for strings that end in each pair.
+
+    `symbols` and `states` are the pairs. `weights` bounds e^s: pair, head, symbol of the mass, side, key symbol,
+    distance. Side 0 is the mass of the symbol, and side 1 the mass of all others. `counts` is True for key symbols that
+    count for a mass. Their bounds are upper ends, and all other bounds are lower ends.
+    """
+
+    machine: Transducer
+    symbols: Int64[np.ndarray, " K"]
+    states: Int64[np.ndarray, " K"]
+    weights: Float64[np.ndarray, "K H V 2 V T"]
+    counts: Bool[np.ndarray, "V 2 V"]
+
+
+def pairs_of(machine: Transducer) -> tuple[Int64[np.ndarray, " K"], Int64[np.ndarray, " K"]]:
+    """Return the pairs of a last symbol and a state in which strings may end."""
+    table = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
+    symbols = np.broadcast_to(np.arange(table.shape[1]), table.shape)
+    pairs = np.unique(np.stack([symbols.ravel(), table.ravel()]), axis=1)
+    return pairs[0], pairs[1]
+
+
+def paths_of(heads: Heads, machine: Transducer) -> Paths:
+    """Return the paths of a machine with the scores of all heads."""
+    symbols, states = pairs_of(machine)
+    low, high = (np.moveaxis(end.numpy(), 1, 2) for end in (heads.scores.low, heads.scores.high))  # X H V T
+    # A common factor of all exponentials of a head changes no mass. The largest score gets e^0.
+    shift = high.max((2, 3), keepdims=True)
+    least, most = np.exp(low - shift)[symbols], np.maximum(np.exp(high - shift), MIN_WEIGHT)[symbols]
+    own = np.eye(least.shape[2], dtype=np.bool_)
+    counts = np.stack([own, ~own], 1)
+    weights = np.where(counts[..., None], most[:, :, None, None], least[:, :, None, None])
+    return Paths(machine, symbols, states, weights, counts)
+
+
+def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
+    """Return bounds on the masses of all symbols, for each block of lengths and each pair.
+
+    The mass of a set of symbols is at most c on a string if the sum of e^s (1[symbol counts] - c) over its positions is
+    at most 0. The largest sum over all strings is a longest path. The threshold c grows by Newton steps to the largest
+    mass, and the sum that shows that it is not exceeded has slack in each term.
+
+    Source: Dinkelbach, "On nonlinear fractional programming" (1967), for the steps.
+    Differs from the source: sums are bounded in float64, and the last threshold is a bound, not a root.
+    """
+    shape = (len(blocks.first), *paths.weights.shape[:4])
+    threshold = np.zeros(shape)
+    largest, weight = max_path_sums(paths, blocks, threshold)
+    exists = (largest > -np.inf).any((2, 3, 4))
+    for _ in range(MAX_ROUNDS):
+        exceeded = largest > 0
+        if not exceeded.any():
+            break
+        # The step is exact for the path that exceeds the threshold most; the factor keeps rounding from ending it.
+        step = np.divide(largest, weight, out=np.ones(shape), where=exceeded & (weight > 0))
+        threshold = np.where(exceeded, np.minimum((threshold + step) * (1 + 1e-9), 1.0), threshold)
+        largest, weight = max_path_sums(paths, blocks, threshold)
+    threshold = np.where(largest > 0, 1.0, threshold)
+    # 1 - c is rounded once, which is far below the slack of the terms.
+    low = np.maximum(1 - threshold[..., 1] - 1e-15, 0.0)
+    return Masses(low, threshold[..., 0], exists)
+
+
+def max_path_sums(
+    paths: Paths, blocks: Blocks, threshold: Float64[np.ndarray, "B K H V 2"]
+) -> tuple[Float64[np.ndarray, "B K H V 2"], Float64[np.ndarray, "B K H V 2"]]:
+    """Return the largest sums of e^s (1[symbol counts] - c), and the sum of e^s along each of these paths.
+
+    Sums are upper bounds in real numbers: each term is enlarged by `TERM_SLACK` of its size. A sum over no path is
+    minus infinity. Paths are followed from their last symbol to their first, because scores depend on the distance
+    from the last position.
+    """
+    table = paths.machine.semiautomaton.table
+    start = paths.machine.start
+    best = np.full(threshold.shape, -np.inf)
+    weight_of_best = np.zeros(threshold.shape)
+    is_end = paths.states[:, None] == table[:, paths.symbols].T  # K Q
+    sums = weights = np.zeros(0)
+    for distance in range(int(blocks.last[-1])):
+        first_active = int(np.searchsorted(blocks.last, distance + 1))
+        column = min(distance, paths.weights.shape[-1] - 1)
+        exponentials = paths.weights[..., column]
+        terms = exponentials * (paths.counts - threshold[first_active:, ..., None])
+        terms += TERM_SLACK * np.abs(terms)
+        if distance == 0:
+            own = paths.symbols[:, None, None, None, None]
+            term, weight = (
+                np.take_along_axis(each, np.broadcast_to(own, (*each.shape[:-1], 1)), -1)
+                for each in (terms, np.broadcast_to(exponentials, terms.shape))
+            )
+            ends = np.where(is_end, 0.0, -np.inf)[:, None, None, None]
+            sums, weights = term + ends, weight + np.zeros_like(ends)
+        else:
+            skip = len(sums) - (len(threshold) - first_active)
+            sums, weights = sums[skip:], weights[skip:]
+            sums, weights = _extended(sums, weights, terms, exponentials, table)
+        is_recorded = blocks.first[first_active:] <= distance + 1
+        length_sum = sums[..., start]
+        is_better = (length_sum > best[first_active:]) & is_recorded[:, None, None, None, None]
+        best[first_active:][is_better] = length_sum[is_better]
+        weight_of_best[first_active:][is_better] = weights[..., start][is_better]
+    return best, weight_of_best
+
+
+def _extended(
+    sums: Float64[np.ndarray, "B K H V 2 Q"],
+    weights: Float64[np.ndarray, "B K H V 2 Q"],
+    terms: Float64[np.ndarray, "B K H V 2 V"],
+    exponentials: Float64[np.ndarray, "K H V 2 V"],
+    table: Int64[np.ndarray, "Q V"],
+) -> tuple[Float64[np.ndarray, "B K H V 2 Q"], Float64[np.ndarray, "B K H V 2 Q"]]:
+    """Return the largest sums of paths with one more symbol in front, from each state, and the weights along them."""
+    new_sums = sums[..., table[:, 0]] + terms[..., :1]
+    new_weights = weights[..., table[:, 0]] + exponentials[..., :1]
+    for symbol in range(1, table.shape[1]):
+        other = sums[..., table[:, symbol]] + terms[..., symbol, None]
+        is_better = other > new_sums
+        new_sums = np.where(is_better, other, new_sums)
+        new_weights = np.where(is_better, weights[..., table[:, symbol]] + exponentials[..., symbol, None], new_weights)
+    return new_sums, new_weights
