@@ -61,12 +61,10 @@ MachineKind = Literal["transducer", "tree", "grid"]
 
 
 class Requirement(NamedTuple):
-    """A method's requirements on a certificate: the kind of its machine, its model, and the model's settings.
-
-    The kind is None if the method follows the task's own machine, so that the certificate must have no machine.
-    """
+    """A method's requirements on a certificate: the kind of its machine, its model, and the model's settings."""
 
     machine: MachineKind | None
+    """None if the method follows the task's own machine. The certificate then has no extracted machine."""
     models: Mapping[str, Mapping[str, object]]
     """The settings that a model of each name must have."""
 

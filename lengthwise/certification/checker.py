@@ -1771,7 +1771,8 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
     (`demand_one_answer`).
     """
     demand(net.name == "transformer", "expected a transformer of one layer")
-    count, num_blocks, size = len(sets.get("outputs", ())), len(sets.get("lengths", ())), net.num_symbols
+    count, num_blocks = len(sets.get("outputs", ())), len(sets.get("lengths", ()))
+    size = net.num_symbols
     bounds = (num_blocks, size, count, net.settings["num_heads"], size)
     check_machine(net, sets, machine_shapes(net, count) | {"lengths": (num_blocks,), "low": bounds, "high": bounds})
     lengths = sets["lengths"]
@@ -1808,7 +1809,8 @@ class Heads(NamedTuple):
 
 def heads_of(net: Net, max_length: int) -> Heads:
     """Return the intervals of scores and values, whatever float32 rounds; reject scores that may overflow."""
-    weights, width, num_heads = net.weights, net.settings["d_model"], net.settings["num_heads"]
+    weights = net.weights
+    width, num_heads = net.settings["d_model"], net.settings["num_heads"]
     demand_limit(net.num_symbols**2 * max(width, num_heads * max_length), MAX_ELEMENTS, "scores")
     states = between(weights["read_in.embedding.weight"])
     if "read_in" not in net.settings:
@@ -1859,7 +1861,8 @@ def demand_masses(sets: Tensors, heads: Heads, pairs: Array) -> Array:
     distance from the end. So the largest sum over all strings is a longest path, which is followed from the end. `best`
     has axes claim, block, pair, head, class: the largest sum over strings that lead from the class to the pair.
     """
-    table, lengths, start = sets["table"], sets["lengths"], int(sets["start"])
+    table, lengths = sets["table"], sets["lengths"]
+    start = int(sets["start"])
     low, high = (np.moveaxis(sets[name][:, pairs[:, 0], pairs[:, 1]], -1, 0)[..., None] for name in ("low", "high"))
     demand_limit(2 * low.size * len(table), MAX_ELEMENTS, "sums along paths")
     demand_limit(2 * low.size * len(table) * len(low) * int(lengths[-1]), MAX_WORK, "multiplications")
@@ -1867,7 +1870,9 @@ def demand_masses(sets: Tensors, heads: Heads, pairs: Array) -> Array:
     # common factor changes no sign. An exponential that is an upper bound must not underflow.
     least, most = (end - heads.scores.ends[1].max((1, 3), keepdims=True) for end in heads.scores.ends)
     least, most = np.exp(least)[pairs[:, 0]], np.maximum(np.exp(most), MIN_EXPONENTIAL)[pairs[:, 0]]
-    exists, best, terms, before = np.zeros(low.shape[1:3], np.bool_), np.zeros(0), list[Array](), (-1, -1)
+    exists = np.zeros(low.shape[1:3], np.bool_)
+    best = np.zeros(0)
+    terms, before = list[Array](), (-1, -1)
     for distance in range(int(lengths[-1])):
         # Block b has the lengths up to lengths[b] that no block before it has. Blocks before it are no longer needed.
         block, column = int(np.searchsorted(lengths, distance + 1)), min(distance, least.shape[-1] - 1)
@@ -1922,7 +1927,8 @@ def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> 
 
     The masses of a string lie in one half or in the other, so it is enough that the answer leads in both.
     """
-    error, num_pieces, width = attention_error(heads, length), 0, net.settings["d_model"]
+    error, width = attention_error(heads, length), net.settings["d_model"]
+    num_pieces = 0
     spread = np.linalg.norm(np.ptp(heads.values.center, axis=0), axis=-1)
     num_sides = spread.size * net.num_symbols
     numbers_each = (num_sides + width + 17) * max(4 * width, net.num_classes)

@@ -48,3 +48,8 @@ def _check_level(certificate: Certificate) -> None:
             f"certificate: expected level extracted or higher, got {certificate.level}; lower levels have no machine "
             "that is proved right"
         )
+    if certificate.machine is None:
+        raise ValueError(
+            f"certificate: expected a machine read off the model, got none at level {certificate.level}; this proof is "
+            "about the task's own machine, `TransducerModel(task.transducer, task.classes)`"
+        )

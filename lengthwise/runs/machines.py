@@ -159,7 +159,9 @@ def _certified_net_machine(path: Path) -> Given:
 
 
 def _certificate_machine(certificate: Certificate, path: Path) -> Given:
-    content = certificate.transducer if certificate.reaches("extracted") else certificate.machine
+    # A proof up to a length may need no machine of the net, and then the net has none that holds at every length.
+    is_machine_right = certificate.reaches("extracted") and certificate.machine is not None
+    content = certificate.transducer if is_machine_right else certificate.machine
     machine = None if content is None else machine_from_json(content)
     if not isinstance(machine, Transducer):
         what = "none" if machine is None else "another kind of machine"

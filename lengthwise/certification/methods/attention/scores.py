@@ -1,9 +1,11 @@
 """The scores and values of a transformer of one layer, as tables of symbols and distances with bounds on rounding."""
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float64
 from torch import Tensor, nn
 
@@ -82,6 +84,11 @@ def layer_of(model: Transformer) -> TransformerLayer:
     assert isinstance(layer, TransformerLayer)
     if type(read_in.positions) not in POSITIONS:
         raise ValueError(f"model: expected positions none, alibi or t5, got {config.positions!r}")
+    # The layer's activation is a plain attribute, which neither weights nor parts show.
+    activation = layer.activation
+    is_usual = isinstance(activation, partial) and (activation.func, activation.args) == (F.gelu, ())
+    if not is_usual or activation.keywords != {"approximate": "tanh"}:  # type: ignore[attr-defined]
+        raise ValueError("model: expected the tanh form of GELU as activation, as configured, got another")
     # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
     if read_in.embedding.max_norm is not None:
         raise ValueError(f"model: expected an embedding without max_norm, got {read_in.embedding.max_norm}")
