@@ -1994,7 +1994,7 @@ def narrowed(heads: Heads, regions: Regions) -> Regions:
         # 1e-11 covers the rounding of exponents up to 700. A bound that is NaN, as 0 / 0 is, is no bound.
         low, high = np.fmax(low, tied_low - 1e-11), np.fmin(high, tied_high + 1e-11)
     low, high = np.maximum(low, 1 - others(high) - 1e-12), np.minimum(high, 1 - others(low) + 1e-12)
-    return Regions(low, high, regions.symbols, regions.answers).at((low <= high).all((1, 2)))
+    return Regions(low, high, regions.symbols, regions.answers).at(np.asarray((low <= high).all((1, 2))))
 
 
 def leads_in(net: Net, heads: Heads, regions: Regions, error: float) -> Array:

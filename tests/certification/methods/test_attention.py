@@ -16,6 +16,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification import checker, traces
 from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.confirm import confirm
+from lengthwise.certification.machine_model import machine_model
 from lengthwise.certification.methods.attention.masses import Blocks, mass_bounds, paths_of
 from lengthwise.certification.methods.attention.pieces import Pieces, head_of, margins_in, narrowed
 from lengthwise.certification.methods.attention.prover import AttentionProver
@@ -258,6 +259,8 @@ def test_a_certificate_is_bounded_checked_and_confirmed(gap: float, length: int,
     assert (certificate.level, certificate.machine, certificate.independently_checked) == ("bounded", None, True)
     assert certificate.max_length == certificate.evidence.max_length >= length
     assert f"up to a length of {certificate.max_length:,} symbols" in certificate.claim
+    with pytest.raises(ValueError, match="expected a machine read off the model, got none at level bounded"):
+        machine_model(certificate)
     path = tmp_path / "proof.safetensors"
     assert "one answer leads" in write_proof(certificate, model, OCCURS, path)
     assert "with NumPy alone" in check(certificate, path).verified[0]

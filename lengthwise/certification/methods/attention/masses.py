@@ -85,7 +85,7 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
     shape = (len(blocks.first), *paths.weights.shape[:4])
     threshold = np.zeros(shape)
     largest, weight = max_path_sums(paths, blocks, threshold)
-    exists = (largest > -np.inf).any((2, 3, 4))
+    exists = np.asarray((largest > -np.inf).any((2, 3, 4)))
     for _ in range(MAX_ROUNDS):
         exceeded = largest > 0
         if not exceeded.any():
