@@ -108,7 +108,7 @@ def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
 def _prove_without_reader(builder: CertificateBuilder, reason: str) -> Certificate:
     """Return a certificate from a method that needs no extracted machine, or one of level ``tested``.
 
-    `reason` is the reason against a higher level if no such method is for this model.
+    `reason` goes into the certificate if no such method covers the model and the task.
     """
     model, reference = builder.model, builder.task.reference
     provers = provers_of(None, model)

@@ -71,10 +71,10 @@ ATTENTION = 64
 """The error of an exponential inside attention, in units of its value."""
 
 CHUNK = 64
-"""The smallest number of keys that attention adds before a larger score makes it rescale its sums."""
+"""Attention adds at least this number of keys between two rescalings of its sums."""
 
 MAX_ATTENTION_ERROR = 0.02
-"""The largest relative error of attention weights. Products of such errors add less than 5 % to them."""
+"""The largest relative error of attention weights. Below it, products of errors enlarge the bound by less than 5 %."""
 
 MAX_PIECES = 200_000
 """The largest number of regions into which bounds on attention masses are halved."""
@@ -1765,9 +1765,9 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
 
     A head's output at the last position is a mean of the values of all positions, weighted by e^s. A score s depends on
     the last symbol, the key's symbol, and their distance. The mass of a symbol is the weight of its positions in this
-    mean. For each block of lengths, last symbol x and class p, the file has a lower and an upper bound on the mass of
-    each symbol in each head, for all strings that end with x in p. The checker verifies these bounds
-    (`demand_masses`). Then it verifies that one answer leads, whatever the masses are within them
+    mean. For each block of lengths, last symbol x and state p of the task's machine, the file has a lower and an upper
+    bound on the mass of each symbol in each head, for all strings that end with x in p. The checker verifies these
+    bounds (`demand_masses`). Then it verifies that one answer leads, whatever the masses are within them
     (`demand_one_answer`).
     """
     demand(net.name == "transformer", "expected a transformer of one layer")
@@ -1942,7 +1942,7 @@ def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> 
         num_pieces += int(is_ahead.sum())
         part = part.at(~is_ahead)
         sides = part.high - part.low
-        demand((sides.max((1, 2)) > MIN_PIECE).all(), "one of its sets contains states with several answers")
+        demand((sides.max((1, 2)) > MIN_PIECE).all(), "bounds on attention do not show that the right answer leads")
         # The side along which the head's output changes most is halved.
         widest = (sides * spread[:, None]).reshape(len(sides), num_sides).argmax(1)
         is_widest = (np.arange(num_sides) == widest[:, None]).reshape(sides.shape)
@@ -1972,7 +1972,7 @@ def attention_error(heads: Heads, length: int) -> float:
 
 
 def narrowed(heads: Heads, regions: Regions) -> Regions:
-    """Return regions without masses that no string has. Regions without any masses are left out.
+    """Cut away masses that no string can have, and drop regions that become empty.
 
     The masses of a head add up to 1. Two heads see the same positions: if n_v is the sum of e^s of the first head over
     the positions of symbol v, then another head's sum is n_v r_v, and r_v is between the bounds of e^(s' - s). So the
@@ -1991,7 +1991,7 @@ def narrowed(heads: Heads, regions: Regions) -> Regions:
         least, most = (np.exp(ratio).swapaxes(1, 2)[regions.symbols] for ratio in ratios)
         least, most = low[:, :1] * least, high[:, :1] * np.maximum(most, MIN_EXPONENTIAL)
         tied_low, tied_high = least / (least + others(most)), most / (most + others(least))
-        # 1e-11 covers the rounding of exponents up to 700. A bound that is NaN, as 0 / 0 is, is no bound.
+        # 1e-11 covers the rounding of exponents up to 700. NaN, from 0 / 0, is ignored as a bound.
         low, high = np.fmax(low, tied_low - 1e-11), np.fmin(high, tied_high + 1e-11)
     low, high = np.maximum(low, 1 - others(high) - 1e-12), np.minimum(high, 1 - others(low) + 1e-12)
     return Regions(low, high, regions.symbols, regions.answers).at(np.asarray((low <= high).all((1, 2))))

@@ -274,10 +274,10 @@ def _one_hot_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _attention_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors of the share of one of two keys, far below the other, relative to the share.
+    """Yield the relative error of the smaller of two attention weights, whose scores differ by 0 to 80.
 
-    The small share is nearly an exponential. All further keys have shares of about e^-200. If the small key comes first
-    among many keys, kernels rescale its sum when they reach the large key.
+    All other keys have weights of at most e^-200. If the small key comes first among many keys, kernels rescale its sum
+    when they reach the large key.
     """
     for width, count in ((2, 500), (8, 500), (17, 100), (64, 24), (1200, 2)):
         small = -torch.from_numpy(generator().uniform(0, 80, (count, 1))).to(dtype)

@@ -33,8 +33,8 @@ CLAIMS: Mapping[Level, str] = {
 """The claim of each level. `{scope}` names the strings, and `{length}` the largest length of level ``bounded``."""
 
 BOUNDED_ALONE = (
-    "The model itself, as it rounds, gives the right answer to {scope}, up to a length of {length} symbols: bounds on "
-    "its numbers show one answer for each state of the task's machine."
+    "The model itself, as it rounds, gives the right answer to {scope}, up to a length of {length} symbols: for each "
+    "state of the task's machine, bounds on its numbers show that the right answer has the largest logit."
 )
 """The claim of level ``bounded`` if the method of proof needs no machine that is extracted from the model."""
 

@@ -99,7 +99,7 @@ class Hypothesis:
             often = np.flatnonzero(tree.visits[tree.parents[1:]] >= MIN_VISITS) + 1
             next_counts[tree.parents[often], tree.symbols[often]] = tree.visits[often]
             self.counts = np.concatenate([self.counts, next_counts], 1)
-            # Every string passes a state once for each of its symbols, if all of them lead back to this state.
+            # If all symbols lead back to one state, its counts reach the total length of all strings.
             self.symbol_bits = SymbolBits(tree.num_symbols, int(next_counts.sum()))
         self.red = [0]
         self.is_red = np.zeros(tree.num_nodes, bool)

@@ -75,7 +75,7 @@ def _embedded(strings: Int64[Tensor, "B T"]) -> Iterator[list[Tensor]]:
 
 
 class _EmbeddedStrings(TorchFunctionMode):
-    """A mode in which rows that are read from a table, one for each symbol of the strings, become leaves.
+    """A mode that replaces embedded strings by new leaf tensors, so that gradients by them can be computed.
 
     A mode also sees the tables of plain functions, which have no modules that could have hooks.
     """
@@ -95,7 +95,7 @@ class _EmbeddedStrings(TorchFunctionMode):
             ids = args[1]
         else:
             return features
-        # Ids of symbols are also read from a table, by a net that maps symbols to its own ids.
+        # A net may map symbols to its own ids by a table. This table has integers and is left alone.
         if not isinstance(ids, Tensor) or not self._are_strings(ids) or not features.is_floating_point():
             return features
         before, symbols = features.split([ids.shape[1] - self.shape[1], self.shape[1]], 1)
@@ -132,7 +132,7 @@ def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: in
 
 
 def is_close(one: Tensor, another: Tensor, *, relative: float) -> bool:
-    """Return whether outputs differ by at most a fraction of the largest one, or by rounding if that is more.
+    """Return whether outputs differ by at most a fraction of the largest output, or of 1 if that is larger.
 
     With the fraction 0, outputs must be equal. NaN equals NaN.
     """

@@ -89,7 +89,7 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
 
 @torch.no_grad()
 def find_fault(outputs: Outputs, net: nn.Module, num_symbols: int, max_length: int | None) -> str | None:
-    """Return a clause about outputs that do not belong to a net that reads forwards, or None if the tests find none.
+    """Return a clause that says how the net fails to read forwards, or None if the tests find no fault.
 
     Gradients with respect to later symbols must be exactly 0. Up to rounding, other later symbols must not change
     outputs, and a prefix must have the same outputs alone and at the start of longer strings. `outputs` are hidden

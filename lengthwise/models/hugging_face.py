@@ -57,7 +57,7 @@ def wrap_hugging_face(
         model: for example a ``MambaModel`` or a ``MambaForCausalLM``; `certify` needs float32 or float64.
         head: maps the last hidden state [B, D] to logits [B, Y], in the model's number format.
         answers: instead of `head`, the tokens with which a causal language model answers, one for each class. Or a
-            `SetAnswers`, the rule by which the logits of `head` or, without a head, of all tokens become a set.
+            `SetAnswers`, which turns scores into sets: the outputs of `head` or, without it, the logits of all tokens.
         tokens: the token of each symbol; by default, symbol v is token v.
         begin: the token that the model reads before each string, if it needs one.
         max_length: the largest length in symbols of a model that reads whole strings; by default the number of

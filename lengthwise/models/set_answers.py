@@ -39,8 +39,8 @@ class SetAnswers(nn.Module):
     the task has it, and otherwise to the last class, which is counted as wrong. The margin of a right answer is the
     smallest distance of a score to the threshold.
 
-    If a score equals the threshold, the symbol is not in the set, and two logits would be 0. The right one of them is
-    then the smallest positive normal number instead.
+    If a score equals the threshold, the symbol is not in the set, and logits of 0 could be tied. The logit of the net's
+    own set, or of the last class if the task lacks this set, is then the smallest positive normal number.
 
     Args:
         task: a task ``next-symbols`` with ``with_other=True``, which adds the last class.

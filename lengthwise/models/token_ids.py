@@ -11,7 +11,7 @@ MAX_TOKEN = (1 << 31) - 1
 """The largest accepted token id."""
 
 MAX_STATED_LENGTH = 1_000_000_000
-"""The largest accepted largest length of a net, in symbols."""
+"""The largest accepted `max_length`, in symbols."""
 
 
 class TokenIds(nn.Module):

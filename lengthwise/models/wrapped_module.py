@@ -24,8 +24,8 @@ MAX_CLASSES = 1_000_000
 class WrappedModuleConfig(ModelConfig):
     """A description that identifies a wrapped net in files. The net cannot be built again from it.
 
-    `module` names the class of the module, or the function. The weights of a module are identified by their digest. A
-    function has no weights, so that two functions with the same name have the same description.
+    `module` names the class of the module, or the function. The weights of a module are identified by their digest.
+    Weights inside a function are not seen, so two functions with the same name have the same description.
     """
 
     module: str

@@ -49,8 +49,8 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     or a ``/``. It also looks like a path if it is nearly the name of a file here, or is long and has no operator.
 
     The alphabet of an expression consists of its own symbols, the symbols of the other sources, and `symbols`. A
-    certificate of level `extracted` or above gives the machine of its task, because the model follows this machine. At
-    lower levels, it gives the machine read off the model.
+    certificate of level `extracted` or above that contains a machine gives the machine of its task, because the model
+    follows this machine. At lower levels, it gives the machine read off the model.
 
     Raises:
         ValueError: the path does not exist or contains no machine; the expression has an error, or looks like a file's
@@ -159,7 +159,8 @@ def _certified_net_machine(path: Path) -> Given:
 
 
 def _certificate_machine(certificate: Certificate, path: Path) -> Given:
-    # A proof up to a length may need no machine of the net, and then the net has none that holds at every length.
+    # A certificate of method `attention` has no machine. Its proof ends at a length, so the net may differ from the
+    # task's machine beyond it.
     is_machine_right = certificate.reaches("extracted") and certificate.machine is not None
     content = certificate.transducer if is_machine_right else certificate.machine
     machine = None if content is None else machine_from_json(content)

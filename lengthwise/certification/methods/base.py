@@ -49,7 +49,10 @@ class Prover(ABC):
 
     @classmethod
     def reaches(cls, model: Any) -> Level:
-        """Return the highest level for such a model; `extracted` if the method lacks bounds for the model's step."""
+        """Return the highest level for such a model.
+
+        If the method lacks bounds for it, this is `extracted`, or `tested` for a method without a reader.
+        """
         return "proved"
 
     def candidates(

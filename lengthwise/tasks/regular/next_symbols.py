@@ -42,8 +42,8 @@ class NextSymbols(RegularTask):
     an odd n, have no balanced length.
 
     Raises:
-        ValueError: the base task is unknown or recognizes no language, or there is one class, because the answer is the
-            same set everywhere and `with_other` is not set. The answer is always the same for Tomita 5 and 6 without
+        ValueError: the base task is unknown or recognizes no language, or, without `with_other`, the answer is the same
+        set everywhere. The answer is always the same for Tomita 5 and 6 without
             `with_end`, because all symbols may always come next.
 
     Example:

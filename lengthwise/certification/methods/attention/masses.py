@@ -77,7 +77,7 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
 
     The mass of a set of symbols is at most c on a string if the sum of e^s (1[symbol counts] - c) over its positions is
     at most 0. The largest sum over all strings is a longest path. The threshold c grows by Newton steps to the largest
-    mass, and the sum that shows that it is not exceeded has slack in each term.
+    mass, and a last sum, with slack in each term, shows that no string exceeds c.
 
     Source: Dinkelbach, "On nonlinear fractional programming" (1967), for the steps.
     Differs from the source: sums are bounded in float64, and the last threshold is a bound, not a root.

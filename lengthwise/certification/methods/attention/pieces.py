@@ -45,7 +45,7 @@ class Halved(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The part of a model after attention weights: values of masses, and everything up to the logits."""
+    """The part of a model behind its attention weights, from the values to the logits."""
 
     model: Transformer
     heads: Heads
@@ -86,11 +86,11 @@ def halved(head: Head, pieces: Pieces) -> Halved:
 
 
 def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
-    """Return pieces without masses that no string has; empty pieces are left out.
+    """Cut away masses that no string can have, and drop pieces that become empty.
 
     The masses of a head add up to 1. Masses of different heads are tied: let n_v be the sum of e^s of the first head
     over the positions of symbol v. The sum of another head is n_v r_v, with r_v within `ratio_bounds`. So the other
-    mass is m_v r_v / (m_v r_v + sum_u m_u r_u), which rises with m_v r_v and falls with all others.
+    mass is m_v r_v / (m_v r_v + sum of m_u r_u over all other u), which rises with m_v r_v and falls with all others.
     """
     low, high = pieces.low, pieces.high
     if low.shape[1] > 1:
