@@ -268,7 +268,7 @@ EDITS = [
     (
         "proved",
         set_to("magic", "evidence", "method"),
-        "unknown method of proof 'magic' (known: choices, codes, ",
+        "unknown method of proof 'magic' (known: attention, choices, codes, ",
     ),
     ("proved", left_out("evidence", "method"), "expected the name of a method of proof, got None"),
     (
