@@ -1781,6 +1781,8 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
     are_rising = (lengths >= 1).all() and (lengths <= max_length).all() and (np.diff(lengths) > 0).all()
     demand(are_rising and lengths[-1] == max_length, "expected lengths that rise to the largest length")
     demand((sets["low"] >= 0).all() and (sets["high"] <= 1).all(), "expected masses between 0 and 1")
+    # A smaller bound times an exponential of at least `MIN_EXPONENTIAL` may underflow to 0, which every mass exceeds.
+    demand(((sets["low"] == 0) | (sets["low"] >= 1e-17)).all(), "expected lower bounds of 0, or of at least 1e-17")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     heads = heads_of(net, max_length)
     pairs = np.array([(x, p) for x in range(size) for p in np.intersect1d(sets["table"][:, x], supervised)])
@@ -1988,11 +1990,15 @@ def narrowed(heads: Heads, regions: Regions) -> Regions:
     if low.shape[1] > 1:
         ends = heads.scores.ends
         ratios = (ends[0] - ends[1][:, :, :1]).min(-1), (ends[1] - ends[0][:, :, :1]).max(-1)
-        least, most = (np.exp(ratio).swapaxes(1, 2)[regions.symbols] for ratio in ratios)
-        least, most = low[:, :1] * least, high[:, :1] * np.maximum(most, MIN_EXPONENTIAL)
+        # A common factor of all r_v changes no share. With this one, no exponential overflows: finite / inf is 0, which
+        # would be a false bound. Products that are upper bounds must not underflow to 0 either.
+        shift = ratios[1].max(1, keepdims=True)
+        least, most = (np.exp(ratio - shift).swapaxes(1, 2)[regions.symbols] for ratio in ratios)
+        least, most = low[:, :1] * least, np.maximum(high[:, :1] * most, MIN_EXPONENTIAL)
         tied_low, tied_high = least / (least + others(most)), most / (most + others(least))
-        # 1e-11 covers the rounding of exponents up to 700. NaN, from 0 / 0, is ignored as a bound.
-        low, high = np.fmax(low, tied_low - 1e-11), np.fmin(high, tied_high + 1e-11)
+        # The size of scores is at most 2^17 (`attention_error`), so exponents are off by less than 1e-10, and shares by
+        # less than 1e-9. NaN, from 0 / 0, is ignored as a bound.
+        low, high = np.fmax(low, tied_low - 1e-9), np.fmin(high, tied_high + 1e-9)
     low, high = np.maximum(low, 1 - others(high) - 1e-12), np.minimum(high, 1 - others(low) + 1e-12)
     return Regions(low, high, regions.symbols, regions.answers).at(np.asarray((low <= high).all((1, 2))))
 

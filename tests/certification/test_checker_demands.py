@@ -142,6 +142,7 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("expected lengths that rise to the largest length", "attention", array("sets.lengths", put(1, 1))),
     ("expected masses between 0 and 1", "attention", array("sets.low", put(-1e-9, 0, 0, 0, 0, 0))),
     ("expected masses between 0 and 1", "attention", array("sets.high", put(1 + 1e-9, 0, 0, 0, 0, 0))),
+    ("expected lower bounds of 0, or of at least 1e-17", "attention", array("sets.low", put(2e-34, 0, 0, 0, 0, 0))),
     ("expected scores and values that float32 can represent", "attention", array(MAPPED, lambda own: own * 1e18)),
     ("expected attention that float32 rounds by at most two percent", "attention", with_larger_scores),
     (OUTSIDE, "attention", array("sets.low", lambda own: own + 1e-5)),

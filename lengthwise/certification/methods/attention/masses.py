@@ -11,7 +11,7 @@ from lengthwise.certification.methods.attention.scores import Heads
 TERM_SLACK = 1e-9
 """The relative slack of each term of a path. A float64 sum of T terms is off by T 2^-53 of their sizes, far less."""
 
-MIN_WEIGHT = 1e-300
+MIN_WEIGHT = 1e-290
 """The smallest upper bound on an exponential, which must not underflow to 0."""
 
 MAX_ROUNDS = 60

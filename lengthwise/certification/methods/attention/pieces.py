@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
 from lengthwise.certification.methods.affine import ROUNDING, Affine
+from lengthwise.certification.methods.attention.masses import MIN_WEIGHT
 from lengthwise.certification.methods.attention.scores import Heads, layer_of, ratio_bounds
 from lengthwise.certification.methods.merges import layer_norm_bounds, margins_of
 from lengthwise.models.transformer import Transformer
@@ -23,6 +24,9 @@ MIN_WIDTH = 1e-5
 
 SLACK = 1e-12
 """The slack of sums of masses, and of bounds that follow from others: float64 is off by about 1e-15 there."""
+
+TIE_SLACK = 1e-9
+"""The slack of shares that tie heads. Scores are smaller than 2^17, so their exponents are off by less than 1e-10."""
 
 
 class Pieces(NamedTuple):
@@ -95,13 +99,14 @@ def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
     low, high = pieces.low, pieces.high
     if low.shape[1] > 1:
         least, most = (end[pieces.symbols].mT for end in ratios)
-        low_share, high_share = low[:, :1] * least, high[:, :1] * most
+        # An upper bound must not underflow to 0, which would be a false bound.
+        low_share, high_share = low[:, :1] * least, (high[:, :1] * most).clamp(min=MIN_WEIGHT)
         others_low, others_high = map(_others, (low_share, high_share))
         tied_low = low_share / (low_share + others_high)
         tied_high = high_share / (high_share + others_low)
         # NaN comes from exponentials that overflow or vanish, and bounds nothing.
-        low = torch.maximum(low, (tied_low * (1 - SLACK) - SLACK).nan_to_num(0.0, 0.0, 0.0))
-        high = torch.minimum(high, (tied_high * (1 + SLACK) + SLACK).nan_to_num(1.0, 1.0, 1.0))
+        low = torch.maximum(low, (tied_low - TIE_SLACK).nan_to_num(0.0, 0.0, 0.0))
+        high = torch.minimum(high, (tied_high + TIE_SLACK).nan_to_num(1.0, 1.0, 1.0))
     others_low, others_high = map(_others, (low, high))
     low = torch.maximum(low, 1 - others_high - SLACK)
     high = torch.minimum(high, 1 - others_low + SLACK)

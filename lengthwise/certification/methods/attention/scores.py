@@ -138,8 +138,12 @@ def _by_head(part: Intervals, num_heads: int) -> Intervals:
 
 
 def ratio_bounds(heads: Heads) -> tuple[Float64[Tensor, "X V H"], Float64[Tensor, "X V H"]]:
-    """Return bounds on e^(s - s_0), over all distances, for the scores s of each head and s_0 of the first head."""
+    """Return bounds on f e^(s - s_0), over all distances, for the scores s of each head and s_0 of the first head.
+
+    The factor f of a query symbol and a head makes the largest upper bound 1, so that no exponential overflows.
+    """
     scores = heads.scores
     low = (scores.low - scores.high[:, :, :1]).amin(-1)
     high = (scores.high - scores.low[:, :, :1]).amax(-1)
-    return low.exp() * (1 - 1e-12), high.exp() * (1 + 1e-12)
+    shift = high.amax(1, keepdim=True)
+    return (low - shift).exp(), (high - shift).exp()
