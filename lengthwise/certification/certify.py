@@ -114,25 +114,33 @@ def _prove_without_reader(builder: CertificateBuilder, reason: str) -> Certifica
     provers = provers_of(None, model)
     if not provers or not isinstance(reference, Transducer) or model.max_length is not None:
         return builder.certificate("tested", reason)
-    if any(not tested.num_graded for tested in builder.tested):
-        return builder.certificate("tested", "the task has no answer to any of the drawn strings of some length")
+    if obstacle := _why_ungraded(builder) or _why_unprovable(builder):
+        return builder.certificate("tested", obstacle)
     extraction = mask_unsupervised(task_extraction(reference), reference)
     reasons = []
-    try:
-        check_made_by_settings(model, builder.task)
-        if problems := kernel_report().reason:  # a kernel of this CPU is off by more than proofs allow
-            raise Unproved(problems)
-        for prover in (kind() for kind in provers):
-            try:
-                evidence = prover.prove(model, extraction)
-            except (ValueError, Diverged) as problem:
-                reasons.append(str(problem))
-                continue
+    for prover in (kind() for kind in provers):
+        try:
+            evidence = prover.prove(model, extraction)
             proved = builder.certificate(*_level_of(evidence), evidence=evidence)
             return with_verdict(proved, model, prover, extraction)
-    except ValueError as problem:
-        reasons.append(str(problem))
+        except (ValueError, Diverged) as problem:
+            reasons.append(str(problem))
     return builder.certificate("tested", "; ".join(reasons))
+
+
+def _why_ungraded(builder: CertificateBuilder) -> str:
+    """Return the reason against levels above ``tested`` if the task answers no drawn string of a length, or ""."""
+    lengths = " and ".join(f"{tested.length:,}" for tested in builder.tested if not tested.num_graded)
+    return lengths and f"the task has no answer to any of the drawn strings of {lengths} symbols"
+
+
+def _why_unprovable(builder: CertificateBuilder) -> str:
+    """Return the reason why bounds do not hold for this model on this CPU, or ""."""
+    try:
+        check_made_by_settings(builder.model, builder.task)
+    except ValueError as problem:
+        return str(problem)
+    return kernel_report().reason  # a kernel of this CPU may be off by more than the bounds of proofs allow
 
 
 def _level_of(evidence: Evidence) -> tuple[Level, str]:
@@ -163,17 +171,11 @@ def _attempt(
     # The machine is right and a string refutes the model, so the model does not follow this machine.
     if not is_right:
         raise Unproved("the machine is right, but the model is not")
-    if unanswered := [tested.length for tested in builder.tested if not tested.num_graded]:
-        lengths = " and ".join(f"{length:,}" for length in unanswered)
-        reason = f"the task has no answer to any of the drawn strings of {lengths} symbols"
+    if reason := _why_ungraded(builder):
         return builder.certificate("tested", reason)
     traces.compare(strings.subsample, candidate.extraction)
     candidate = candidate._replace(trace_agreement=traces.compare(strings.complete, candidate.extraction))
-    try:
-        check_made_by_settings(builder.model, builder.task)
-    except ValueError as problem:
-        return builder.certificate("extracted", str(problem), candidate=candidate)
-    if reason := kernel_report().reason:  # a kernel of this CPU is off by more than the bounds of proofs allow
+    if reason := _why_unprovable(builder):
         return builder.certificate("extracted", reason, candidate=candidate)
     reasons = []
     for prover in provers_of(reader.name, builder.model):

@@ -125,6 +125,12 @@ class HoldsParts(ABC):
     def check_parts(self) -> None:
         """Raise a ValueError unless the modules fit together and the answer to a prefix depends only on the prefix."""
 
+    def reset_parameters(self, generator: Generator) -> None:
+        """Raise a ValueError, because a wrapped net keeps the weights of the user's modules."""
+        raise ValueError(
+            "model: expected a model that draws its weights, got a wrapped net; initialize its own modules"
+        )
+
 
 class ReadsContinuations(ABC):
     """The model can answer each prefix of a string followed by other symbols, without reading the prefix again."""

@@ -1,7 +1,6 @@
 """Tests that outputs at a position do not depend on later symbols or on other strings of the batch."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -41,8 +40,8 @@ def _by_gradients(outputs: Outputs, strings: Int64[Tensor, "B T"], slack: float)
     """
     try:
         # Callers use `no_grad`, so gradients must be enabled here.
-        with torch.inference_mode(False), torch.enable_grad(), _embedded(strings) as leaves:
-            values = outputs(strings)
+        with torch.inference_mode(False), torch.enable_grad(), _EmbeddedStrings(strings) as mode:
+            values, leaves = outputs(strings), mode.leaves
             if not leaves or not values.requires_grad:
                 return None
             # One random direction replaces a gradient for each output. Dependences cancel in it with probability 0.
@@ -64,14 +63,6 @@ def _reaches(gradient: Tensor, part: Tensor, slack: float) -> bool:
     """Return whether a part of a gradient is not zero; NaN counts as zero, because a masked sqrt(0) gives NaN."""
     limit = slack * torch.finfo(gradient.dtype).eps * gradient.nan_to_num(0.0).abs().max()
     return bool((part.nan_to_num(0.0).abs() > limit).any())
-
-
-@contextmanager
-def _embedded(strings: Int64[Tensor, "B T"]) -> Iterator[list[Tensor]]:
-    """Collect the embedded strings of all tables that a net reads, as tensors for which gradients can be computed."""
-    mode = _EmbeddedStrings(strings)
-    with mode:
-        yield mode.leaves
 
 
 class _EmbeddedStrings(TorchFunctionMode):
@@ -120,22 +111,21 @@ def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: in
     a mixture of experts, for example, the sizes of groups that are summed may depend on later symbols.
     """
     before = outputs(strings)
-    least = ROUNDING * torch.finfo(before.dtype).eps
     # All later symbols are changed, so a dependence on any of them can show.
     others = (strings + 1) % num_symbols
     for end in range(1, strings.shape[1]):
         after = outputs(torch.cat([strings[:, :end], others[:, end:]], 1))
-        if not is_close(before[:, :end], after[:, :end], relative=least):
+        if not is_close(before[:, :end], after[:, :end]):
             return LATER
     after = outputs(torch.cat([strings[:1], others[1:]]))[:1]
-    return None if is_close(before[:1], after, relative=least) else OTHERS
+    return None if is_close(before[:1], after) else OTHERS
 
 
-def is_close(one: Tensor, another: Tensor, *, relative: float) -> bool:
+def is_close(one: Tensor, another: Tensor, *, relative: float = 0.0) -> bool:
     """Return whether outputs differ by at most a fraction of the largest output, or of 1 if that is larger.
 
-    With the fraction 0, outputs must be equal. NaN equals NaN.
+    The fraction is at least that of rounding. NaN equals NaN.
     """
-    least = ROUNDING * torch.finfo(one.dtype).eps if relative else 0.0
-    limit = max(relative, least) * max(1.0, float(one.nan_to_num(0.0, 0.0, 0.0).abs().max()))
+    fraction = max(relative, ROUNDING * torch.finfo(one.dtype).eps)
+    limit = fraction * max(1.0, float(one.nan_to_num(0.0, 0.0, 0.0).abs().max()))
     return torch.allclose(one, another, rtol=0, atol=limit, equal_nan=True)

@@ -12,7 +12,7 @@ from lengthwise.devices import device_of
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import ModelConfig, RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import HoldsParts
-from lengthwise.models.causality import ROUNDING, is_close
+from lengthwise.models.causality import is_close
 from lengthwise.models.consistency import find_fault
 from lengthwise.models.containers import check_bare, first_line
 from lengthwise.models.fixed_cache import FixedCache, cache_of
@@ -167,8 +167,7 @@ def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module)
             ) from None
     # A cap hardly changes the small logits of two tokens, so the settings are also looked at.
     cap = getattr(model.config, "final_logit_softcapping", None)
-    least = ROUNDING * torch.finfo(own.dtype).eps
-    if cap is not None or logits.shape != own.shape or not is_close(own, logits, relative=least):
+    if cap is not None or logits.shape != own.shape or not is_close(own, logits):
         raise ValueError(
             f"answers: expected a model whose logits are those of its last linear map, got a {type(model).__name__}, "
             "which changes them; give a head that computes its logits from hidden states"
@@ -237,12 +236,6 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
     def max_length(self) -> int | None:
         """Return the largest length in symbols, which the model's positions or the user set; None means any length."""
         return self.config.max_length
-
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        """Raise a ValueError, because a wrapped net keeps the weights of the user's modules."""
-        raise ValueError(
-            "model: expected a model that draws its weights, got a wrapped net; initialize its own modules"
-        )
 
     def check_parts(self) -> None:
         """Raise a ValueError if an answer depends on later symbols, as in an encoder, or on other strings."""

@@ -149,12 +149,6 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         _check_core(self.core)
         _check_parts(self)
 
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        """Raise a ValueError, because a wrapped net keeps the weights of the user's modules."""
-        raise ValueError(
-            "model: expected a model that draws its weights, got a wrapped net; initialize its own modules"
-        )
-
     def initial_state(self, batch_size: int) -> Float[Tensor, "B Z"]:
         like: Tensor = next(self.core.parameters())
         return like.new_zeros(batch_size, self.config.num_layers * sum(self.widths))

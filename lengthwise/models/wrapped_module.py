@@ -162,12 +162,6 @@ class WrappedModule(HoldsParts, SequenceModel):
         """Return the largest length that was given to `wrap_module`; None means any length."""
         return self.config.max_length
 
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        """Raise a ValueError, because a wrapped net keeps the weights of the user's module."""
-        raise ValueError(
-            "model: expected a model that draws its weights, got a wrapped net; initialize its own modules"
-        )
-
     def check_parts(self) -> None:
         """Raise a ValueError if an answer depends on later symbols, other strings, the length or chance."""
         if _name_of(self.module) != self.config.module:
