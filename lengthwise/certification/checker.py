@@ -11,6 +11,8 @@ each class. The checker shows three things:
 
 By induction on the length, the net answers every string as the transducer does, if the transducer has an answer to it.
 Methods `choices` and `rules` need no machine of their own: they follow the net and the task's machine side by side.
+Method `attention` has no steps: the checker verifies bounds on attention along all paths of the task's machine, and
+that the right answer leads within these bounds.
 
 The checker assumes:
 

@@ -22,9 +22,9 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
     """Check a certificate's claims on the model itself, without relying on the file; return a sentence for each claim.
 
     The certificate's level must not be ``refuted``. The model answers all short strings again, and some strings of 40
-    and 500 symbols. A machine is extracted again with the certificate's radius, and compared with the task for every
-    length. If the certificate has evidence, its proof is also made again. States along long strings are not compared
-    again, and the numbers in the file are not compared with new numbers.
+    and 500 symbols. If the certificate has an extracted machine, a machine is extracted again with its radius, and
+    compared with the task for every length. If it has evidence, its proof is also made again. States along long strings
+    are not compared again, and the numbers in the file are not compared with new numbers.
 
     Raises:
         ValueError: a claim does not hold for this model, or the model cannot be certified.

@@ -20,7 +20,8 @@ MAX_LENGTH = 4_096
 """The largest length that is tried, in symbols. The work of prover and checker is proportional to it."""
 
 MIN_LENGTH = 10
-"""The smallest length of a proof, in symbols. Shorter strings are answered one by one before any proof."""
+"""The smallest length that counts as a proof, in symbols. `certify` reads all strings of up to 12 symbols over two
+symbols, but only up to 7 over three."""
 
 NUM_BISECTIONS = 4
 """The number of bisections of the first block of lengths that has no proof."""
