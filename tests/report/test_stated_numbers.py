@@ -25,10 +25,7 @@ def numbers(file: str, pattern: str) -> set[str]:
         ("README.md", r"compares (\d+) models by one protocol", len(ENTRANTS)),
         ("README.md", r"proved on all (\d+) tasks", len(ROWS)),
         ("docs/index.md", r"proved on all (\d+) tasks", len(ROWS)),
-        ("docs/results/index.md", r"\| (\d+) models on \d+ regular tasks", len(ENTRANTS)),
-        ("docs/results/index.md", r"\| \d+ models on (\d+) regular tasks", len(ROWS)),
         ("README.md", r"word problems of (\d+) groups", len(SOLVABLE | UNSOLVABLE)),
-        ("docs/results/index.md", r"word problems of (\d+) groups", len(SOLVABLE | UNSOLVABLE)),
     ],
 )
 def test_what_is_counted_in_the_text_is_there(file: str, pattern: str, number: int) -> None:

@@ -103,7 +103,8 @@ def markdown_page(
     study = study or StudyPage([], {})
     is_known = scale == experiment.headline_scale != "smoke"
     stated = (study.headline or headline(experiment, outcomes)) if is_known else ""
-    head = [f"# {experiment.title}", experiment.introduction(scale, stated), *([_SMOKE] if scale == "smoke" else [])]
+    title = f"{experiment.title}, at the paper's size" if scale == "paper" else experiment.title
+    head = [f"# {title}", experiment.introduction(scale, stated), *([_SMOKE] if scale == "smoke" else [])]
     listing = f"```console\n{command}\n```"
     if not experiment.cells:
         lines = [f"- date: {today}", *(f"- {what}: {value}" for what, value in versions().items())]

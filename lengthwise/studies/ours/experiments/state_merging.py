@@ -244,11 +244,11 @@ def _baseline(name: str, examples: Examples) -> tuple[Transducer | None, float]:
     return completed_moore(learned, examples.symbols, data), time.process_time() - began
 
 
-def _experiment(scale: Scale, sizes: dict[str, Size]) -> Experiment:
+def _experiment(title: str, scale: Scale, small: Size) -> Experiment:
     check_is_not_paper(scale)
-    size = sizes[scale]
+    size = SMOKE_SIZE if scale == "smoke" else small
     return Experiment(
-        title="State merging by description length, next to RPNI and EDSM",
+        title=title,
         about=(
             "The examples are strings with answers of a known machine, of which some are wrong.\n"
             "RPNI and EDSM (AALpy) get the same examples. They treat every label as right."
@@ -262,10 +262,10 @@ def _experiment(scale: Scale, sizes: dict[str, Size]) -> Experiment:
 @EXPERIMENTS.register("learning/state-merging")
 def state_merging(scale: Scale = "small") -> Experiment:
     """Learn five random machines and two protocols from 3,000 examples, of which 0 and 5 % are labeled wrong."""
-    return _experiment(scale, {"small": SMALL_SIZE, "smoke": SMOKE_SIZE})
+    return _experiment("State merging by description length, next to RPNI and EDSM", scale, SMALL_SIZE)
 
 
 @EXPERIMENTS.register("learning/state-merging-70")
 def state_merging_70(scale: Scale = "small") -> Experiment:
     """Learn sixty random machines and ten protocols from 3,000 examples, 0 to 10 % labeled wrong: hours on one core."""
-    return _experiment(scale, {"small": Size(), "smoke": SMOKE_SIZE})
+    return _experiment("State merging on 70 machines, next to RPNI and EDSM", scale, Size())
