@@ -51,6 +51,40 @@ class Cell(NamedTuple):
     printed: tuple[Printed, ...] = ()
 
 
+class Scoring(NamedTuple):
+    """The score that each cell of a table shows, and what is compared.
+
+    - `measure`: accuracies are taken at all lengths at which every class can occur (`"balanced"`) or at all legal
+      lengths (`"legal"`). Numeric answers have a squared `"error"`, and language models the `"perplexity"` of chunks.
+      `"attempts"` is the cost of reaching a level. `"search"` scores only one run of a cell, the run with the lowest
+      final training loss.
+    - `fit`: one of the plan's long lengths, and the accuracy that every run of a cell must reach there. Other cells
+      are marked, because their scores at larger lengths do not measure generalization.
+    - `best_test`: also show the best test result during training, as the paper does.
+    - `compared`: pairs of columns to compare seed by seed, in each row that has both columns. Their cells have one run
+      for each seed.
+    """
+
+    measure: Literal["balanced", "legal", "error", "attempts", "search", "perplexity"] = "balanced"
+    fit: tuple[int, float] | None = None
+    best_test: bool = False
+    compared: Sequence[tuple[str, str]] = ()
+
+
+class Requirements(NamedTuple):
+    """What the runs of an experiment need besides a laptop and the package.
+
+    - `needs`: sentences about the device, data and time that the runs take, if a laptop does not suffice. They are
+      printed before the start.
+    - `lacks`: a sentence about missing inputs of the runs, such as a text that is not part of the package.
+    - `weights`: the study inspects the nets, so recorded results cannot replace runs.
+    """
+
+    needs: str = ""
+    lacks: str = ""
+    weights: bool = False
+
+
 class Experiment(NamedTuple):
     """Cells to fill, the measurement of their runs, and the facts that a reader needs to compare the numbers.
 
@@ -59,23 +93,10 @@ class Experiment(NamedTuple):
     - `headline`: the result at `headline_scale`, with fields for numbers (`lengthwise.report.tables.headline`). Its
       first line is the sentence that answers the reader's question.
     - `notes`: differences between this setting and the paper's, and other conditions of the numbers.
-    - `scored`: the measure that a cell shows. Accuracies are taken at all lengths at which every class can occur
-      (`"balanced"`) or at all legal lengths (`"legal"`). Numeric answers have a squared `"error"`, and language models
-      the `"perplexity"` of chunks. `"attempts"` is the cost of reaching a level. `"search"` scores only one run of a
-      cell, the run with the lowest final training loss.
-    - `fit`: one of the plan's long lengths, and the accuracy that every run of a cell must reach there. Other cells
-      are marked, because their scores at larger lengths do not measure generalization.
-    - `best_test`: also show the best test result during training, as the paper does.
-    - `compared`: pairs of columns to compare seed by seed, in each row that has both columns. Their cells have one run
-      for each seed.
     - `is_matrix`: show rows by columns, as a heat map, instead of a line for each cell.
-    - `needs`: sentences about the device, data and time that the runs take, if a laptop does not suffice. They are
-      printed before the start.
-    - `lacks`: a sentence about missing inputs of the runs, such as a text that is not part of the package.
     - `main`: the columns of the page's first table, if they are not the usual ones.
     - `study`: a function of the folder of runs that computes a further result, which the page of the study shows
       (`lengthwise.report.pages.study`).
-    - `needs_weights`: the study inspects the nets, so recorded results cannot replace runs.
     """
 
     title: str
@@ -83,16 +104,11 @@ class Experiment(NamedTuple):
     cells: Sequence[Cell]
     plan: EvaluationPlan
     notes: Sequence[str] = ()
-    scored: Literal["balanced", "legal", "error", "attempts", "search", "perplexity"] = "balanced"
-    fit: tuple[int, float] | None = None
-    best_test: bool = False
-    compared: Sequence[tuple[str, str]] = ()
+    scoring: Scoring = Scoring()
     study: Callable[[Path], object] | None = None
     main: Sequence[str] = ()
     is_matrix: bool = False
-    needs: str = ""
-    lacks: str = ""
-    needs_weights: bool = False
+    requires: Requirements = Requirements()
     headline: str = ""
     headline_scale: Scale = "small"
 

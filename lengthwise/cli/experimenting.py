@@ -109,13 +109,15 @@ def reproduce(
 
 def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool, takes_records: bool) -> None:
     """Print what an experiment requires; raise a ValueError if it cannot run, or needs weights that records lack."""
-    if takes_records and experiment.needs_weights:
+    if takes_records and experiment.requires.weights:
         raise ValueError(
             "recorded: this experiment reads the weights of its nets, which records do not contain; leave it out"
         )
-    needs = experiment.needs and f"{experiment.needs} See --device, and --column and --shard for a part of them."
-    if experiment.lacks:
-        raise ValueError(f"{experiment.lacks}. {needs}" if needs else experiment.lacks)
+    needs, lacks = experiment.requires.needs, experiment.requires.lacks
+    if needs:
+        needs += " See --device, and --column and --shard for a part of them."
+    if lacks:
+        raise ValueError(f"{lacks}. {needs}" if needs else lacks)
     if needs and runs_anything:
         console.print_line(needs)
 

@@ -20,7 +20,7 @@ from lengthwise.evaluation.interval import (
 )
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment, Scoring
 from lengthwise.report.pages.results import markdown_page
 from lengthwise.report.pages.run import MeasuredRun, write_report
 from lengthwise.report.pages.terminal import print_results
@@ -60,7 +60,7 @@ def tree_outcome(seed: int, errors: tuple[float, ...], num_loops: int = 1) -> Ou
 def test_errors_are_divided_by_the_dimension_and_have_an_interval_over_runs() -> None:
     outcomes = [tree_outcome(0, (1.2, 0.4)), tree_outcome(1, (1.0, 0.8)), tree_outcome(2, (0.8, 0.6))]
     cell = Cell("trees", "R=1", tuple(outcome.spec for outcome in outcomes), "1.70e-03")
-    experiment = Experiment("Title", "About.", [cell], TREE_PLAN, scored="error")
+    experiment = Experiment("Title", "About.", [cell], TREE_PLAN, scoring=Scoring(measure="error"))
     header, (line,), _ = cell_table(experiment, outcomes)
     cells = dict(zip(header, line, strict=True))
     assert cells["error"] == "1.50e-01"  # the mean of 0.1, 0.2 and 0.15
@@ -119,7 +119,7 @@ def test_accuracies_stand_next_to_the_best_shallow_baseline() -> None:
     specs = tuple(outcome.spec for outcome in outcomes)
     rates = specs[0].task.base_rates(5)
     cells = [Cell("LCS (5)", column, specs, "", (5, 5)) for column in ("one", "two")]
-    experiment = Experiment("Title", "About.", cells, PLAN, scored="legal", compared=[("one", "two")])
+    experiment = Experiment("Title", "About.", cells, PLAN, scoring=Scoring(measure="legal", compared=[("one", "two")]))
     page = markdown_page("x", "small", "lengthwise reproduce x", experiment, outcomes, TODAY)
     _, _, section = page.partition("## Shallow baselines")
     assert "| LCS (5) | one | two | +0.00 | +0.00 to +0.00 | - |" in section
@@ -157,7 +157,9 @@ def test_runs_of_different_tasks_stand_next_to_the_mean_of_their_shallow_baselin
     assert bests[1] is not None
     assert abs(bests[0].accuracy - bests[1].accuracy) > 0.01
     mean = percent((bests[0].accuracy + bests[1].accuracy) / 2).replace(" ", "\xa0")
-    experiment = Experiment("Title", "About.", [Cell("LCS (5)", "one", specs, "", (5, 5))], PLAN, scored="legal")
+    experiment = Experiment(
+        "Title", "About.", [Cell("LCS (5)", "one", specs, "", (5, 5))], PLAN, scoring=Scoring(measure="legal")
+    )
     page = markdown_page("x", "small", "lengthwise reproduce x", experiment, outcomes, TODAY)
     _, _, section = page.partition("## Shallow baselines")
     low = percent(wilson_interval(2_000, 2_000)[0]).replace(" ", "\xa0")
@@ -201,7 +203,7 @@ def test_columns_are_compared_seed_by_seed(apart: float, better: str) -> None:
     }
     cells = [Cell("trees", name, tuple(outcome.spec for outcome in outcomes)) for name, outcomes in columns.items()]
     compared = [("R=1", "R=2"), ("R=1", "a column that is in other rows")]
-    experiment = Experiment("Title", "About.", cells, TREE_PLAN, scored="error", compared=compared)
+    experiment = Experiment("Title", "About.", cells, TREE_PLAN, scoring=Scoring(measure="error", compared=compared))
     page = markdown_page(
         "x",
         "small",
@@ -221,7 +223,9 @@ def test_columns_with_several_runs_of_a_seed_are_not_compared() -> None:
     outcomes = [tree_outcome(seed, (1.2, 0.5), num_loops=loops) for loops in (1, 2) for seed in (0, 1)]
     specs = tuple(outcome.spec for outcome in outcomes)
     cells = [Cell("trees", "R=1, 2", specs), Cell("trees", "R=2", specs[2:])]
-    experiment = Experiment("Title", "About.", cells, TREE_PLAN, scored="error", compared=[("R=2", "R=1, 2")])
+    experiment = Experiment(
+        "Title", "About.", cells, TREE_PLAN, scoring=Scoring(measure="error", compared=[("R=2", "R=1, 2")])
+    )
     sentence = r"^compared: expected one run of each seed in 'R=1, 2' of 'trees', got 2 of seed 0; give each setting a "
     with pytest.raises(ValueError, match=sentence):
         compared_columns(experiment, outcomes)
@@ -286,7 +290,7 @@ def test_a_page_says_how_many_differences_are_decided_after_the_correction() -> 
     }
     cells = [Cell("trees", name, tuple(outcome.spec for outcome in outcomes)) for name, outcomes in columns.items()]
     compared = [("R=2", "R=1"), ("R=3", "R=2")]
-    experiment = Experiment("Title", "About.", cells, TREE_PLAN, scored="error", compared=compared)
+    experiment = Experiment("Title", "About.", cells, TREE_PLAN, scoring=Scoring(measure="error", compared=compared))
     outcomes = [outcome for outcomes in columns.values() for outcome in outcomes]
     p = 1 - 2 * math.atan(20.0) / math.pi
     assert 0.025 < p < 0.05

@@ -8,7 +8,7 @@ import pytest
 from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.certification.certificate import Certificate
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scoring
 from lengthwise.report.pages.results import file_stem
 from lengthwise.report.tables.headline import combined, headline
 from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
@@ -162,7 +162,9 @@ def test_differences_that_are_decided_are_counted() -> None:
 
     right, wrong = runs(0, 2), runs(100, 3)
     cells = [Cell("Parity", name, tuple(run.spec for run in made)) for name, made in (("a", right), ("b", wrong))]
-    experiment = Experiment("Title", "About.", cells, PLAN, compared=[("a", "b")], headline="{decided} of {compared}")
+    experiment = Experiment(
+        "Title", "About.", cells, PLAN, scoring=Scoring(compared=[("a", "b")]), headline="{decided} of {compared}"
+    )
     assert headline(experiment, [*right, *wrong]) == "0 of 1", "seeds differ by as much in both columns"
     wrong[0] = wrong[0]._replace(result=runs(99, 3)[0].result)
     assert headline(experiment, [*right, *wrong]) == "1 of 1"

@@ -2,7 +2,7 @@
 
 from lengthwise.evaluation.perplexity import PerplexityCurve, PerplexityPoint
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment, Scoring
 from lengthwise.report.tables.perplexities import chunk_means, curve_table, paired_columns, perplexity_table
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult, RunStatus
@@ -43,7 +43,9 @@ CELLS = [
     Cell("text", "two", (SPECS[2],)),
     Cell("text", "three", (SPECS[3],)),
 ]
-EXPERIMENT = Experiment("", "", CELLS, PLAN, scored="perplexity", compared=[("one", "two"), ("one", "three")])
+EXPERIMENT = Experiment(
+    "", "", CELLS, PLAN, scoring=Scoring(measure="perplexity", compared=[("one", "two"), ("one", "three")])
+)
 
 
 def test_cells_have_the_geometric_mean_over_runs_and_pairs_a_ratio_with_its_interval() -> None:

@@ -8,7 +8,7 @@ from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
-from lengthwise.experiment import Cell, Experiment
+from lengthwise.experiment import Cell, Experiment, Scoring
 from lengthwise.report.pages.results import markdown_page, write_page
 from lengthwise.report.tables.experiment import cell_table, detail_table, main_table
 from lengthwise.report.tables.levels import LEVELS
@@ -114,7 +114,7 @@ def test_the_best_test_stands_next_to_what_guesses_would_give() -> None:
         probes = tuple(Probe(1_000 * n, 0.5, 1.0, fresh) for n, fresh in enumerate(accuracies, 1))
         one = outcome(seed)
         outcomes.append(one._replace(result=one.result.model_copy(update={"probes": probes})))
-    experiment = experiment_with(outcomes)._replace(best_test=True)
+    experiment = experiment_with(outcomes)._replace(scoring=Scoring(best_test=True))
     header, (line,), _ = cell_table(experiment, outcomes)
     cells = dict(zip(header, line, strict=True))
     assert cells["best test"] == "87.50 %"
@@ -141,7 +141,9 @@ def test_all_lengths_count_where_the_experiment_says_so() -> None:
     done = Outcome(spec, synthetic_run().result.model_copy(update={"run_id": spec.id, "dense": dense}))
     cells = {}
     for scored in ("balanced", "legal"):
-        header, (line,), _ = cell_table(Experiment("T", "A.", [Cell("D", "C", (spec,))], PLAN, scored=scored), [done])
+        header, (line,), _ = cell_table(
+            Experiment("T", "A.", [Cell("D", "C", (spec,))], PLAN, scoring=Scoring(measure=scored)), [done]
+        )
         cells[scored] = dict(zip(header, line, strict=True))
     assert (cells["balanced"]["mean"], cells["balanced"]["chance"]) == ("50.00 %", "50.00 %")
     assert (cells["legal"]["mean"], cells["legal"]["chance"]) == ("75.00 %", "75.00 %")
@@ -176,7 +178,7 @@ def test_a_cell_without_any_run_is_empty_not_missing() -> None:
 def test_the_table_of_a_page_has_eight_columns_and_the_folded_one_all_others() -> None:
     outcomes = [outcome(0), outcome(1)]
     for best_test in (False, True):
-        experiment = experiment_with(outcomes)._replace(best_test=best_test)
+        experiment = experiment_with(outcomes)._replace(scoring=Scoring(best_test=best_test))
         experiment = experiment._replace(cells=[experiment.cells[0], experiment.cells[0]._replace(column="C=3")])
         table, details = main_table(experiment, outcomes), detail_table(experiment, outcomes)
         assert len(table.header) <= 8

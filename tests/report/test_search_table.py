@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from synthetic_runs import PLAN, all_right, synthetic_run
 
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scoring
 from lengthwise.report.pages.results import markdown_page
 from lengthwise.report.tables.cells import best_by_loss
 from lengthwise.report.tables.experiment import cell_table, main_table
@@ -23,7 +23,8 @@ def outcome(rate: float, loss: float | None, num_correct=all_right) -> Outcome:
 
 def searching(outcomes: list[Outcome], **changes) -> Experiment:
     cell = Cell("Parity", "C=2", tuple(outcome.spec for outcome in outcomes))
-    return Experiment("Title", "About.", [cell], PLAN, scored="search", fit=(1_000, 0.99))._replace(**changes)
+    scoring = Scoring(measure="search", fit=(1_000, 0.99))._replace(**changes)
+    return Experiment("Title", "About.", [cell], PLAN, scoring=scoring)
 
 
 def cells_of(experiment: Experiment, outcomes: list[Outcome]) -> dict[str, str]:
@@ -76,12 +77,12 @@ def test_the_page_of_a_search_needs_records_alone(tmp_path: Path) -> None:
 def test_a_cell_with_a_net_that_does_not_fit_is_marked(num_correct, fits: str) -> None:
     """3 of 256 are wrong, which leaves less than 99 %."""
     outcomes = [outcome(1e-3, None), outcome(2e-3, None, num_correct)]
-    experiment = searching(outcomes, scored="balanced", best_test=True)
+    experiment = searching(outcomes, measure="balanced", best_test=True)
     assert cells_of(experiment, outcomes)["fits"] == fits
     assert "fits" in main_table(experiment, outcomes).header
     failed = [o._replace(result=None, reason="failed") for o in outcomes]
     assert cells_of(experiment, failed)["fits"] == "-"
-    assert "fits" not in cells_of(experiment._replace(fit=None), outcomes)
+    assert "fits" not in cells_of(experiment._replace(scoring=experiment.scoring._replace(fit=None)), outcomes)
 
 
 def test_table_2_at_the_papers_size_has_the_codes_rates_and_trials() -> None:

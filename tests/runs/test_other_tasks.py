@@ -8,7 +8,7 @@ from command import exit_code
 
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scoring
 from lengthwise.report.tables.cells import accuracies_scored
 from lengthwise.runs.execute import execute
 from lengthwise.runs.folder import RunFolder, load_run
@@ -58,9 +58,9 @@ def test_a_cell_may_score_a_task_that_was_not_learned(tmp_path: Path) -> None:
     result = execute(spec, tmp_path, PLAN)
     for task, curve in ((None, result.dense), *zip(spec.other_tasks, result.on_other_tasks, strict=True)):
         cell = Cell("row", "column", (spec,), window=(6, 8), task=task)
-        assert accuracies_scored(result, cell, Experiment("T", "A.", [cell], PLAN, scored="legal")) == curve.between(
-            6, 8
-        )
+        assert accuracies_scored(
+            result, cell, Experiment("T", "A.", [cell], PLAN, scoring=Scoring(measure="legal"))
+        ) == curve.between(6, 8)
 
 
 def test_tasks_of_other_symbols_or_classes_are_refused() -> None:

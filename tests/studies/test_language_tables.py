@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command import exit_code
 
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale
 from lengthwise.models.base import outline
 from lengthwise.studies.chi2023.experiments.language import PUBLISHED
 from lengthwise.studies.text import GPT2_VOCAB_SIZE
@@ -29,7 +29,7 @@ def test_nets_of_chi_et_al_have_the_papers_sizes() -> None:
         assert (model["d_model"], model["num_heads"]) == (768, 12)
         if "/" in name:
             assert f"{model['chunk_size']}/{model['thickness']}" == name
-    assert {name for pair in experiment.compared for name in pair} <= set(cells)
+    assert {name for pair in experiment.scoring.compared for name in pair} <= set(cells)
 
 
 def test_nets_of_xu_and_sato_have_the_papers_sizes() -> None:
@@ -77,7 +77,7 @@ def test_a_folder_that_is_no_text_is_named(tmp_path: Path, monkeypatch) -> None:
 def test_what_runs_take_is_said_before_they_start(tmp_path: Path, monkeypatch, capsys) -> None:
     def made(scale: Scale) -> Experiment:
         experiment = EXPERIMENTS["regular-gpt/ours"](scale)
-        return experiment._replace(cells=experiment.cells[:1], needs="This takes a moment.")
+        return experiment._replace(cells=experiment.cells[:1], requires=Requirements(needs="This takes a moment."))
 
     monkeypatch.setitem(EXPERIMENTS._members, "ours", made)
     folders = ["--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"), "--workers", "1"]

@@ -103,8 +103,7 @@ def markdown_page(
     study = study or StudyPage([], {})
     is_known = scale == experiment.headline_scale != "smoke"
     stated = (study.headline or headline(experiment, outcomes)) if is_known else ""
-    title = f"{experiment.title}, at the paper's size" if scale == "paper" else experiment.title
-    head = [f"# {title}", experiment.introduction(scale, stated), *([_SMOKE] if scale == "smoke" else [])]
+    head = [f"# {experiment.title}", experiment.introduction(scale, stated), *([_SMOKE] if scale == "smoke" else [])]
     listing = f"```console\n{command}\n```"
     if not experiment.cells:
         lines = [f"- date: {today}", *(f"- {what}: {value}" for what, value in versions().items())]
@@ -124,7 +123,7 @@ def markdown_page(
 
 def _of_records(name: str, experiment: Experiment) -> str:
     """Return a sentence about the use of records for the page."""
-    if experiment.needs_weights:
+    if experiment.requires.weights:
         return (
             "These records contain no weights. This page needs the weights, so the command trains every net whose run "
             "it does not find."
@@ -140,14 +139,14 @@ def _table_parts(experiment: Experiment, outcomes: Sequence[Outcome], listing: s
     table = main_table(experiment, outcomes)
     return [
         *table_paragraphs(table),
-        *_SCORED[experiment.scored],
+        *_SCORED[experiment.scoring.measure],
         definitions(about_columns(experiment, table)),
         listing,
         *_failures(outcomes),
         *_notes(experiment),
         *study,
         *with_shallow_baselines(experiment, outcomes),
-        *(paired_columns if experiment.scored == "perplexity" else differences)(experiment, outcomes),
+        *(paired_columns if experiment.scoring.measure == "perplexity" else differences)(experiment, outcomes),
         *_certificates(experiment, outcomes),
         *_overflows([outcome.result for outcome in outcomes if outcome.result is not None]),
         "## Protocol and provenance",

@@ -58,8 +58,8 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
     Each long length is a separate column with the lowest run.
     """
     long = [f"{length:,}" for length, _ in experiment.plan.long]
-    best = ("best test", "guesses") if experiment.best_test else ()
-    fits = ("fits",) if experiment.fit else ()
+    best = ("best test", "guesses") if experiment.scoring.best_test else ()
+    fits = ("fits",) if experiment.scoring.fit else ()
     header = (
         *("row", "column", "runs", "lengths", "mean", "best run", "lowest", "solved", "at step", "after CPU s"),
         *long,
@@ -71,9 +71,9 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
     """Return the most important columns, at most eight, with one of: longest length, best test, best run."""
-    if experiment.best_test and experiment.fit:
+    if experiment.scoring.best_test and experiment.scoring.fit:
         return ("row", "column", "fits", "mean", "best test", "guesses", "chance", "paper")
-    if experiment.best_test:
+    if experiment.scoring.best_test:
         return ("row", "column", "mean", "solved", "best test", "guesses", "chance", "paper")
     if not experiment.plan.long:
         return ("row", "column", "mean", "best run", "lowest", "solved", "chance", "paper")
@@ -94,7 +94,9 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
     low, high = cell.window or experiment.plan.dense
     start = (cell.row, cell.column, runs_text(cell, results), span([low, high]))
     if not results:
-        blanks = 13 + len(experiment.plan.long) + 2 * experiment.best_test + (experiment.fit is not None)
+        blanks = (
+            13 + len(experiment.plan.long) + 2 * experiment.scoring.best_test + (experiment.scoring.fit is not None)
+        )
         return (*start, *[NOTHING] * blanks, cell.published)
     rows = run_rows(results)
     curves = [accuracies_scored(result, cell, experiment) for result in results]
@@ -117,8 +119,8 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
         span([row.steps for row in rows]),
         span([round(result.training.cpu_seconds) for result in results]),
         span([len(result.training.attempts) for result in results if result.training.attempts]),
-        *([fit_text(results, experiment)] if experiment.fit else []),
-        *(_best_tests(results) if experiment.best_test else ()),
+        *([fit_text(results, experiment)] if experiment.scoring.fit else []),
+        *(_best_tests(results) if experiment.scoring.best_test else ()),
         cell.published,
     )
 

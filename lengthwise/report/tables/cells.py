@@ -28,7 +28,7 @@ def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> 
         # Results list the other tasks in the order of the specification, without names.
         measured = result.on_other_tasks[cell.specs[0].other_tasks.index(cell.task)]
     curve = measured.between(*(cell.window or experiment.plan.dense))
-    return curve.balanced() if experiment.scored in ("balanced", "search") else curve
+    return curve.balanced() if experiment.scoring.measure in ("balanced", "search") else curve
 
 
 def long_accuracies(results: Sequence[RunResult], length: int) -> list[float]:
@@ -38,9 +38,9 @@ def long_accuracies(results: Sequence[RunResult], length: int) -> list[float]:
 
 
 def fit_text(results: Sequence[RunResult], experiment: Experiment) -> str:
-    """Return "yes" if all runs reach the accuracy of `experiment.fit`, or else a phrase with the lowest accuracy."""
-    assert experiment.fit is not None
-    length, demanded = experiment.fit
+    """Return "yes" if all runs reach the accuracy that `fit` demands, or else a phrase with the lowest accuracy."""
+    assert experiment.scoring.fit is not None
+    length, demanded = experiment.scoring.fit
     accuracies = long_accuracies(results, length)
     if not accuracies:
         return NOTHING

@@ -47,7 +47,7 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
     pairs: list[tuple[str, str, str, list[float]]] = []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
         cells = {cell.column: cell for cell in experiment.cells if cell.row == row}
-        for first, second in experiment.compared:
+        for first, second in experiment.scoring.compared:
             if first in cells and second in cells:
                 scores = [_scores(cells[column], experiment, outcomes) for column in (first, second)]
                 # Seeds that only one column has are left out, because their problems and initial weights have no
@@ -85,7 +85,7 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
     compared = compared_columns(experiment, outcomes)
     if not compared:
         return []
-    errors = experiment.scored == "error"
+    errors = experiment.scoring.measure == "error"
     what, noun = ("error (lower is better)", "error") if errors else ("accuracy", "accuracy")
     unit = "" if errors else ", in percentage points"
     return [
@@ -132,7 +132,7 @@ def _scores(cell: Cell, experiment: Experiment, outcomes: Sequence[Outcome]) -> 
                 f"{seed}; give each setting a column of its own"
             )
     results = results_of(cell, outcomes)
-    if experiment.scored == "error":
+    if experiment.scoring.measure == "error":
         return {result.spec["seed"]: last_error(result.errors) for result in results if result.errors}
     return {result.spec["seed"]: accuracies_scored(result, cell, experiment).mean() for result in results}
 

@@ -27,14 +27,14 @@ def cell_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
         "search": search_table,
         "perplexity": perplexity_table,
     }
-    return tables.get(experiment.scored, accuracy_table)(experiment, outcomes)
+    return tables.get(experiment.scoring.measure, accuracy_table)(experiment, outcomes)
 
 
 def main_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """Return one line for each cell with the most important columns, at most eight, or as the experiment sets them."""
     of_their_own = {"error": MAIN_ERROR_COLUMNS, "attempts": MAIN_ATTEMPT_COLUMNS, "search": MAIN_SEARCH_COLUMNS}
-    usual = main_perplexity_columns if experiment.scored == "perplexity" else main_columns
-    names = experiment.main or of_their_own.get(experiment.scored) or usual(experiment)
+    usual = main_perplexity_columns if experiment.scoring.measure == "perplexity" else main_columns
+    names = experiment.main or of_their_own.get(experiment.scoring.measure) or usual(experiment)
     return cell_table(experiment, outcomes).columns(names).without_empty().folded(["column"])
 
 
@@ -49,6 +49,6 @@ def detail_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 def about_columns(experiment: Experiment, table: Table) -> list[tuple[str, str]]:
     """Return pairs of column and meaning for the columns of a table that need a sentence."""
     of_their_own = {"error": ERROR_COLUMNS, "attempts": ATTEMPT_COLUMNS, "search": SEARCH_COLUMNS}
-    if (columns := of_their_own.get(experiment.scored)) is not None:
+    if (columns := of_their_own.get(experiment.scoring.measure)) is not None:
         return [(name, columns[name]) for name in table.header if name in columns]
-    return about_perplexities(table) if experiment.scored == "perplexity" else about_accuracies(table)
+    return about_perplexities(table) if experiment.scoring.measure == "perplexity" else about_accuracies(table)

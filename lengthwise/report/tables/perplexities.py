@@ -118,7 +118,7 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
     lengths, lines = experiment.plan.chunk_lengths, []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
         cells = {cell.column: cell for cell in experiment.cells if cell.row == row}
-        for first, second in experiment.compared:
+        for first, second in experiment.scoring.compared:
             if first in cells and second in cells:
                 curves = [
                     [result.perplexity for result in results_of(cells[name], outcomes) if result.perplexity is not None]

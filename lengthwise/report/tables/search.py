@@ -52,7 +52,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
         settings[chosen.run_id] or NOTHING,
         f"{chosen.final_loss:.4f}",
         ", ".join(NOTHING if (loss := losses.get(spec.id)) is None else f"{loss:.3f}" for spec in cell.specs),
-        fit_text([chosen], experiment) if experiment.fit else NOTHING,
+        fit_text([chosen], experiment) if experiment.scoring.fit else NOTHING,
         percent(curve.mean()),
         percent(curve.baseline()),
         f"{sum(result.training.cpu_seconds for result in results):,.0f}",

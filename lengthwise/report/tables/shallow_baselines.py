@@ -88,7 +88,7 @@ class _Compared(NamedTuple):
 
 def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     """Return paragraphs of an experiment's page: its cells next to baselines, or its rows if there are many cells."""
-    if experiment.scored not in ("balanced", "legal"):
+    if experiment.scoring.measure not in ("balanced", "legal"):
         return []
     compared = [one for cell in experiment.cells if (one := _compared(experiment, cell, outcomes)) is not None]
     if not compared:

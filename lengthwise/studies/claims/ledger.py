@@ -131,7 +131,7 @@ class Ledger:
             fitted = self._figures(entry, self._cell(entry, entry.row, column)[1], (figure,))
             fit = as_share(fitted[0]) if fitted else math.nan
         ours = as_share(figures[-1])
-        if experiment.scored == "error":  # of which less is better
+        if experiment.scoring.measure == "error":  # of which less is better
             ours, limits = -ours, (-limits[1], -limits[0])
         verdict = entry_verdict(ours, limits, smaller=smaller, fails=entry.fails, fit=fit)
         text = " / ".join(figures) + ("" if fit is None else f" ({percent(fit)} at the training length)")
@@ -149,7 +149,7 @@ class Ledger:
         (line,) = matching
         if not line.num_seeds:
             return Evaluated("not run")
-        errors = experiment.scored == "error"
+        errors = experiment.scoring.measure == "error"
         sign = (1 if effect.better == effect.first else -1) * (-1 if errors else 1)
         low, high = signed(line.low, errors), signed(line.high, errors)
         unit = " in error" if errors else " points"

@@ -66,10 +66,11 @@ def receptive_field(scale: Scale = "small") -> Experiment:
             "A gradient measures how far small changes reach, but not what a net would lose without a token.",
         ),
         cells=cells,
-        compared=(),
+        scoring=experiment.scoring._replace(compared=()),
         study=lambda root: fields(root, cells, scale),
-        needs=papers_needs(3 * len(cells)) if scale == "paper" else "",
-        needs_weights=True,
+        requires=experiment.requires._replace(
+            needs=papers_needs(3 * len(cells)) if scale == "paper" else "", weights=True
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lengthwise.analysis.overview import Analysis, analyze
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Requirements, Scale
 from lengthwise.runs.folder import Run, load_run
 from lengthwise.studies.chi2023.experiments.regular_gpt import ours
 from lengthwise.studies.chi2023.experiments.tables import specs_at_rates
@@ -79,7 +79,7 @@ def inside(scale: Scale = "small") -> Experiment:
         cells=cells,
         plan=experiment.plan,
         study=study,
-        needs_weights=True,
+        requires=Requirements(weights=True),
     )
 
 

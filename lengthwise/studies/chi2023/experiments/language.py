@@ -1,6 +1,6 @@
 """Language modeling beyond the training length: RegularGPT and transformers, as in Table 3 of Chi et al. (2023)."""
 
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, Scoring
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.text import (
     AS_GPT2,
@@ -127,9 +127,8 @@ def table_3(scale: Scale = "small") -> Experiment:
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
         plan=plan,
-        scored="perplexity",
-        compared=COMPARED,
-        lacks=lacking(scale),
+        scoring=Scoring(measure="perplexity", compared=COMPARED),
+        requires=Requirements(lacks=lacking(scale)),
     )
 
 
@@ -171,11 +170,12 @@ def _at_the_papers_size() -> Experiment:
         ),
         cells=preset_cells(task, columns, "chi2023-language", seeds=(0, 1, 2)),
         plan=plan,
-        scored="perplexity",
-        compared=(
-            *(("T5", "ALiBi"), ("KERPLE", "ALiBi"), ("128/12", "ALiBi")),
-            *(("128/12", "128/6"), ("256/6", "128/6")),
+        scoring=Scoring(
+            measure="perplexity",
+            compared=(
+                *(("T5", "ALiBi"), ("KERPLE", "ALiBi"), ("128/12", "ALiBi")),
+                *(("128/12", "128/6"), ("256/6", "128/6")),
+            ),
         ),
-        needs=papers_needs(3 * len(columns)),
-        lacks=lacking("paper"),
+        requires=Requirements(needs=papers_needs(3 * len(columns)), lacks=lacking("paper")),
     )

@@ -1,7 +1,7 @@
 """Table 1 of Chi et al. (2023) at the paper's width: the tasks of Deletang et al., trained until the loss is low."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, Scoring
 from lengthwise.runs.spec import RunSpec, Settings
 from lengthwise.studies.languages import LANGUAGES
 
@@ -61,7 +61,7 @@ def medium(scale: Scale = "small") -> Experiment:
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else plan,
-        scored="legal",
+        scoring=Scoring(measure="legal"),
         main=("row", "column", "best run", "mean", "solved", "steps", "CPU s", "paper"),
     )
 

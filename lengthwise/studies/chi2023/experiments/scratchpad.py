@@ -12,7 +12,7 @@ from torch import Tensor
 from lengthwise.certification.machines import first_error
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Requirements, Scale, ScaledSpecs
 from lengthwise.extraction.windows import window_machine
 from lengthwise.models.base import SequenceModel, make_model
 from lengthwise.models.own_answers import OwnAnswers
@@ -150,7 +150,7 @@ def scratchpad(scale: Scale = "small") -> Experiment:
             dense=(9, 20) if smoke else (41, 199), dense_strings=8 if smoke else NUM_STRINGS, long=(), structured=()
         ),
         study=lambda root: _study(root, cells, size),
-        needs_weights=True,
+        requires=Requirements(weights=True),
     )
 
 

@@ -5,7 +5,16 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale, with_seeds
+from lengthwise.experiment import (
+    EXPERIMENTS,
+    Cell,
+    Experiment,
+    Requirements,
+    Scale,
+    Scoring,
+    at_smoke_scale,
+    with_seeds,
+)
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 from lengthwise.studies.languages import LANGUAGES, Language
 from lengthwise.tasks.regular.parity import Parity
@@ -142,8 +151,8 @@ def table_1(scale: Scale = "small") -> Experiment:
         ),
         cells=[cell for language in LANGUAGES if any(language.published) for cell in _cells(scale, language)],
         plan=plan_of_lengths(scale, (41, 60) if scale == "smoke" else (41, 500)),
-        scored="legal",
-        needs=_NEEDS_1 if scale == "paper" else "",
+        scoring=Scoring(measure="legal"),
+        requires=Requirements(needs=_NEEDS_1 if scale == "paper" else ""),
     )
 
 
@@ -205,6 +214,6 @@ def table_2(scale: Scale = "small") -> Experiment:
         ),
         cells=cells,
         plan=plan_of_lengths(scale, (1, 60) if scale == "smoke" else (1, 500)),
-        scored="legal",
-        needs=_NEEDS_2 if scale == "paper" else "",
+        scoring=Scoring(measure="legal"),
+        requires=Requirements(needs=_NEEDS_2 if scale == "paper" else ""),
     )

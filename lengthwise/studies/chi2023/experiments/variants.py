@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, Scoring
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.chi2023.experiments.tables import plan_of_lengths, specs_at_rates
 from lengthwise.studies.languages import LANGUAGES
@@ -67,5 +67,5 @@ def variants(scale: Scale = "small") -> Experiment:
         ),
         cells=cells,
         plan=plan_of_lengths(scale, (41, 60) if scale == "smoke" else (41, 500)),
-        scored="legal",
+        scoring=Scoring(measure="legal"),
     )

@@ -1,7 +1,7 @@
 """Recipes by which baselines of Fan et al. (2024) fit the training length, chosen by training loss alone."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, Scoring
 from lengthwise.runs.spec import RunSpec, Settings, merge
 from lengthwise.studies.fan2024.experiments.linear_rnn import BASELINES, FIT, TASKS, at_fan_rate
 
@@ -56,8 +56,7 @@ def baselines_search(scale: Scale = "small") -> Experiment:
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_strings=128, long=((40, 256),), structured=()),
-        scored="search",
-        fit=(64, FIT[1]) if scale == "smoke" else FIT,
+        scoring=Scoring(measure="search", fit=(64, FIT[1]) if scale == "smoke" else FIT),
     )
 
 

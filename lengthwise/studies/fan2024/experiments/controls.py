@@ -1,7 +1,7 @@
 """Controls for the gap between our small runs of Fan et al. (2024) and the paper's, and a test of more layers."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, Scoring
 from lengthwise.runs.spec import Settings, merge
 from lengthwise.studies.fan2024.experiments.linear_rnn import FIT, LITERAL, TASKS, at_fan_rate
 
@@ -71,8 +71,7 @@ def controls(scale: Scale = "small") -> Experiment:
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else _PLAN,
-        best_test=True,
-        fit=(64, FIT[1]) if scale == "smoke" else FIT,
+        scoring=Scoring(best_test=True, fit=(64, FIT[1]) if scale == "smoke" else FIT),
     )
 
 
@@ -120,6 +119,6 @@ def layers(scale: Scale = "small") -> Experiment:
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else _PLAN,
-        fit=(64, FIT[1]) if scale == "smoke" else FIT,
+        scoring=Scoring(fit=(64, FIT[1]) if scale == "smoke" else FIT),
         main=("row", "column", "fits", "mean", "lowest", "solved", "chance"),
     )

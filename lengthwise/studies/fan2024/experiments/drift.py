@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lengthwise.analysis.drift import DriftPoint, remainder_drift
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
+from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, Scoring, check_is_not_paper
 from lengthwise.models.base import RecurrentModel
 from lengthwise.runs.folder import load_run
 from lengthwise.studies.fan2024.experiments.linear_rnn import table_2
@@ -68,7 +68,7 @@ def drift(scale: Scale = "small") -> Experiment:
         ),
         cells=cells,
         plan=experiment.plan,
-        fit=experiment.fit,
+        scoring=Scoring(fit=experiment.scoring.fit),
         study=study,
-        needs_weights=True,
+        requires=Requirements(weights=True),
     )

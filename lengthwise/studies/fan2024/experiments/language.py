@@ -1,6 +1,6 @@
 """Language models with block-diagonal recurrences: limitation (b) of Fan et al. (2024)."""
 
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, Scoring
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.text import (
     AS_GPT2,
@@ -64,9 +64,11 @@ def language(scale: Scale = "small") -> Experiment:
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
         plan=plan,
-        scored="perplexity",
-        compared=tuple(
-            (f"block-diagonal, b={size}", other) for size in (8, 2) for other in ("diagonal", "LSTM", "transformer")
+        scoring=Scoring(
+            measure="perplexity",
+            compared=tuple(
+                (f"block-diagonal, b={size}", other) for size in (8, 2) for other in ("diagonal", "LSTM", "transformer")
+            ),
         ),
-        lacks=lacking(scale),
+        requires=Requirements(lacks=lacking(scale)),
     )

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lengthwise.certification.attacks.attack import DEFAULT_LENGTH, DEFAULT_SECONDS, Attack, attack
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale
 from lengthwise.runs.folder import load_run
 from lengthwise.studies.leaderboard.experiments.positions import positions
 
@@ -104,5 +104,5 @@ def attacked(scale: Scale = "small") -> Experiment:
         cells=cells,
         plan=experiment.plan,
         study=study,
-        needs_weights=True,
+        requires=Requirements(weights=True),
     )

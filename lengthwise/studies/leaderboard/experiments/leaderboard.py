@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, Scoring
 from lengthwise.models.base import MODELS
 from lengthwise.registry import is_of_package
 from lengthwise.runs.spec import RunSpec, Settings
@@ -222,8 +222,7 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             for entrant in entrants
         ],
         plan=SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_every=EVERY, dense_strings=64, long=((40, 256),)),
-        scored="search",
-        fit=(64, 0.99) if scale == "smoke" else (40, 0.99),
+        scoring=Scoring(measure="search", fit=(64, 0.99) if scale == "smoke" else (40, 0.99)),
     )
 
 

@@ -1,7 +1,7 @@
 """Tasks whose answers are strings, with models and the training budget of the leaderboard."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, Scoring
 from lengthwise.studies.languages import Language
 from lengthwise.studies.leaderboard.experiments.leaderboard import BATCH_SIZE, ENTRANTS, SEEDS, STEPS, specs_of
 
@@ -79,6 +79,6 @@ def strings(scale: Scale = "small") -> Experiment:
             for entrant in entrants
         ],
         plan=plan,
-        fit=(64, FIT[1]) if scale == "smoke" else FIT,
+        scoring=Scoring(fit=(64, FIT[1]) if scale == "smoke" else FIT),
         main=("row", "column", "fits", "mean", "lowest", "solved", "chance", "paper"),
     )

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs, Scoring
 from lengthwise.runs.spec import Settings
 
 BUDGET = 300.0
@@ -73,5 +73,5 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
             certificate=True,
             seed=1,
         ),
-        scored="legal",
+        scoring=Scoring(measure="legal"),
     )

@@ -1,7 +1,7 @@
 """The time until a net is proved right at every length."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, Scoring
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.groups import UNSOLVABLE_LINEAR
 from lengthwise.studies.languages import LANGUAGES
@@ -77,5 +77,5 @@ def tasks(scale: Scale = "small") -> Experiment:
             Cell(row, "", specs(task, {"task": fields}, preset="likelihood")) for row, (task, fields) in _TASKS.items()
         ],
         plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
-        scored="attempts",
+        scoring=Scoring(measure="attempts"),
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale, with_seeds
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, Scoring, at_smoke_scale, with_seeds
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
@@ -80,8 +80,7 @@ def figure_5(scale: Scale = "small") -> Experiment:
         ),
         cells=cells,
         plan=EvaluationPlan(dense=(size.length, size.length), dense_strings=size.test, long=(), structured=(), seed=1),
-        scored="legal",
-        compared=[(f"timestep, R={r}", f"plain loop, R={r}") for r in LOOPS[scale]],
+        scoring=Scoring(measure="legal", compared=[(f"timestep, R={r}", f"plain loop, R={r}") for r in LOOPS[scale]]),
         study=lambda root: accuracies(root, cells),
     )
 

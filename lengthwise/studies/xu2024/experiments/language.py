@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from lengthwise.display import counted
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, Scoring
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.text import (
     AS_GPT2,
@@ -93,9 +93,8 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
         ),
         cells=text_cells(scale, task, list(_columns(_SMALL)), steps=STEPS),
         plan=chunk_plan(scale, (TRAINED_AT,)),
-        scored="perplexity",
-        compared=COMPARED,
-        lacks=lacking(scale),
+        scoring=Scoring(measure="perplexity", compared=COMPARED),
+        requires=Requirements(lacks=lacking(scale)),
     )
 
 
@@ -118,14 +117,13 @@ def _at_the_papers_size() -> Experiment:
         ),
         cells=preset_cells(task, list(_columns({}, "-language")), "xu2024-language", seeds=(0,)),
         plan=chunk_plan("paper", (1_024,)),
-        scored="perplexity",
-        compared=COMPARED,
-        needs=(
-            "These are 7 nets of 124 to 177 million parameters, each of which reads 15 billion tokens in about 1.1 (6 "
-            "loops: 3.6) times 10^19 operations. Each takes days of a GPU with bfloat16, whose memory has to hold the "
-            "1.2 billion logits of a step. The nets need a text such as WikiText-103."
+        scoring=Scoring(measure="perplexity", compared=COMPARED),
+        requires=Requirements(
+            needs="These are 7 nets of 124 to 177 million parameters, each of which reads 15 billion tokens in about "
+            "1.1 (6 loops: 3.6) times 10^19 operations. Each takes days of a GPU with bfloat16, whose memory has to "
+            "hold the 1.2 billion logits of a step. The nets need a text such as WikiText-103.",
+            lacks=lacking("paper"),
         ),
-        lacks=lacking("paper"),
     )
 
 

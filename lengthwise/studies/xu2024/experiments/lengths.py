@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs, Scoring
 from lengthwise.runs.spec import Settings
 
 TRAINED, MEASURED = 12, 60
@@ -85,10 +85,12 @@ def lengths(scale: Scale = "small") -> Experiment:
             structured=(),
             seed=1,
         ),
-        compared=[
-            ("by length, index", "by length, control"),
-            ("by length, fraction", "by length, control"),
-            ("by length, control", "fixed, control"),
-            ("by length, control", "converged, control"),
-        ],
+        scoring=Scoring(
+            compared=[
+                ("by length, index", "by length, control"),
+                ("by length, fraction", "by length, control"),
+                ("by length, control", "fixed, control"),
+                ("by length, control", "converged, control"),
+            ]
+        ),
     )

@@ -5,7 +5,16 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale, with_seeds
+from lengthwise.experiment import (
+    EXPERIMENTS,
+    Cell,
+    Experiment,
+    Requirements,
+    Scale,
+    Scoring,
+    at_smoke_scale,
+    with_seeds,
+)
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
 
@@ -219,15 +228,17 @@ def table_1(scale: Scale = "small") -> Experiment:
         plan=EvaluationPlan(
             dense=(100, 100), dense_strings=64 if scale == "smoke" else 4_000, long=(), structured=(), seed=1
         ),
-        scored="legal",
-        best_test=True,
-        compared=_compared(sorted({r for one in problems for r in _loops(scale, one)}), _LAYERS[scale]),
-        needs=(
-            "A net of the paper's size takes 3 x 10^16 to 8 x 10^18 operations: a week to five years on a CPU core, or "
-            "minutes to a day on a GPU."
-        )
-        if scale == "paper"
-        else "",
+        scoring=Scoring(
+            measure="legal",
+            best_test=True,
+            compared=_compared(sorted({r for one in problems for r in _loops(scale, one)}), _LAYERS[scale]),
+        ),
+        requires=Requirements(
+            needs="A net of the paper's size takes 3 x 10^16 to 8 x 10^18 operations: a week to five years on a CPU "
+            "core, or minutes to a day on a GPU."
+            if scale == "paper"
+            else ""
+        ),
     )
 
 
@@ -319,12 +330,11 @@ def table_2(scale: Scale = "small") -> Experiment:
         plan=EvaluationPlan(
             dense=(points, points), dense_strings=64 if scale == "smoke" else 1_280, long=(), structured=()
         ),
-        scored="error",
-        compared=_compared(_IN_CONTEXT_LOOPS[scale], _LAYERS[scale]),
-        needs=(
-            "A net of the paper's size takes 1.5 x 10^17 to 1.1 x 10^18 operations: one to nine months on a CPU core, "
-            "or half an hour to three hours on a GPU."
-        )
-        if scale == "paper"
-        else "",
+        scoring=Scoring(measure="error", compared=_compared(_IN_CONTEXT_LOOPS[scale], _LAYERS[scale])),
+        requires=Requirements(
+            needs="A net of the paper's size takes 1.5 x 10^17 to 1.1 x 10^18 operations: one to nine months on a CPU "
+            "core, or half an hour to three hours on a GPU."
+            if scale == "paper"
+            else ""
+        ),
     )

@@ -8,7 +8,7 @@ import torch
 
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, at_smoke_scale, with_seeds
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, Scoring, at_smoke_scale, with_seeds
 from lengthwise.randomness import generator_for
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
@@ -101,7 +101,7 @@ def trees(scale: Scale = "small") -> Experiment:
         ),
         cells=cells,
         plan=EvaluationPlan(dense=(points, points), dense_strings=size.num_prompts, long=(), structured=()),
-        scored="error",
+        scoring=Scoring(measure="error"),
         study=lambda root: tree_errors(root, cells, size.num_prompts),
     )
 
