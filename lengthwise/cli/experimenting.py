@@ -1,6 +1,7 @@
 """Commands that run whole experiments: demo, reproduce."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -47,6 +48,26 @@ def demo(
     return 1 if failed else 0
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Sweep:
+    """Where and how the runs of an experiment execute."""
+
+    workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None
+    pool: Annotated[str, Parameter(help="Where runs execute: local, shared (by a folder), dask or ray.")] = "local"
+    scheduler: Annotated[
+        str | None, Parameter(help="Address of the pool's cluster; by default, one is started on this machine.")
+    ] = None
+    shard: Annotated[
+        str | None,
+        Parameter(help="I/N, such as 2/3: run only every N-th run from the I-th, and write no table or page."),
+    ] = None
+    device: Device = "cpu"
+
+
+ONE_MACHINE = Sweep()
+
+
 def reproduce(
     name: Annotated[str, Parameter(help="Name of the experiment; see `lengthwise list experiments`.")],
     /,
@@ -54,7 +75,6 @@ def reproduce(
     scale: Annotated[
         str, Parameter(help="smoke (seconds), small (a laptop) or paper (if the experiment has it).")
     ] = "small",
-    workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None,
     runs: Root = Path("runs"),
     pages: Annotated[Path, Parameter(converter=folder, help="Folder for the page of results.")] = Path("docs/results"),
     recorded: Annotated[
@@ -64,15 +84,7 @@ def reproduce(
     page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
     row: Annotated[str | None, Parameter(help="Run only this row's cells, and write no page.")] = None,
     column: Annotated[str | None, Parameter(help="Run only this column's cells, and write no page.")] = None,
-    pool: Annotated[str, Parameter(help="Where runs execute: local, shared (by a folder), dask or ray.")] = "local",
-    scheduler: Annotated[
-        str | None, Parameter(help="Address of the pool's cluster; by default, one is started on this machine.")
-    ] = None,
-    shard: Annotated[
-        str | None,
-        Parameter(help="I/N, such as 2/3: run only every N-th run from the I-th, and write no table or page."),
-    ] = None,
-    device: Device = "cpu",
+    sweep: Sweep = ONE_MACHINE,
 ) -> int:
     """Run an experiment and write its page: our numbers next to the paper's.
 
@@ -85,8 +97,8 @@ def reproduce(
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.pools.outcome import finished
 
-    options = PoolOptions(workers, scheduler)
-    _check_page_only(page_only, workers=workers, pool=pool, scheduler=scheduler, shard=shard, device=device)
+    options = PoolOptions(sweep.workers, sweep.scheduler)
+    _check_page_only(page_only, **vars(sweep))
     console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
     _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
     before = _on_record(pages, file_stem(name, scale), runs, console, counts=recorded)
@@ -95,12 +107,12 @@ def reproduce(
         outcomes = finished(experiment.specs, runs, experiment.plans)
     else:
         check_alone("name", "lengthwise train")
-        with workers_on(device):
-            if shard is not None:
-                return _run_shard(shard, experiment, runs, console, options, pool)
+        with workers_on(sweep.device):
+            if sweep.shard is not None:
+                return _run_shard(sweep.shard, experiment, runs, console, options, sweep.pool)
             # A sweep can take hours, and its reader wants to see the page before it ends.
             also = page and page_updates(page.write)
-            outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, pool, also)
+            outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, sweep.pool, also)
     code = print_outcomes(experiment, outcomes, console)
     for path in page.write(outcomes) if page else []:
         console.print_line(f"wrote {path}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lengthwise.cli.devices import check_alone, workers_on
-from lengthwise.cli.experimenting import Page, print_outcomes, reproduce
+from lengthwise.cli.experimenting import Page, Sweep, print_outcomes, reproduce
 from lengthwise.cli.options import Device, Root, Workers, folder
 from lengthwise.cli.streams import Output
 from lengthwise.registry import EXTENSIONS, file_of, load_extensions
@@ -55,12 +55,11 @@ def leaderboard(
         return reproduce(
             "leaderboard",
             scale=scale,
-            workers=workers,
             runs=runs,
             pages=pages,
             recorded=records.exists(),
             row=row,
-            device=device,
+            sweep=Sweep(workers=workers, device=device),
         )
     check_alone("model", "lengthwise train")
     console = Output()

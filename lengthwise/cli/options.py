@@ -62,12 +62,6 @@ Device = Annotated[
         env_var=VARIABLE,
     ),
 ]
-ParallelKind = Annotated[
-    str | None,
-    Parameter(
-        help="How processes of torchrun share a run: ddp (each stores all weights) or fsdp (each stores a part)."
-    ),
-]
 TrainedRun = Annotated[Path, Parameter(help="Folder of a trained run.")]
 StoredPath = Annotated[
     Path, Parameter(help="Folder of a run, or of a compiled or learned model, or a TOML file about a net.")
@@ -107,3 +101,20 @@ class Given:
 
 
 NOTHING_GIVEN = Given()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Processes:
+    """The device of a run, and the processes that share the run."""
+
+    device: Device = "cpu"
+    parallel: Annotated[
+        str | None,
+        Parameter(
+            help="How processes of torchrun share a run: ddp (each stores all weights) or fsdp (each stores a part)."
+        ),
+    ] = None
+
+
+ONE_PROCESS = Processes()

@@ -1,6 +1,7 @@
 """Commands that train: train, resume."""
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
@@ -10,10 +11,10 @@ from cyclopts import Parameter
 from lengthwise.cli.devices import check_alone, workers_on
 from lengthwise.cli.options import (
     NOTHING_GIVEN,
-    Device,
+    ONE_PROCESS,
     Given,
     Longest,
-    ParallelKind,
+    Processes,
     Root,
     Seed,
     Workers,
@@ -29,6 +30,30 @@ if TYPE_CHECKING:
     from lengthwise.runs.progress import Listener
     from lengthwise.runs.result import RunResult
     from lengthwise.runs.spec import RunSpec
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Until:
+    """The goal of training, and the time for it."""
+
+    until: Annotated[
+        str | None, Parameter(help="Train until this goal: solved (a low loss), extracted, bounded or proved.")
+    ] = None
+    budget: Annotated[
+        float | None, Parameter(help="With --until: CPU seconds after which no attempt begins; 600 if not given.")
+    ] = None
+
+    def budget_seconds(self) -> float:
+        """Return the budget, by default the usual one; a budget without a goal is a ValueError."""
+        from lengthwise.runs.goal import BUDGET
+
+        if self.budget is not None and self.until is None:
+            raise ValueError(f"budget: expected none without --until, got {self.budget:g}; add --until proved")
+        return BUDGET if self.budget is None else self.budget
+
+
+NO_GOAL = Until()
 
 
 def train(
@@ -47,17 +72,11 @@ def train(
     workers: Workers = 1,
     runs: Root = Path("runs"),
     longest: Longest = 100_000,
-    until: Annotated[
-        str | None, Parameter(help="Train until this goal: solved (a low loss), extracted, bounded or proved.")
-    ] = None,
-    budget: Annotated[
-        float | None, Parameter(help="With --until: CPU seconds after which no attempt begins; 600 if not given.")
-    ] = None,
+    until: Until = NO_GOAL,
     track: Annotated[
         str | None, Parameter(help="Send curves during training: tensorboard, wandb, trackio or mlflow; see `track`.")
     ] = None,
-    device: Device = "cpu",
-    parallel: ParallelKind = None,
+    processes: Processes = ONE_PROCESS,
 ) -> int:
     """Train and measure a run, or one run for each of several seeds.
 
@@ -67,28 +86,25 @@ def train(
     """
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.models.base import MODELS
-    from lengthwise.runs.goal import BUDGET
     from lengthwise.runs.spec import make_spec
     from lengthwise.tasks.base import TASKS
 
     if task in MODELS and model in TASKS:
         raise ValueError(f"task: {task} is a model and {model} a task; write `lengthwise train {model} {task}`")
-    if budget is not None and until is None:
-        raise ValueError(f"budget: expected none without --until, got {budget:g}; add --until proved")
-    _check_seeds(seeds, seed, workers, parallel)
+    budget = until.budget_seconds()
+    _check_seeds(seeds, seed, workers, processes.parallel)
     settings = given.read()
-    seconds = BUDGET if budget is None else budget
     specs = [
-        make_spec(task, model, settings, preset=preset, seed=number, goal=until, budget=seconds)
+        make_spec(task, model, settings, preset=preset, seed=number, goal=until.until, budget=budget)
         for number in ([seed or 0] if seeds is None else parse_seeds(seeds))
     ]
     plan = EvaluationPlan().limit_lengths(longest, specs[0].task)
     with tracked(track, runs) as listener:
         if seeds is None:
-            return _train(specs[0], runs, plan, device, parallel, listener)
+            return _train(specs[0], runs, plan, processes, listener)
         # Processes of torchrun share one run; each would start all seeds.
         check_alone("seeds", "one run")
-        with workers_on(device):
+        with workers_on(processes.device):
             return _train_all(specs, runs, plan, workers, listener)
 
 
@@ -135,8 +151,7 @@ def resume(
             help="Measure at the lengths of `train` up to this length; by default at the same lengths as before.",
         ),
     ] = None,
-    device: Device = "cpu",
-    parallel: ParallelKind = None,
+    processes: Processes = ONE_PROCESS,
 ) -> int:
     """Continue an interrupted run, with the settings and the plan of measurements in its folder."""
     from lengthwise.evaluation.plan import EvaluationPlan
@@ -154,15 +169,14 @@ def resume(
         lengths = EvaluationPlan().limit_lengths(longest, spec.task)
         names = ("dense", "long", "structured", "chunk_lengths")
         plan = plan.model_copy(update={name: getattr(lengths, name) for name in names})
-    return _train(spec, run.resolve().parent, plan, device, parallel)
+    return _train(spec, run.resolve().parent, plan, processes)
 
 
 def _train(
     spec: "RunSpec",
     root: Path,
     plan: "EvaluationPlan",
-    device: str,
-    parallel: str | None,
+    processes: Processes,
     also: "Listener | None" = None,
 ) -> int:
     """Execute one run, alone or with other processes. The first process shows the result."""
@@ -174,8 +188,8 @@ def _train(
     from lengthwise.runs.signals import stop_on_interrupt
     from lengthwise.training.parallel import joined, own_device, parse_parallel
 
-    console, own = Output(), own_device(device)
-    with joined(parse_parallel(parallel), own) as ranks:
+    console, own = Output(), own_device(processes.device)
+    with joined(parse_parallel(processes.parallel), own) as ranks:
         # Only the first process measures and prints, otherwise each line would appear several times.
         if ranks.rank:
             with stop_on_interrupt() as stop_requested:

@@ -75,10 +75,10 @@ class Learned(NamedTuple):
     "last 3 symbols", "RPNI"). The two held-out parts did not influence any choice. Labels of prefixes that were also
     trained on do not count in these parts; if no label is left, `num_labels` is 0.
 
-    `best` is the attempt that found the machine, and `runner_up` the best attempt with another machine. The share of
-    training labels that the machine contradicts, `share_wrong`, estimates the share of wrong labels. `unseen` has the
-    state and the symbol of each transition that no training example takes. The target of such a transition is a guess.
-    If states were merged, the guess is the state to which the symbol leads from most other states.
+    `search` has the attempts, of which `best` found the machine. The share of training labels that the machine
+    contradicts, `share_wrong`, estimates the share of wrong labels. `unseen` has the state and the symbol of each
+    transition that no training example takes. The target of such a transition is a guess. If states were merged, the
+    guess is the state to which the symbol leads from most other states.
 
     The certificate is about the net and this machine: it proves that the net answers like the machine, and nothing
     about the world.
@@ -86,19 +86,20 @@ class Learned(NamedTuple):
 
     machine: Transducer
     classes: tuple[str, ...]
-    model: BlockLinearRNN
     certificate: Certificate
     counts: Counts
     accuracies: dict[str, dict[str, Accuracy]]
     contradictions: tuple[Contradiction, ...]
-    attempts: tuple[Attempt, ...]
-    num_alike: int
+    search: SearchResult
     notes: tuple[str, ...]
     answers_empty: bool
-    best: Attempt
-    runner_up: Attempt | None
     share_wrong: float
     unseen: tuple[tuple[int, str], ...]
+
+    @property
+    def model(self) -> BlockLinearRNN:
+        """The net of which the certificate proves that it is the machine."""
+        return self.search.model
 
     @property
     def task(self) -> RegularTask:
@@ -184,6 +185,7 @@ class Learned(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return the numbers as plain lists."""
+        result = self.search
         return {
             "num_states": self.machine.num_states,
             "level": self.certificate.level,
@@ -194,12 +196,12 @@ class Learned(NamedTuple):
             },
             "contradictions": [list(one) for one in self.contradictions[:MAX_CONTRADICTING]],
             "num_contradictions": len(self.contradictions),
-            "attempts": [attempt._asdict() for attempt in self.attempts],
-            "num_alike": self.num_alike,
+            "attempts": [attempt._asdict() for attempt in result.attempts],
+            "num_alike": result.num_alike,
             "notes": list(self.notes),
             "answers_empty": self.answers_empty,
-            "best": self.best._asdict(),
-            "runner_up": self.runner_up and self.runner_up._asdict(),
+            "best": result.best._asdict(),
+            "runner_up": result.runner_up and result.runner_up._asdict(),
             "share_wrong": self.share_wrong,
             "unseen": [list(one) for one in self.unseen],
         }
@@ -259,17 +261,13 @@ def learn(
     return Learned(
         machine,
         examples.classes,
-        result.model,
         certify(result.model, machine_task(labeled)),
         examples.counts,
         _accuracies(machine, parts),
         tuple(wrong),
-        result.attempts,
-        result.num_alike,
+        result,
         _notes(parts, result, separator, exact),
         examples.empty_label in examples.classes,
-        result.best,
-        result.runner_up,
         result.best.num_errors / len(prefix_tree(parts["trained on"]).labels),
         tuple(unseen_transitions(machine, parts["trained on"])),
     )

@@ -68,7 +68,7 @@ def test_a_machine_is_recovered_and_proved(tmp_path: Path) -> None:
     learned = learn(pairs_of(random_machine(6, 3), 1_000, 20))
     assert same(learned, random_machine(6, 3))
     assert learned.certificate.level == "proved"
-    assert learned.num_alike == 1  # without errors, one setting of state merging is sure
+    assert learned.search.num_alike == 1  # without errors, one setting of state merging is sure
     assert not learned.contradictions
     for part in ("trained on", "longest", "at random"):
         scores = learned.accuracies[part]
@@ -187,7 +187,7 @@ def test_with_exact_labels_merged_states_stand_in_for_nets_that_err(monkeypatch)
         == trained_on["machine"].num_labels
         > trained_on["majority answer"].num_correct
     )
-    assert (learned.certificate.level, learned.num_alike) == ("proved", 0)
+    assert (learned.certificate.level, learned.search.num_alike) == ("proved", 0)
     assert any("this is RPNI's (AALpy), converted to a net" in note for note in learned.notes)
 
     def too_large(*_: object) -> None:
@@ -195,7 +195,7 @@ def test_with_exact_labels_merged_states_stand_in_for_nets_that_err(monkeypatch)
 
     monkeypatch.setattr(learned_module, "compiled_model", too_large)
     kept = learn(rows, exact=True)
-    assert kept.num_alike == 1
+    assert kept.search.num_alike == 1
     assert any("no machine without errors was learned" in note for note in kept.notes)
 
 
@@ -224,7 +224,7 @@ def test_with_exact_labels_a_class_may_be_held_out_alone(monkeypatch) -> None:
     chance = np.random.default_rng(0)
     rows = [("".join("ab"[v] for v in s), CLASSES[chance.integers(2)]) for s in all_strings(2, 6)]
     learned = learn([*rows, *((f"aaaaaaaa{end}", "zzz") for end in ("a", "b", "aa", "ab", "ba", "bb"))], exact=True)
-    assert (learned.classes, learned.certificate.level, learned.num_alike) == ((*CLASSES, "zzz"), "proved", 0)
+    assert (learned.classes, learned.certificate.level, learned.search.num_alike) == ((*CLASSES, "zzz"), "proved", 0)
 
 
 @pytest.mark.unchecked
@@ -261,7 +261,7 @@ def test_wrong_labels_are_contradicted(tmp_path: Path, monkeypatch) -> None:
         assert CLASSES[right(examples)[len(one.string) - 1]] == one.answer != one.label
     assert result.notes == (
         "no other attempt found this machine: give a larger budget, or more examples",
-        f"the machine contradicts {result.attempts[0].num_errors} labels of the training examples",
+        f"the machine contradicts {result.search.attempts[0].num_errors} labels of the training examples",
     )
     longest = result.accuracies["longest"]
     assert longest["machine"].num_correct > longest["RPNI"].num_correct

@@ -48,7 +48,7 @@ def write_learned_page(learned: Learned, page: Path) -> None:
         sections["Labels that it contradicts"] = f"<p>{sentence}</p>{html_table(contradiction_table(learned))}"
     sections["Certificate"] = html_definitions(certificate_lines(learned.certificate))
     sections["Search"] = html_table(attempt_table(learned)) + html_note(
-        f"{learned.num_alike or 'None'} of these attempts found the machine. Rows "
+        f"{learned.search.num_alike or 'None'} of these attempts found the machine. Rows "
         f"{escape(left_out(learned))}. " + " ".join(escape(f"{note[0].upper()}{note[1:]}.") for note in learned.notes)
     )
     page.parent.mkdir(parents=True, exist_ok=True)

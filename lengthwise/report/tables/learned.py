@@ -26,7 +26,7 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
         yield "NOT CONFIRMED", learned.doubt
     counts = learned.counts
     yield "examples", f"{counts.num_rows:,} rows; {left_out(learned)}"
-    alike = f"{learned.num_alike} of {counted(len(learned.attempts), 'attempt')} found this machine"
+    alike = f"{learned.search.num_alike} of {counted(len(learned.search.attempts), 'attempt')} found this machine"
     yield "machine", f"{learned.machine.num_states} states, {len(learned.machine.symbols)} symbols; {alike}"
     yield from _choice(learned)
     yield from (("expression", " ".join(one)) for one in expressions(learned))
@@ -50,7 +50,7 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
 
 def _choice(learned: Learned) -> Iterator[tuple[str, str]]:
     """Yield the chosen attempt and the runner-up with their description lengths, and the share of wrong labels."""
-    best, second = learned.best, learned.runner_up
+    best, second = learned.search.best, learned.search.runner_up
     sentence = f"{best.method}, description of {best.num_bits:,.0f} bits"
     if second is not None:
         sentence += f"; runner-up: {second.method}, {counted(second.num_states, 'state')}, {second.num_bits:,.0f} bits"
@@ -125,7 +125,7 @@ def attempt_table(learned: Learned) -> Table:
             f"{attempt.num_states}",
             *(f"{attempt.num_errors:,}", f"{attempt.num_bits:,.0f}", f"{attempt.seconds:.1f}"),
         )
-        for attempt in learned.attempts
+        for attempt in learned.search.attempts
     )
     return Table(
         ("method", "states of the net", "seed", "states of its machine", "errors", "message, bits", "CPU s"), lines

@@ -21,33 +21,62 @@ LOW_LOSS = 0.01
 
 
 class Entry(NamedTuple):
-    """A cell with results: the mean and the lowest accuracy of its runs, also at the longest length, and more.
+    """A cell with the results of its runs: their mean and lowest accuracy, also at the longest length, and more.
 
     `at_long`: the mean accuracy at each of the plan's long lengths, shortest first; NaN without strings of the length.
     `structured`: the mean over runs of the accuracy on the family of structured strings with the lowest accuracy.
-    `chance`: the mean score of the best constant answer. `levels`: the counts of certificates. `errors`: the lengths of
-    the counterexamples in certificates, by seed. `fits`: the number of runs whose loss at the lengths of training is
-    below `LOW_LOSS`. `overflowed`: the share of strings on which states overflow. `at_printed`: the mean at the lengths
-    of each number that papers print, in the paper's form.
+    `chance`: the mean score of the best constant answer. `solved`: the number of runs without an error at the lengths
+    scored. `overflowed`: the share of strings on which states overflow. `at_printed`: the mean at the lengths of each
+    number that papers print, in the paper's form.
     """
 
     cell: Cell
-    num_runs: int
+    results: Sequence[RunResult]
     mean: float
     lowest: float
     at_long: tuple[float, ...]
     lowest_at_longest: float
     structured: float
-    fits: int
     solved: int
     overflowed: float
     at_printed: tuple[str, ...]
     chance: float
-    levels: Counter[str]
-    errors: tuple[int, ...]
-    steps: int
-    parameters: int
-    cpu_seconds: float
+
+    @property
+    def num_runs(self) -> int:
+        """The number of runs with a result."""
+        return len(self.results)
+
+    @property
+    def fits(self) -> int:
+        """The number of runs whose loss at the lengths of training is below `LOW_LOSS`."""
+        return sum(result.final_loss is not None and result.final_loss < LOW_LOSS for result in self.results)
+
+    @property
+    def levels(self) -> Counter[str]:
+        """The number of certificates of each level."""
+        return Counter(result.certificate.level for result in self.results if result.certificate)
+
+    @property
+    def errors(self) -> list[int]:
+        """The lengths of the counterexamples in certificates, by seed."""
+        certificates = [result.certificate for result in self.results if result.certificate]
+        return [len(named.counterexample.string) for named in certificates if named.counterexample]
+
+    @property
+    def steps(self) -> int:
+        """The largest number of training steps of a run."""
+        return max(result.training.step for result in self.results)
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters of a net."""
+        return self.results[0].num_parameters
+
+    @property
+    def cpu_seconds(self) -> float:
+        """The CPU seconds of training, summed over runs."""
+        return sum(result.training.cpu_seconds for result in self.results)
 
     @property
     def at_longest(self) -> float:
@@ -67,7 +96,6 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
     for cell in experiment.cells:
         if not (results := results_of(cell, outcomes)):
             continue
-        certificates = [result.certificate for result in results if result.certificate]
         curves = [accuracies_scored(result, cell, experiment) for result in results]
         at_long = [long_accuracies(results, length) or [math.nan] for length in lengths]
         structured = [result.structured.min() for result in results if result.structured.points] or [math.nan]
@@ -75,22 +103,16 @@ def entries_of(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Entr
         entries.append(
             Entry(
                 cell=cell,
-                num_runs=len(results),
+                results=results,
                 mean=sum(curve.mean() for curve in curves) / len(curves),
                 lowest=min(curve.min() for curve in curves),
                 at_long=tuple(fmean(accuracies) for accuracies in at_long),
                 lowest_at_longest=min(at_long[-1]) if at_long else math.nan,
                 structured=fmean(structured),
-                fits=sum(result.final_loss is not None and result.final_loss < LOW_LOSS for result in results),
                 solved=sum(curve.min() == 1.0 for curve in curves),
                 overflowed=sum(point.num_overflowed for point in points) / max(1, sum(p.num_strings for p in points)),
                 at_printed=tuple(_ours(printed, results, cell, experiment) for printed in _printed(cell)),
                 chance=sum(point.baseline for point in points) / len(points) if points else math.nan,
-                levels=Counter(certificate.level for certificate in certificates),
-                errors=tuple(len(named.counterexample.string) for named in certificates if named.counterexample),
-                steps=max(result.training.step for result in results),
-                parameters=results[0].num_parameters,
-                cpu_seconds=sum(result.training.cpu_seconds for result in results),
             )
         )
     return entries

@@ -134,10 +134,10 @@ def _recovery(name: str, machine: Transducer, pairs: Pairs, share_wrong: float, 
         share_wrong,
         right.num_states,
         len(examples),
-        learned.num_alike > 0 and same_machine(learned.machine, right),  # 0 if the machine is RPNI's
+        learned.search.num_alike > 0 and same_machine(learned.machine, right),  # 0 if the machine is RPNI's
         learned.machine.num_states,
         learned.certificate.level,
-        len(learned.attempts),
+        len(learned.search.attempts),
         seconds,
         None if merged is None else same_machine(merged, right),
         None if merged is None else merged.minimize_nonempty().num_states,

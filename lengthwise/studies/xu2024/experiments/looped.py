@@ -177,6 +177,16 @@ _TAKEN_ALONE = (
 )
 
 
+_NEEDS_1 = (
+    "A net of the paper's size takes 3 x 10^16 to 8 x 10^18 operations: a week to five years on a CPU core, or minutes "
+    "to a day on a GPU."
+)
+_NEEDS_2 = (
+    "A net of the paper's size takes 1.5 x 10^17 to 1.1 x 10^18 operations: one to nine months on a CPU core, or half "
+    "an hour to three hours on a GPU."
+)
+
+
 @EXPERIMENTS.register("looped/table-1")
 def table_1(scale: Scale = "small") -> Experiment:
     """Table 1: train looped transformers on dynamic programming: timestep encoding, its control, and plain loops."""
@@ -233,12 +243,7 @@ def table_1(scale: Scale = "small") -> Experiment:
             best_test=True,
             compared=_compared(sorted({r for one in problems for r in _loops(scale, one)}), _LAYERS[scale]),
         ),
-        requires=Requirements(
-            needs="A net of the paper's size takes 3 x 10^16 to 8 x 10^18 operations: a week to five years on a CPU "
-            "core, or minutes to a day on a GPU."
-            if scale == "paper"
-            else ""
-        ),
+        requires=Requirements(needs=_NEEDS_1 if scale == "paper" else ""),
     )
 
 
@@ -331,10 +336,5 @@ def table_2(scale: Scale = "small") -> Experiment:
             dense=(points, points), dense_strings=64 if scale == "smoke" else 1_280, long=(), structured=()
         ),
         scoring=Scoring(measure="error", compared=_compared(_IN_CONTEXT_LOOPS[scale], _LAYERS[scale])),
-        requires=Requirements(
-            needs="A net of the paper's size takes 1.5 x 10^17 to 1.1 x 10^18 operations: one to nine months on a CPU "
-            "core, or half an hour to three hours on a GPU."
-            if scale == "paper"
-            else ""
-        ),
+        requires=Requirements(needs=_NEEDS_2 if scale == "paper" else ""),
     )
