@@ -26,7 +26,8 @@ The checker assumes:
 - exp(0) is 1, and exp(x) is 0 for x below `LOG_OF_ZERO`.
 
 Nothing in the two files is ignored or converted: unknown keys, settings, names, types and shapes are rejected.
-Every loop has a limit, and a message names the limit when it is reached.
+Every loop has a limit, and a message names the limit when it is reached. The file has, in this order: parsing, settings
+and shapes, bounds, machines, a check for each method, and the whole check.
 
 Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the images of sets.
 """
@@ -151,7 +152,6 @@ def demand_limit(number: int, limit: int, what: str) -> None:
     demand(number <= limit, f"expected at most {limit:,} {what}, got {number:,}; this checker stops there")
 
 
-# --- Parsing -------------------------------------------------------------------------------------------------------
 # Files are not trusted: keys and types are exact, nothing is converted, and each key has one value.
 
 
@@ -355,7 +355,6 @@ def net_digest(model: Mapping[str, Any], weights: Tensors) -> str:
     return digest.hexdigest()
 
 
-# --- Settings and shapes ---------------------------------------------------------------------------------------------
 # Each kind of net has exact settings. They imply every tensor's name and shape, and the formula that is checked.
 
 
@@ -673,7 +672,6 @@ def parse_net(model: Any, weights: Tensors, num_symbols: int, num_classes: int) 
     return net
 
 
-# --- Bounds ----------------------------------------------------------------------------------------------------------
 # Float64 arithmetic bounds real numbers. `rounded` adds the rounding errors of float32, operation by operation.
 
 
@@ -984,9 +982,6 @@ def in_parts(count: int, numbers_each: int) -> list[Array]:
     return np.array_split(np.arange(count), -(-count // max(1, MAX_ELEMENTS // numbers_each)))
 
 
-# --- Machines --------------------------------------------------------------------------------------------------------
-
-
 def ends_after_symbols(sets: Tensors, task: Task) -> set[tuple[int, int]]:
     """Return the pairs of a class and a state of the task in which the strings of at least one symbol end."""
     table, start = sets["table"].tolist(), int(sets["start"])
@@ -1102,9 +1097,6 @@ def check_tree(net: Net, sets: Tensors, shapes: Shapes) -> int:
     check_machine(net, sets, table | shapes)
     demand(count > net.num_symbols, "expected a class for the pad and each symbol")
     return count
-
-
-# --- Methods ---------------------------------------------------------------------------------------------------------
 
 
 def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
@@ -2132,8 +2124,6 @@ def largest_alone(logits: Array) -> tuple[Array, Array]:
     largest = logits.max(-1, keepdims=True)
     return logits.argmax(-1), np.asarray((logits == largest).sum(-1) == 1)
 
-
-# --- The whole -------------------------------------------------------------------------------------------------------
 
 DECISIVE = ("format", "level", "max_length", "task", "model", "net", "classes", "transducer", "evidence")
 """The keys of a certificate that this program reads. It takes only the method from `evidence`."""
