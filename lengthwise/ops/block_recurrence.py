@@ -89,23 +89,6 @@ def recurrence(
     return states
 
 
-@in_full_precision
-def final_state(
-    transitions: Tensor, inputs: Tensor, initial: Tensor | None = None, *, overflow: Overflow = "raise"
-) -> Tensor:
-    """Return the last state, ``recurrence(...)[:, -1]``; without a gradient, no other state is kept."""
-    state = initial = _initial(transitions, inputs, initial)
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, inputs, initial)):
-        return recurrence(transitions, inputs, initial, overflow=overflow)[:, -1]
-    # A loop for every length, because the other forms would keep all states.
-    for a, v in zip(transitions.unbind(1), inputs.unbind(1), strict=True):
-        state = applied(a, state) + v
-    if overflow == "raise" and not bool(state.isfinite().all()):
-        # This second run raises, and its message names the first step whose state is not finite.
-        return recurrence(transitions, inputs, initial, form="sequential")[:, -1]
-    return state
-
-
 MIN_CHUNKED_STEPS = 64
 """The smallest number of steps for which chunks are faster: see `benchmarks/recurrence.py`."""
 

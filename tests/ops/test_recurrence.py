@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.conventions import Diverged
-from lengthwise.ops.block_recurrence import fastest_form, final_state, recurrence, recurrence_by_definition
+from lengthwise.ops.block_recurrence import fastest_form, recurrence, recurrence_by_definition
 from lengthwise.ops.scan import scan, scan_by_definition
 from lengthwise.ops.symbol_recurrence import (
     MAX_CHUNKED_PRODUCTS,
@@ -74,16 +74,6 @@ def test_gradients_are_derivatives(kind: str) -> None:
         assert torch.autograd.gradcheck(lambda *three, form=form: recurrence(*three, form=form), given)
     given = draw("diagonal", 5, torch.complex128, batch_size=1)
     assert torch.autograd.gradcheck(recurrence, given)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_final_state_is_the_last_one_with_and_without_gradients(kind: str) -> None:
-    given = draw(kind, 63, torch.float64)
-    expected = recurrence_by_definition(*given)[:, -1]
-    assert_same(final_state(*given), expected, given)
-    with torch.no_grad():
-        torch.testing.assert_close(final_state(*given), expected)
-        torch.testing.assert_close(final_state(*given[:2]), recurrence_by_definition(*given[:2])[:, -1])
 
 
 @given(st.integers(1, 70), st.integers(1, 3), st.sampled_from(["sequential", "scan", "chunked"]))
@@ -264,9 +254,8 @@ def test_gradients_of_a_table_are_derivatives() -> None:
 )
 def test_bad_input_is_named(changes: dict, message: str) -> None:
     given = {"transitions": torch.zeros(2, 5, 3), "inputs": torch.zeros(2, 5, 3), "initial": torch.zeros(2, 3)}
-    for function in (recurrence, final_state):
-        with pytest.raises(ValueError, match=message):
-            function(**given | changes)
+    with pytest.raises(ValueError, match=message):
+        recurrence(**given | changes)
     with pytest.raises(ValueError, match="form: expected one of sequential, scan, chunked, got 'fast'"):
         recurrence(**given, form="fast")
 
@@ -296,8 +285,6 @@ def test_states_that_overflow_are_a_divergence_with_its_step() -> None:
     for form in FORMS[:3]:
         with pytest.raises(Diverged, match=r"states overflow although .* \(step 128\)"):
             recurrence(transitions, inputs, initial, form=form)
-    with pytest.raises(Diverged, match="step 128"):
-        final_state(transitions, inputs, initial)
     table = torch.full((1, 1, 1, 1), 2.0)
     for function in (symbol_recurrence, symbol_final_state):
         with pytest.raises(Diverged, match="step 128"):
@@ -311,11 +298,6 @@ def test_an_overflow_that_a_zero_hides_is_a_divergence_too(form: str) -> None:
         recurrence(transitions, torch.ones(1, 150, 1), form=form)
 
 
-def test_a_final_state_that_overflows_is_a_divergence() -> None:
-    with pytest.raises(Diverged, match="states overflow although"):
-        final_state(torch.full((1, 200, 1), 2.0), torch.ones(1, 200, 1))
-
-
 def test_states_that_overflow_are_kept_on_request() -> None:
     """And the other string of the batch, whose transitions are 1, is read as it is alone."""
     table, tokens = torch.tensor([2.0, 1.0]).view(2, 1, 1, 1), torch.tensor([[0], [1]]).expand(2, 200)
@@ -326,8 +308,5 @@ def test_states_that_overflow_are_kept_on_request() -> None:
         assert states.isfinite().sum(1).tolist() == [127, 200]
     states = symbol_recurrence(table, values, tokens, first, overflow="keep")[..., 0, 0]
     assert states.isfinite().sum(1).tolist() == [127, 200]
-    for last in (
-        final_state(transitions, inputs, initial, overflow="keep"),
-        symbol_final_state(table, values, tokens, first, overflow="keep"),
-    ):
-        assert last.flatten().isfinite().tolist() == [False, True]
+    last = symbol_final_state(table, values, tokens, first, overflow="keep")
+    assert last.flatten().isfinite().tolist() == [False, True]

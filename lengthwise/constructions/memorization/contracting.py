@@ -114,7 +114,7 @@ def contracting_dimension(word: Word, tries: int = 400) -> FeedbackBounds:
     except Undecided:
         lower = 2
     else:
-        if plane.net is not None:
+        if plane is not None:
             return FeedbackBounds(2, 2)
         lower = 3
     smaller = (d for d in range(lower, size) if search_net(word, d, tries) is not None)

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from math import comb, factorial, prod
-from typing import NamedTuple
 
 import numpy as np
 
@@ -43,16 +42,8 @@ _ADDED = np.array([1.0, 0.0])
 """The column of W_x, for a companion matrix."""
 
 
-class Plane(NamedTuple):
-    """The result for a word: a net that generates it, or None, and how many triangles and crossings were needed."""
-
-    net: LinearGenerator | None
-    num_triangles: int
-    num_crossings: int
-
-
-def contracting_plane(word: Word) -> Plane:
-    """Return a contracting W_h of two dimensions that generates a word of two symbols, or a proof that none exists.
+def contracting_plane(word: Word) -> LinearGenerator | None:
+    """Return a net whose contracting W_h of two dimensions generates a word of two symbols, or None if none exists.
 
     The net's states are on its cycle, and its W_x reaches both dimensions; otherwise d = 1 would suffice. Triangles are
     halved until on each some `Crossing` has definite signs. On edges signs may be 0, but edges need no proof: if a net
@@ -64,8 +55,8 @@ def contracting_plane(word: Word) -> Plane:
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
-        >>> contracting_plane(parse_word("0011")).net is not None, contracting_plane(parse_word("00011011")).net
-        (True, None)
+        >>> contracting_plane(parse_word("0011")).dimension, contracting_plane(parse_word("00011011"))
+        (2, None)
 
     Source: ours; Kirchberger (1903) for four states, Bernstein's basis for signs on a triangle.
     """
@@ -87,7 +78,7 @@ def contracting_plane(word: Word) -> Plane:
         states = cycle_states(hidden, _ADDED, word)
         there = _clearest_crossing(word, states)
         if there is None and (net := net_of(word, hidden, _ADDED, states)):
-            return Plane(net, count, len(known))
+            return net
         if there is not None and there not in known:
             known.append(there)
             if signs.refute(there, halvings):
@@ -99,7 +90,7 @@ def contracting_plane(word: Word) -> Plane:
         waiting.append(((*halvings, 0), np.stack([first, third, middle])))
         waiting.append(((*halvings, 1), np.stack([second, third, middle])))
     else:
-        return Plane(None, count, len(known))
+        return None
     crossings = f"{len(known)} crossings on {count:,} triangles"
     raise Undecided(f"word: {word.text} is neither generated nor refuted by {crossings}")
 

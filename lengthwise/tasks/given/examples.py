@@ -95,12 +95,6 @@ class Examples:
         arrays = (self.ids, self.targets, self.starts)
         return blake2b(names.encode() + b"".join(array.tobytes() for array in arrays), digest_size=8).hexdigest()
 
-    @property
-    def final_targets(self) -> Int64[np.ndarray, " N"]:
-        """Return the answer to each whole string."""
-        targets: np.ndarray = self.targets[self.starts[1:] - 1]
-        return targets
-
     @cached_property
     def prefixes(self) -> Int64[np.ndarray, " M"]:
         """Return a number for each prefix of each string, in the order of `targets`; equal prefixes have one number."""

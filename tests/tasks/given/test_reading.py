@@ -13,7 +13,7 @@ import torch
 from lengthwise.conventions import IGNORE
 from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import make_task
-from lengthwise.tasks.given.examples import Counts
+from lengthwise.tasks.given.examples import Counts, Examples
 from lengthwise.tasks.given.reading import read_examples
 
 PAIRS = [("ab", "in"), ("b", "out"), ("abab", "in"), ("ba", "out"), ("a", "out"), ("bb", "out")]
@@ -37,6 +37,11 @@ def save(path: Path) -> Path:
     return path
 
 
+def final_labels(examples: Examples) -> list[str]:
+    """Return the label of each whole string."""
+    return [examples.classes[target] for target in examples.targets[examples.starts[1:] - 1]]
+
+
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "dat"])
 def test_files_are_read_as_pairs_are(kind: str, tmp_path: Path) -> None:
     examples = read_examples(save(tmp_path / f"file.{kind}"))
@@ -48,7 +53,7 @@ def test_files_are_read_as_pairs_are(kind: str, tmp_path: Path) -> None:
         strict=True,
     ):
         assert np.array_equal(one, another)
-    strings = [(examples.text(row, ""), examples.classes[examples.final_targets[row]]) for row in range(len(examples))]
+    strings = [(examples.text(row, ""), label) for row, label in enumerate(final_labels(examples))]
     assert strings == PAIRS
     task = make_task("examples", file=tmp_path / f"file.{kind}")
     assert [length for length in range(1, 9) if task.is_legal_length(length)] == [1, 2, 4]
@@ -85,7 +90,7 @@ def test_what_is_there_twice_is_counted() -> None:
     rows = [("a", "x"), ("a", "y"), ("a", "x"), ("", "x"), ("b", "y"), ("b", "y")]
     examples = read_examples(rows)
     assert examples.counts == Counts(num_rows=6, num_empty=1, num_duplicates=2, num_contradictory=1)
-    assert [examples.classes[target] for target in examples.final_targets] == ["x", "y"]
+    assert final_labels(examples) == ["x", "y"]
 
 
 @pytest.mark.parametrize(("labels", "kept"), [("", ""), ("x", "x"), ("xyy", "y"), ("xy", ""), ("zzx", "z")])
