@@ -9,7 +9,7 @@ from pathlib import Path
 from lengthwise import certify, make_spec, train
 from lengthwise.automata import Transducer
 from lengthwise.automata.drawing import machine_svg
-from lengthwise.certification.machines import machine_from_json
+from lengthwise.certification.equivalence import machine_from_json
 
 
 def main() -> None:

@@ -16,9 +16,9 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification import checker
 from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.counterexample import grade
+from lengthwise.certification.equivalence import first_error
 from lengthwise.certification.grids import first_grid_error
 from lengthwise.certification.kernels import kernel_report
-from lengthwise.certification.machines import first_error
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.parts import (
     Closure,

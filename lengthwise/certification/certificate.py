@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.equivalence import first_ungraded, machine_from_json
 from lengthwise.certification.grids import GridMachineFields
-from lengthwise.certification.machines import first_ungraded, machine_from_json
 from lengthwise.certification.parts import (
     BOUNDED_ALONE,
     CLAIMS,

@@ -6,7 +6,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.counterexample import grade, shortest_error
-from lengthwise.certification.machines import first_error
+from lengthwise.certification.equivalence import first_error
 from lengthwise.certification.methods.base import PROVERS, Prover, task_extraction
 from lengthwise.certification.subject import check_made_by_settings, checked_subject
 from lengthwise.certification.traces import TracedStrings, draw_strings

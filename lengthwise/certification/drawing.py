@@ -10,7 +10,7 @@ from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
-from lengthwise.certification.machines import machine_from_json
+from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.display import spelled
 
 MAX_STRINGS_PER_LENGTH = 4_096

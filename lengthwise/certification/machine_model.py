@@ -3,7 +3,7 @@
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
-from lengthwise.certification.machines import machine_from_json
+from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.models.machine import MachineModel, TransducerModel, as_model
 from lengthwise.validation import check_kind
 

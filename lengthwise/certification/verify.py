@@ -13,8 +13,8 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification import checker
 from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.equivalence import first_error, machine_from_json
 from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, answer_to, check_classes
-from lengthwise.certification.machines import first_error, machine_from_json
 from lengthwise.certification.parts import Kernels
 from lengthwise.conventions import IGNORE
 from lengthwise.display import counted, spelled

@@ -14,7 +14,7 @@ from lengthwise.registry import nearest
 
 if TYPE_CHECKING:
     from lengthwise.automata.labeled import LabeledMachine
-    from lengthwise.runs.machines import Given
+    from lengthwise.runs.machine_sources import Given
 
 Source = Annotated[
     str,
@@ -188,7 +188,7 @@ def _machines(
 
     Answers are renamed first. Then the accepting answer is chosen.
     """
-    from lengthwise.runs.machines import given_machines
+    from lengthwise.runs.machine_sources import given_machines
 
     listed = alphabet.split() if " " in alphabet else list(alphabet)
     machines = _with_answers(given_machines(sources, listed), accept, rename)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.files import digest_of
-from lengthwise.runs.machines import is_certificate
+from lengthwise.runs.machine_sources import is_certificate
 from lengthwise.runs.stored import StoredModel, check_subject
 from lengthwise.tasks.base import SymbolTask
 from lengthwise.version import __version__

@@ -15,7 +15,7 @@ from lengthwise.certification.builder import weights_digest
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.certify import certify
 from lengthwise.certification.drawing import class_names
-from lengthwise.certification.machines import machine_from_json
+from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel

@@ -14,7 +14,7 @@ from lengthwise.certification.verify import SHORTEST_CLAIM
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel, eval_mode
-from lengthwise.runs.machines import given_machines
+from lengthwise.runs.machine_sources import given_machines
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.stored import load_stored
 from lengthwise.tasks.base import MachineTask, RegularTask, Task, make_task

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lengthwise.constructions.base import Machine
-from lengthwise.runs.machines import machine_or_expression
+from lengthwise.runs.machine_sources import machine_or_expression
 from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import make_task
 from lengthwise.tasks.regular.machine import machine_task
@@ -14,7 +14,7 @@ def requested_machine(
 ) -> Machine:
     """Return the task of a regular expression, of a machine's file, or of a name with settings as ``task.key=value``.
 
-    `lengthwise.runs.machines.given_machines` explains which texts are expressions.
+    `lengthwise.runs.machine_sources.given_machines` explains which texts are expressions.
 
     Raises:
         ValueError: both or neither of pattern and task are given, or an argument that belongs to the one that is not

@@ -17,7 +17,7 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.builder import Candidate, CertificateBuilder
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
-from lengthwise.certification.machines import first_error
+from lengthwise.certification.equivalence import first_error
 from lengthwise.certification.verify import check
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE

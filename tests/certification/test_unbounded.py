@@ -5,7 +5,7 @@ import torch
 from last_symbol import LastSymbol, last_symbol_net
 from torch import nn
 
-from lengthwise.certification.machines import first_error
+from lengthwise.certification.equivalence import first_error
 from lengthwise.certification.methods.affine import Affine
 from lengthwise.certification.methods.enclosures.prover import invariant_enclosures
 from lengthwise.extraction.base import radii_of

@@ -17,7 +17,7 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.constructions import construct
 from lengthwise.conventions import IGNORE
-from lengthwise.export.machines import NAMES
+from lengthwise.export.machine_text import NAMES
 from lengthwise.formats.base import FORMATS, ReadableFormat
 from lengthwise.formats.c import _type_of
 from lengthwise.formats.files import write_machine

@@ -6,7 +6,7 @@ from automaton_strategies import checked_strategies, transducers
 from hypothesis import given
 
 from lengthwise.automata import Transducer
-from lengthwise.certification.machines import first_error
+from lengthwise.certification.equivalence import first_error
 from lengthwise.extraction.lstar import learn_by_queries
 from lengthwise.models import make_model
 from lengthwise.models.machine import TransducerModel

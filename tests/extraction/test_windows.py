@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lengthwise.certification.machines import first_error
+from lengthwise.certification.equivalence import first_error
 from lengthwise.conventions import IGNORE
 from lengthwise.evaluation.length_curve import prefix_answers
 from lengthwise.extraction.windows import window_machine

@@ -35,7 +35,7 @@ from lengthwise.learning.baselines import (
 from lengthwise.learning.description_length import description_length
 from lengthwise.learning.search import SearchResult, search
 from lengthwise.learning.separators import likely_separator
-from lengthwise.runs.machines import given_machines
+from lengthwise.runs.machine_sources import given_machines
 from lengthwise.studies.ours.experiments.learning import (
     CLASSES,
     Pairs,

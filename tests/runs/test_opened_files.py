@@ -18,7 +18,7 @@ from lengthwise.runs.compiled import load_compiled
 from lengthwise.runs.hub import load_hub
 from lengthwise.runs.journal import Journal, Probe
 from lengthwise.runs.lock import held
-from lengthwise.runs.machines import given_machines
+from lengthwise.runs.machine_sources import given_machines
 from lengthwise.runs.records import read_records
 from lengthwise.runs.spec import read_settings
 from lengthwise.runs.stored import load_stored

@@ -17,7 +17,7 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.formats.files import write_machine
 from lengthwise.runs.execute import execute
 from lengthwise.runs.folder import RunFolder
-from lengthwise.runs.machines import given_machines
+from lengthwise.runs.machine_sources import given_machines
 from lengthwise.runs.pools.shard import Shard, parse_shard
 from lengthwise.runs.predict import _text, _verdict, predict_text, sample_text
 from lengthwise.runs.progress import Progress

@@ -10,7 +10,7 @@ from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.drawing import class_names, drawing_of
-from lengthwise.certification.machines import machine_from_json
+from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.certification.parts import Closure
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.charts.curves import HEIGHT, WIDTH

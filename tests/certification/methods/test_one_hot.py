@@ -15,7 +15,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification import traces as traces_module
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
-from lengthwise.certification.machines import first_error
+from lengthwise.certification.equivalence import first_error
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.one_hot_states.evidence import StateEvidence
 from lengthwise.certification.methods.one_hot_states.prover import NEVER_SEEN, UNCERTAIN_COLUMNS, prove_states

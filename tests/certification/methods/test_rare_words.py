@@ -7,7 +7,7 @@ from rare_words import ONE, random_word, rare_word_net
 
 from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.certify import certify
-from lengthwise.certification.machines import first_error
+from lengthwise.certification.equivalence import first_error
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.methods.intervals.prover import IntervalProver
 from lengthwise.extraction.readers.recurrent import extract_recurrent

@@ -4,7 +4,7 @@ from typing import Literal
 
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement
-from lengthwise.certification.machines import machine_from_json
+from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.certification.parts import Distance, PositiveCount
 
 

@@ -7,13 +7,13 @@ from typing import ClassVar
 from lengthwise.automata.labeled import LabeledMachine, difference
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
-from lengthwise.certification.machines import machine_from_json
+from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of
 from lengthwise.files import write_by_rename
 from lengthwise.formats.base import FORMATS, Format
 from lengthwise.formats.notes import notes_on
-from lengthwise.runs.machines import Given, given_machines
+from lengthwise.runs.machine_sources import Given, given_machines
 from lengthwise.version import __version__
 
 NAMES = ("c", "js", "dot", "json", "regex", "mermaid")

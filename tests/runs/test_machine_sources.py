@@ -14,7 +14,7 @@ from lengthwise.constructions import construct
 from lengthwise.formats.files import write_machine
 from lengthwise.runs.certified import certify_against, certify_folder
 from lengthwise.runs.compiled import save_compiled
-from lengthwise.runs.machines import given_machines
+from lengthwise.runs.machine_sources import given_machines
 from lengthwise.tasks import make_task
 
 pytestmark = pytest.mark.usefixtures("fewer_strings")

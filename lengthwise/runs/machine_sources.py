@@ -11,7 +11,7 @@ from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex, named_symbols
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import CERTIFICATE, Certificate, certificate_file
-from lengthwise.certification.machines import machine_from_json
+from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.files import UnreadableFile, exists, read_file, read_json
 from lengthwise.formats.files import read_machine, suffixes
 from lengthwise.formats.regex import pattern_and_alphabet

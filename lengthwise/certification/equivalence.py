@@ -1,4 +1,4 @@
-"""The machines inside a certificate: reading and comparing them. The file never imports torch."""
+"""Equivalence of a machine in a certificate and its task, with a shortest difference. The file never imports torch."""
 
 import numpy as np
 
