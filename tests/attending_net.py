@@ -1,4 +1,4 @@
-"""Transformers of one layer with weights by hand, which see whether a symbol occurs; their gap decides how far."""
+"""Transformers with weights by hand, which see whether a symbol occurs; the gap of their scores decides how far."""
 
 from typing import Any
 
@@ -41,4 +41,26 @@ def attending_net(gap: float, task: RegularTask = OCCURS, **config: Any) -> Sequ
         table *= scaled
     out = task.classes.index("out")
     model.readout[1].weight[out, 2] = model.readout[1].weight[1 - out, 3] = 1.0
+    return model.eval()
+
+
+def deeper_net(gap: float, task: RegularTask = OCCURS, **config: Any) -> SequenceModel:
+    """The first layer is that of `attending_net`; the second one attends to positions at which symbol 0 has occurred.
+
+    So the second layer's scores and values depend on the first layer's results.
+    """
+    model = attending_net(gap, task, num_layers=2, **config)
+    layer, num_heads = model.layers[1], model.config.num_heads
+    size = WIDTH // num_heads
+    for linear in (layer.query_key_value, layer.output, layer.widen, layer.narrow, model.readout[1]):
+        linear.weight.zero_()
+        linear.bias.zero_()
+    for head in range(num_heads):
+        layer.query_key_value.bias[head * size] = gap * size**0.5 / 2
+        layer.query_key_value.weight[WIDTH + head * size, 2] = 1.0
+        layer.query_key_value.weight[2 * WIDTH + head * size, 2] = 1.0
+        layer.output.weight[4, head * size] = 1.0
+        layer.output.weight[5, head * size] = -1.0
+    out = task.classes.index("out")
+    model.readout[1].weight[out, 4] = model.readout[1].weight[1 - out, 5] = 1.0
     return model.eval()

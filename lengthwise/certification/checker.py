@@ -500,20 +500,20 @@ def grid_shapes(net: Net) -> Shapes:
 
 
 def transformer_shapes(net: Net) -> Shapes:
-    """Return the shapes of a transformer of one layer, whose feed-forward block has 4 D hidden units."""
+    """Return the shapes of a transformer whose feed-forward blocks have 4 D hidden units."""
     width, heads = net.settings["d_model"], net.settings["num_heads"]
     demand(width % heads == 0, f"model: expected num_heads that divides {width}, got {heads}")
     shapes: Shapes = {"read_in.embedding.weight": (net.num_symbols, width)}
     shapes |= {"read_in.positions.table": (heads, NUM_BUCKETS)} if net.settings["positions"] == "t5" else {}
     shapes |= norm_shapes("read_in.norm", width) if "read_in" not in net.settings else {}
-    for part, size, num_in in (
-        *(("query_key_value", 3 * width, width), ("output", width, width)),
-        *(("widen", 4 * width, width), ("narrow", width, 4 * width)),
-    ):
-        shapes |= linear_shapes(f"layers.0.{part}", size, num_in)
-    for norm in ("layers.0.norms.0", "layers.0.norms.1", "readout.0"):
-        shapes |= norm_shapes(norm, width)
-    return shapes | linear_shapes("readout.1", net.num_classes, width)
+    for i in range(net.settings["num_layers"]):
+        for part, size, num_in in (
+            *(("query_key_value", 3 * width, width), ("output", width, width)),
+            *(("widen", 4 * width, width), ("narrow", width, 4 * width)),
+        ):
+            shapes |= linear_shapes(f"layers.{i}.{part}", size, num_in)
+        shapes |= norm_shapes(f"layers.{i}.norms.0", width) | norm_shapes(f"layers.{i}.norms.1", width)
+    return shapes | norm_shapes("readout.0", width) | linear_shapes("readout.1", net.num_classes, width)
 
 
 def wrapped_shapes(net: Net) -> Shapes:
@@ -625,7 +625,7 @@ KINDS: dict[str, Kind] = {
         {
             "d_model": integer(1),
             "num_heads": integer(1),
-            "num_layers": one_of(1),
+            "num_layers": integer(1, 16),
             "positions": one_of("none", "alibi", "t5"),
             "learned_positions": one_of(0),
             "initialization": one_of("torch", "gpt2"),  # of the first weights, which training replaces
@@ -1755,75 +1755,195 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
 
 
 def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str:
-    """Check a transformer of one layer: bounds on attention show the right answer, up to `max_length` symbols.
+    """Check a transformer: bounds on attention show the right answer, for all strings of up to `max_length` symbols.
 
-    A head's output at the last position is a mean of the values of all positions, weighted by e^s. A score s depends on
-    the last symbol, the key's symbol, and their distance. The mass of a symbol is the weight of its positions in this
-    mean. For each block of lengths, last symbol x and state p of the task's machine, the file has a lower and an upper
-    bound on the mass of each symbol in each head, for all strings that end with x in p. The checker verifies these
-    bounds (`demand_masses`). Then it verifies that one answer leads, whatever the masses are within them
-    (`demand_one_answer`).
+    A head's output at the last position is a mean of the values of all positions, weighted by e^s. In the first layer,
+    a value depends on the position's symbol, and a score s on the last symbol, the position's symbol, and their
+    distance. The mass of a symbol is the weight of its positions in this mean. For each block of lengths, last symbol x
+    and state p of the task's machine, the file has a lower and an upper bound on the mass of each symbol in each head,
+    for all strings that end with x in p. The checker verifies these bounds (`demand_masses`).
+
+    So it knows a set of results of the layer for each pair of x and p (`results`). These are the inputs of the next
+    layer, whose values and scores depend on the pair (x, p) of a position in place of its symbol. The kind of a
+    position is its symbol in the first layer, and its pair in later layers. In the last layer, one answer must lead,
+    whatever the masses are within their bounds (`demand_one_answer`).
     """
-    demand(net.name == "transformer", "expected a transformer of one layer")
+    demand(net.name == "transformer", "expected a transformer")
     count, num_blocks = len(sets.get("outputs", ())), len(sets.get("lengths", ()))
-    size = net.num_symbols
-    bounds = (num_blocks, size, count, net.settings["num_heads"], size)
-    check_machine(net, sets, machine_shapes(net, count) | {"lengths": (num_blocks,), "low": bounds, "high": bounds})
+    num_layers = net.settings["num_layers"]
+    shapes: Shapes = {"lengths": (num_blocks,)}
+    for i in range(num_layers):
+        num_kinds = net.num_symbols * (count if i else 1)
+        bounds = (num_blocks, net.num_symbols, count, net.settings["num_heads"], num_kinds)
+        shapes |= dict.fromkeys(names_of_bounds(i, num_layers), bounds)
+    check_machine(net, sets, machine_shapes(net, count) | shapes)
     lengths = sets["lengths"]
     demand_limit(max_length, MAX_TERMS, "symbols of a string")
     # The range is compared first, so that no difference overflows.
     are_rising = (lengths >= 1).all() and (lengths <= max_length).all() and (np.diff(lengths) > 0).all()
     demand(are_rising and lengths[-1] == max_length, "expected lengths that rise to the largest length")
-    demand((sets["low"] >= 0).all() and (sets["high"] <= 1).all(), "expected masses between 0 and 1")
-    # A smaller bound times an exponential of at least `MIN_EXPONENTIAL` may underflow to 0, which every mass exceeds.
-    demand(((sets["low"] == 0) | (sets["low"] >= 1e-17)).all(), "expected lower bounds of 0, or of at least 1e-17")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
-    heads = heads_of(net, max_length)
-    pairs = np.array([(x, p) for x in range(size) for p in np.intersect1d(sets["table"][:, x], supervised)])
-    exists = demand_masses(sets, heads, pairs)
+    pairs = np.array([(x, p) for x in range(net.num_symbols) for p in np.unique(sets["table"][:, x])])
+    layers = [layer_bounds(sets, i, num_layers, pairs) for i in range(num_layers)]
+    symbols = inputs_of_symbols(net)
+    first_heads = heads_of(net, 0, symbols, max_length)
     num_pieces = 0
-    for block in range(num_blocks):
-        symbols, states = pairs[exists[block]].T
-        low, high = (sets[name][block, symbols, states] for name in ("low", "high"))
-        regions = Regions(low, high, symbols, sets["outputs"][states])
-        num_pieces += demand_one_answer(net, heads, regions, int(lengths[block]))
+    for block, length in enumerate(lengths):
+        heads, inputs, first = first_heads, symbols, 1 if block == 0 else int(lengths[block - 1]) + 1
+        for i, layer in enumerate(layers):
+            heads = heads_of(net, i, inputs, int(length)) if i else heads
+            layer.exists[block] = demand_masses(sets, heads, layer, block, first, int(length))
+            if i < num_layers - 1:
+                inputs = results(net, i, heads, layer.up_to(block), int(length))
+        ends = np.flatnonzero(layer.exists[block] & np.isin(pairs[:, 1], supervised))
+        ends, piece = (axis.ravel() for axis in np.meshgrid(ends, np.arange(inputs.center.shape[1]), indexing="ij"))
+        low, high = (bounds[block, ends] for bounds in (layer.low, layer.high))
+        regions = Regions(low, high, layer.last[ends], piece, sets["outputs"][pairs[ends, 1]])
+        num_pieces += demand_one_answer(net, heads, regions, int(length))
     return (
         f"one answer leads in each of {num_pieces:,} regions of attention masses, for {num_blocks:,} ranges of lengths"
     )
 
 
-class Heads(NamedTuple):
-    """Intervals of scores [X, V, H, T], of values [V, H, E], and of the layer's inputs [V, D].
+def names_of_bounds(i: int, num_layers: int) -> tuple[str, str]:
+    """Return the names of the bounds of layer i in the file. Those of the last layer have no number."""
+    return ("low", "high") if i == num_layers - 1 else (f"low.{i}", f"high.{i}")
 
-    X is the last symbol, V the symbol of the key, and T their distance; without positions, T has length 1.
+
+class LayerBounds(NamedTuple):
+    """The file's bounds on the masses of one layer, for each block of lengths and each pair [B, P, H, K].
+
+    `kinds[q, u]` is the kind of a position whose symbol u is read in state q. `last` is the kind of the last position
+    of strings that end in each pair. `exists` will tell whether a string of a block ends in a pair.
+    """
+
+    pairs: Array
+    low: Array
+    high: Array
+    kinds: Array
+    last: Array
+    exists: Array
+
+    def up_to(self, block: int) -> tuple[Array, Array, Array]:
+        """Return bounds on the masses of all strings up to a block of lengths, and the kinds of their last positions.
+
+        If no string ends in a pair, the pair has the bounds of another pair. No path has positions of its kind.
+        """
+        exists = self.exists[: block + 1, :, None, None]
+        low = np.where(exists, self.low[: block + 1], np.inf).min(0)
+        high = np.where(exists, self.high[: block + 1], -np.inf).max(0)
+        some = exists[:, :, 0, 0].any(0)
+        of = np.where(some, np.arange(len(some)), some.argmax())
+        return low[of], high[of], self.last[of]
+
+
+def layer_bounds(sets: Tensors, i: int, num_layers: int, pairs: Array) -> LayerBounds:
+    """Return the bounds on masses in layer i, after their ranges are checked."""
+    low, high = (sets[name] for name in names_of_bounds(i, num_layers))
+    demand((low >= 0).all() and (high <= 1).all(), "expected masses between 0 and 1")
+    # A smaller bound times an exponential of at least `MIN_EXPONENTIAL` may underflow to 0, which every mass exceeds.
+    demand(((low == 0) | (low >= 1e-17)).all(), "expected lower bounds of 0, or of at least 1e-17")
+    table, exists = sets["table"], np.zeros((len(low), len(pairs)), np.bool_)
+    low, high = (bounds[:, pairs[:, 0], pairs[:, 1]] for bounds in (low, high))
+    if i == 0:
+        return LayerBounds(pairs, low, high, np.tile(np.arange(table.shape[1]), (len(table), 1)), pairs[:, 0], exists)
+    numbers = pairs[:, 0] * len(table) + pairs[:, 1]  # of the file's kinds, which rise
+    kinds = np.searchsorted(numbers, np.arange(table.shape[1]) * len(table) + table)
+    return LayerBounds(pairs, low[..., numbers], high[..., numbers], kinds, np.arange(len(pairs)), exists)
+
+
+class Heads(NamedTuple):
+    """Intervals of a layer's scores [K, K, H, T] and inputs [K, M, D], and its values: center [K, H, E], and sides.
+
+    The first axis of scores is the kind of the last position, the second one that of the key, and T their distance;
+    without positions, T has length 1. The inputs of a kind are in M pieces. A value is its center plus
+    ``sides @ a`` for some a in [-1, 1]; the sides are [K, H, E, E].
     """
 
     scores: Form
-    values: Form
-    states: Form
+    center: Array
+    sides: Array
+    inputs: Form
+
+    @property
+    def size(self) -> Array:
+        return np.asarray(np.abs(self.center) + np.abs(self.sides).sum(-1)) * (1 + 1e-12)
 
 
-def heads_of(net: Net, max_length: int) -> Heads:
-    """Return the intervals of scores and values, whatever float32 rounds; reject scores that may overflow."""
-    weights = net.weights
-    width, num_heads = net.settings["d_model"], net.settings["num_heads"]
-    demand_limit(net.num_symbols**2 * max(width, num_heads * max_length), MAX_ELEMENTS, "scores")
-    states = between(weights["read_in.embedding.weight"])
-    if "read_in" not in net.settings:
-        states = states.normed(weights, "read_in.norm")
-    mapped = total(weights, (states.normed(weights, "layers.0.norms.0"), "layers.0.query_key_value.{}"))
+def inputs_of_symbols(net: Net) -> Form:
+    """Return the inputs [V, 1, D] of the first layer."""
+    symbols = between(net.weights["read_in.embedding.weight"][:, None])
+    return symbols if "read_in" in net.settings else symbols.normed(net.weights, "read_in.norm")
+
+
+def heads_of(net: Net, i: int, inputs: Form, max_length: int) -> Heads:
+    """Return the bounds of layer i's scores and values, whatever float32 rounds; reject scores that may overflow."""
+    (num_kinds, num_pieces, width), num_heads = inputs.center.shape, net.settings["num_heads"]
+    rows = num_kinds * num_pieces
+    demand_limit(rows * max(4 * width, num_pieces * num_heads), MAX_ELEMENTS, "products of queries and keys")
+    demand_limit(num_kinds**2 * num_heads * max_length, MAX_ELEMENTS, "scores")
+    mapped = as_one_axis([query_key_value(net, i, of_kind(inputs, kind, -3)) for kind in range(num_kinds)])
     query, key, value = (mapped.part(start, start + width).by_head(num_heads) for start in (0, width, 2 * width))
-    products = query.each(lambda a: a[..., :, None, :, :]).times(key.each(lambda a: a[..., None, :, :, :]))
-    # Some kernels multiply query and key by the root of the scale first. Each of these two products rounds, and so do
-    # the two roots: four more roundings of each term. Eight are allowed.
-    scores = products.sum(-1).rounded(products.size.sum(-1, keepdims=True), 8).scaled((width // num_heads) ** -0.5)
+    flat = key.each(lambda a: np.moveaxis(a.reshape(*a.shape[:-4], rows, *a.shape[-2:]), -2, -3))  # [H, K M, E]
+    lowest, highest = [], []
+    for kind in range(num_kinds):
+        own = of_kind(query, kind, -4).each(lambda a: np.moveaxis(a[..., 0, :, :, :], -2, -3))  # [H, M, E]
+        # (c + v)(c' + v') = c c' + c v' + v (c' + v'), summed over E.
+        center, size = (x @ y.swapaxes(1, 2) for x, y in ((own.center, flat.center), (own.size, flat.size)))
+        radius = np.abs(own.center) @ flat.radius.swapaxes(1, 2) + own.radius @ flat.size.swapaxes(1, 2)
+        # Some kernels multiply query and key by the root of the scale first. Each of these two products rounds, and so
+        # do the two roots: four more roundings of each term. Eight are allowed, beside one for each of the E + 1 sums.
+        scores = between(center - radius, center + radius).rounded(size, width // num_heads + 1 + 8)
+        low, high = (end.reshape(num_heads, num_pieces, num_kinds, num_pieces) for end in scores.ends)
+        lowest.append(low.min((1, 3)).T)
+        highest.append(high.max((1, 3)).T)
+    scores = between(np.array(lowest)[..., None], np.array(highest)[..., None]).scaled((width // num_heads) ** -0.5)
     if net.settings["positions"] != "none":
         bias = between(biases(net, max_length)[None, None])
         scores = scores.plus(bias.rounded(bias.size, 1))
     # A score that overflows makes the softmax NaN, whatever the other scores are.
     is_finite = np.isfinite(scores.radius).all() and np.isfinite(value.radius).all()
     demand(is_finite, "expected scores and values that float32 can represent")
-    return Heads(scores, value, states)
+    return Heads(scores, *box_of(value), inputs)
+
+
+def query_key_value(net: Net, i: int, inputs: Form) -> Form:
+    """Return intervals of layer i's queries, keys and values, given intervals of its inputs."""
+    demand_limit(inputs.center.size * 3 * inputs.center.shape[-1], MAX_ELEMENTS, "sides of queries, keys and values")
+    # What the numbers of one input share cancels in the mean and in the map, so each number is an input of the form.
+    normed = inputs.owned(0).normed(net.weights, f"layers.{i}.norms.0")
+    return as_intervals(total(net.weights, (normed, f"layers.{i}.query_key_value.{{}}")))
+
+
+def of_kind(form: Form, kind: int, axis: int) -> Form:
+    """Return the part of one kind, given the axis of kinds, which stays with length 1."""
+    return form.each(lambda a: np.take(a, [kind], axis))
+
+
+def as_one_axis(forms: list[Form]) -> Form:
+    """Return forms without inputs, one after another along their first axis."""
+    center, rest = (np.concatenate(arrays) for arrays in zip(*((f.center, f.rest) for f in forms), strict=True))
+    return Form(center, np.zeros((0, *center.shape)), rest)
+
+
+def box_of(value: Form) -> tuple[Array, Array]:
+    """Return the centers [K, H, E] and sides [K, H, E, E] of boxes around the pieces [K, M, H, E] of values.
+
+    Sides are along the directions in which the pieces differ most: a box along the axes would be larger.
+    """
+    points, off, size = (np.swapaxes(a, 1, 2) for a in (value.center, value.radius, value.size))  # [K, H, M, E]
+    middle = points.mean(2, keepdims=True)
+    around = points - middle
+    basis = np.linalg.svd(np.swapaxes(around, 2, 3) @ around)[0]
+    # With a = (v - middle) basis, a basis^T is v - middle but for the part (v - middle) (basis basis^T - 1). It is
+    # bounded here, so nothing depends on how `svd` rounds. Numbers of `size` lose at most 1e-13 of it in float64.
+    part = np.abs(basis @ np.swapaxes(basis, 2, 3) - np.eye(basis.shape[-1])).sum((2, 3)) + 1e-13
+    demand((part < 1e-9).all(), "expected values whose directions float64 can represent")
+    lost = part[:, :, None] * 4 * (size.max((2, 3))[..., None] + TINY)
+    along, spread = around @ basis, off @ np.abs(basis)
+    low, high = (along - spread).min(2), (along + spread).max(2)
+    center = middle[:, :, 0] + (basis @ ((low + high) / 2)[..., None])[..., 0]
+    return center, basis * (((high - low) / 2) + basis.shape[-1] * lost)[..., None, :]
 
 
 def biases(net: Net, max_length: int) -> Array:
@@ -1849,73 +1969,106 @@ def alibi_slopes(num_heads: int) -> list[float]:
     return [2.0 ** (-h * step) for numbers, step in (own, finer) for h in numbers][:num_heads]
 
 
-def demand_masses(sets: Tensors, heads: Heads, pairs: Array) -> Array:
-    """Demand the bounds on masses, and return whether a string of each block of lengths ends in each pair.
+def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, first: int, last: int) -> Array:
+    """Demand the bounds on masses of a block of lengths, and return whether a string of it ends in each pair.
 
-    The mass of symbol v is at most c on a string if the sum over its positions of e^s (1[symbol is v] - c) is at most
-    0. It is at least c if the sum of e^s (c - 1[symbol is v]) is at most 0. A term depends on a position's symbol and
+    The mass of kind v is at most c on a string if the sum over its positions of e^s (1[kind is v] - c) is at most 0. It
+    is at least c if the sum of e^s (c - 1[kind is v]) is at most 0. A term depends on a position's kind and its
     distance from the end. So the largest sum over all strings is a longest path, which is followed from the end. `best`
-    has axes claim, block, pair, head, class: the largest sum over strings that lead from the class to the pair.
+    has axes claim, pair, head, class: the largest sum over strings that lead from the class to the pair.
     """
-    table, lengths = sets["table"], sets["lengths"]
-    start = int(sets["start"])
-    low, high = (np.moveaxis(sets[name][:, pairs[:, 0], pairs[:, 1]], -1, 0)[..., None] for name in ("low", "high"))
-    demand_limit(2 * low.size * len(table), MAX_ELEMENTS, "sums along paths")
-    demand_limit(2 * low.size * len(table) * len(low) * int(lengths[-1]), MAX_WORK, "multiplications")
+    table, pairs, kinds, start = sets["table"], layer.pairs, layer.kinds, int(sets["start"])
+    # Claims come first: [K, P, H, 1].
+    low, high = (np.moveaxis(bounds[block], -1, 0)[..., None] for bounds in (layer.low, layer.high))
+    demand_limit(2 * low.size * max(len(table), len(low)), MAX_ELEMENTS, "sums along paths")
+    demand_limit(2 * low.size * len(table) * table.shape[1] * last, MAX_WORK, "multiplications")
     # Scores are taken relative to the largest score of their query and head, so that no exponential overflows. This
     # common factor changes no sign. An exponential that is an upper bound must not underflow.
     least, most = (end - heads.scores.ends[1].max((1, 3), keepdims=True) for end in heads.scores.ends)
-    least, most = np.exp(least)[pairs[:, 0]], np.maximum(np.exp(most), MIN_EXPONENTIAL)[pairs[:, 0]]
-    exists = np.zeros(low.shape[1:3], np.bool_)
-    best = np.zeros(0)
-    terms, before = list[Array](), (-1, -1)
-    for distance in range(int(lengths[-1])):
-        # Block b has the lengths up to lengths[b] that no block before it has. Blocks before it are no longer needed.
-        block, column = int(np.searchsorted(lengths, distance + 1)), min(distance, least.shape[-1] - 1)
-        if before != (block, column):
-            terms = terms_of(low[:, block:], high[:, block:], least[..., column], most[..., column])
+    least, most = np.exp(least)[layer.last], np.maximum(np.exp(most), MIN_EXPONENTIAL)[layer.last]
+    exists = np.zeros(len(pairs), np.bool_)
+    column, best = -1, np.zeros(0)
+    for distance in range(last):
+        if column != (column := min(distance, least.shape[-1] - 1)):
+            terms = terms_of(low, high, least[..., column], most[..., column])
         if distance == 0:
             # The last symbol is the pair's, and leads to the pair's class.
             ends = np.where(table[:, pairs[:, 0]] == pairs[:, 1], 0.0, -np.inf).T[:, None]
-            best = np.stack([terms[x][:, :, k] for k, x in enumerate(pairs[:, 0])], 2) + ends
+            best = np.stack([terms[:, p, :, kind, None] for p, kind in enumerate(layer.last)], 1) + ends
         else:
-            best = best[:, block - before[0] :]
-            best = reduce(np.maximum, (best[..., table[:, u]] + term for u, term in enumerate(terms)))
-        before = block, column
-        sums = best[:, 0, ..., start]
-        exists[block] |= sums[0, :, 0] > -np.inf
-        demand((sums <= 0).all(), "a mass leaves its bounds on some string")
+            best = reduce(
+                np.maximum, (best[..., to] + terms[..., kind] for to, kind in zip(table.T, kinds.T, strict=True))
+            )
+        if distance + 1 >= first:
+            sums = best[..., start]
+            exists |= sums[0, :, 0] > -np.inf
+            demand((sums <= 0).all(), "a mass leaves its bounds on some string")
     return exists
 
 
-def terms_of(low: Array, high: Array, least: Array, most: Array) -> list[Array]:
-    """Return the terms of a position with each symbol u: e^s (1[u is v] - high) and e^s (low - 1[u is v]), from above.
+def terms_of(low: Array, high: Array, least: Array, most: Array) -> Array:
+    """Return the terms [2 K, P, H, K] of a position of each kind u, from above, for the claims on each kind v.
 
-    The bounds are [V, B, K, H, 1] and the exponentials [K, V, H]. Each term is [2 V, B, K, H, 1].
+    The terms are e^s (1[u is v] - high), and then e^s (low - 1[u is v]). The bounds are [K, P, H, 1], and the
+    exponentials [P, K, H].
     """
-    terms = []
-    for u in range(len(low)):
-        lo, hi = least[:, u, :, None], most[:, u, :, None]
-        # A term is largest at the upper end of e^s if its factor is positive, and else at the lower end.
-        above, below = -high * lo, low * hi
-        above[u], below[u] = (1 - high[u]) * hi, (low[u] - 1) * lo
-        term = np.concatenate([above, below])
-        # A float64 sum of `MAX_TERMS` terms is off by 1e-11 of the sum of their sizes. This slack is far larger, and
-        # also covers the rounding of exponentials and factors.
-        terms.append(term + 1e-9 * np.abs(term))
-    return terms
+    least, most = (np.swapaxes(exponentials, 1, 2)[None] for exponentials in (least, most))
+    own = np.eye(len(low), dtype=np.bool_)[:, None, None]
+    # A term is largest at the upper end of e^s if its factor is positive, and else at the lower end.
+    above = np.where(own, (1 - high) * most, -high * least)
+    below = np.where(own, (low - 1) * least, low * most)
+    terms = np.concatenate([above, below])
+    # A float64 sum of `MAX_TERMS` terms is off by 1e-11 of the sum of their sizes. This slack is far larger, and also
+    # covers the rounding of exponentials and factors.
+    return np.asarray(terms + 1e-9 * np.abs(terms))
 
 
 class Regions(NamedTuple):
-    """Bounds on masses [N, H, V], with the last symbols and the right answers [N]."""
+    """Bounds on masses [N, H, K], with the kinds of the last positions, pieces of their inputs, and answers [N]."""
 
     low: Array
     high: Array
-    symbols: Array
+    last: Array
+    piece: Array
     answers: Array
 
     def at(self, index: Array | slice) -> "Regions":
         return Regions(*(array[index] for array in self))
+
+    def in_halves(self, heads: Heads) -> "Regions":
+        """Return both halves of each region, across the side along which the head's output changes most."""
+        spread = np.linalg.norm(np.ptp(heads.center, axis=0), axis=-1)
+        sides = self.high - self.low
+        widest = (sides * spread[:, None]).reshape(len(sides), -1).argmax(1)
+        is_widest = (np.arange(sides[0].size) == widest[:, None]).reshape(sides.shape)
+        middle = np.where(is_widest, (self.low + self.high) / 2, np.nan)
+        halves = self._replace(high=np.fmin(self.high, middle)), self._replace(low=np.fmax(self.low, middle))
+        return Regions(*(np.concatenate(arrays) for arrays in zip(*halves, strict=True)))
+
+
+HALVINGS = 8
+"""The number of times that masses of the first layer are halved before its results become the next layer's inputs."""
+
+
+def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], length: int) -> Form:
+    """Return intervals of the results [P, M, D] of layer i, in pieces for each pair, for all masses within bounds."""
+    error, num_inputs = attention_error(heads, length), heads.inputs.center.shape[1]
+    low, high, last = masses
+    halvings = HALVINGS if num_inputs == 1 else 0
+    pieces = []
+    for pair in range(len(low)):
+        of = np.full(num_inputs, pair)
+        regions = Regions(low[of], high[of], last[of], np.arange(num_inputs), of)
+        regions = narrowed(heads, regions)
+        for _ in range(halvings):
+            regions = narrowed(heads, regions.in_halves(heads))
+        demand(len(regions.low) > 0, "expected masses that add up to 1")
+        parts = in_parts(len(regions.low), numbers_each(net, heads))
+        ends = [result(net, i, heads, regions.at(indices), error).ends for indices in parts]
+        # Some regions are empty. The first region takes their places, so that all pairs have as many.
+        fill = np.r_[: len(regions.low), np.zeros(num_inputs * 2**halvings - len(regions.low), int)]
+        pieces.append([np.concatenate(side)[fill] for side in zip(*ends, strict=True)])
+    return between(*(np.array(side) for side in zip(*pieces, strict=True)))
 
 
 def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> int:
@@ -1923,29 +2076,33 @@ def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> 
 
     The masses of a string lie in one half or in the other, so it is enough that the answer leads in both.
     """
-    error, width = attention_error(heads, length), net.settings["d_model"]
+    error, i = attention_error(heads, length), net.settings["num_layers"] - 1
     num_pieces = 0
-    spread = np.linalg.norm(np.ptp(heads.values.center, axis=0), axis=-1)
-    num_sides = spread.size * net.num_symbols
-    numbers_each = (num_sides + width + 17) * max(4 * width, net.num_classes)
     while len(regions.low):
         demand_limit(num_pieces + len(regions.low), MAX_PIECES, "regions of masses")
         # The newest regions come first, so that a region with several answers is found before it becomes many pieces.
         part, regions = narrowed(heads, regions.at(slice(-REGIONS, None))), regions.at(slice(-REGIONS))
         is_ahead = np.zeros(len(part.low), np.bool_)
-        for indices in in_parts(len(part.low), numbers_each) if len(part.low) else []:
-            is_ahead[indices] = leads_in(net, heads, part.at(indices), error)
+        for indices in in_parts(len(part.low), numbers_each(net, heads)) if len(part.low) else []:
+            state = result(net, i, heads, part.at(indices), error)
+            features = state.normed(net.weights, "readout.0")
+            logits = total(net.weights, (features.owned(len(features.slope)), "readout.1.{}"))
+            is_ahead[indices] = are_ahead(logits, part.answers[indices])
         num_pieces += int(is_ahead.sum())
         part = part.at(~is_ahead)
-        sides = part.high - part.low
-        demand((sides.max((1, 2)) > MIN_PIECE).all(), "bounds on attention do not show that the right answer leads")
-        # The side along which the head's output changes most is halved.
-        widest = (sides * spread[:, None]).reshape(len(sides), num_sides).argmax(1)
-        is_widest = (np.arange(num_sides) == widest[:, None]).reshape(sides.shape)
-        middle = np.where(is_widest, (part.low + part.high) / 2, np.nan)
-        halves = part._replace(high=np.fmin(part.high, middle)), part._replace(low=np.fmax(part.low, middle))
-        regions = Regions(*(np.concatenate(arrays) for arrays in zip(regions, *halves, strict=True)))
+        is_wide = ((part.high - part.low).max((1, 2)) > MIN_PIECE).all()
+        demand(is_wide, "bounds on attention do not show that the right answer leads")
+        if len(part.low):
+            halves = part.in_halves(heads)
+            regions = Regions(*(np.concatenate(arrays) for arrays in zip(regions, halves, strict=True)))
     return num_pieces
+
+
+def numbers_each(net: Net, heads: Heads) -> int:
+    """Return the size of the largest array of bounds for one region of masses."""
+    width, num_sides = net.settings["d_model"], heads.sides.size if heads.inputs.center.shape[1] > 1 else 0
+    num_inputs = heads.center.shape[0] * heads.center.shape[1] + num_sides + 7 * width
+    return int((num_inputs + 17) * max(4 * width, net.num_classes))
 
 
 def attention_error(heads: Heads, length: int) -> float:
@@ -1971,7 +2128,7 @@ def narrowed(heads: Heads, regions: Regions) -> Regions:
     """Cut away masses that no string can have, and drop regions that become empty.
 
     The masses of a head add up to 1. Two heads see the same positions: if n_v is the sum of e^s of the first head over
-    the positions of symbol v, then another head's sum is n_v r_v, and r_v is between the bounds of e^(s' - s). So the
+    the positions of kind v, then another head's sum is n_v r_v, and r_v is between the bounds of e^(s' - s). So the
     other mass is m_v r_v / (m_v r_v + sum of m_u r_u for all other u). It rises with m_v r_v, and falls with the rest.
     """
     low, high = regions.low, regions.high
@@ -1987,49 +2144,58 @@ def narrowed(heads: Heads, regions: Regions) -> Regions:
         # A common factor of all r_v changes no share. With this one, no exponential overflows: finite / inf is 0, which
         # would be a false bound. Products that are upper bounds must not underflow to 0 either.
         shift = ratios[1].max(1, keepdims=True)
-        least, most = (np.exp(ratio - shift).swapaxes(1, 2)[regions.symbols] for ratio in ratios)
+        least, most = (np.exp(ratio - shift).swapaxes(1, 2)[regions.last] for ratio in ratios)
         least, most = low[:, :1] * least, np.maximum(high[:, :1] * most, MIN_EXPONENTIAL)
         tied_low, tied_high = least / (least + others(most)), most / (most + others(least))
         # The size of scores is at most 2^17 (`attention_error`), so exponents are off by less than 1e-10, and shares by
         # less than 1e-9. NaN, from 0 / 0, is ignored as a bound.
         low, high = np.fmax(low, tied_low - 1e-9), np.fmin(high, tied_high + 1e-9)
     low, high = np.maximum(low, 1 - others(high) - 1e-12), np.minimum(high, 1 - others(low) + 1e-12)
-    return Regions(low, high, regions.symbols, regions.answers).at(np.asarray((low <= high).all((1, 2))))
+    return regions._replace(low=low, high=high).at(np.asarray((low <= high).all((1, 2))))
 
 
-def leads_in(net: Net, heads: Heads, regions: Regions, error: float) -> Array:
-    """Return whether the right answer leads for all masses in each region.
+def result(net: Net, i: int, heads: Heads, regions: Regions, error: float) -> Form:
+    """Return the result of layer i at the last position, for all masses in each region and a piece of its input.
 
-    The mass of one symbol in each head is 1 less the others. So the head's output is the value of this symbol, plus the
-    sum of m_v (value_v - its value) over all other symbols. Each mass m_v is an input.
+    The mass of one kind in each head is 1 less the others. So the head's output is the value of this kind, plus the sum
+    of m_v (value_v - its value) over all other kinds. Each mass m_v is an input of the form.
     """
-    (count, num_heads, size), weights = regions.low.shape, net.weights
-    value = heads.values.center.swapaxes(0, 1)  # [H, V, E]
+    (count, num_heads, _), weights = regions.low.shape, net.weights
+    value = heads.center.swapaxes(0, 1)  # [H, K, E]
     middle, radius = (regions.low + regions.high) / 2, (regions.high - regions.low) / 2
     left_out = radius.argmax(-1)
     base = value[np.arange(num_heads), left_out]
-    ahead = value - base[:, :, None]  # [N, H, V, E], with zeros for the symbol that is left out
+    ahead = value - base[:, :, None]  # [N, H, K, E], with zeros for the kind that is left out
     output = base + (middle[..., None] * ahead).sum(2)
-    sides = radius[..., None] * ahead
-    slope = np.zeros((num_heads, size, count, num_heads, value.shape[-1]))
-    for head in range(num_heads):
-        slope[head, :, :, head] = np.moveaxis(sides[:, head], 1, 0)
-    # A mean of values that are each off by at most a rest is off by at most the largest rest. Errors of weights are
-    # relative to the values; `error` is above 1e-6, so 1e-12 of the values covers float64.
-    rest = heads.values.rest.max(0) + (error + 1e-12) * heads.values.size.max(0)
-    attended = Form(
-        output.reshape(count, -1),
-        slope.reshape(num_heads * size, count, -1),
-        np.broadcast_to(rest.ravel(), (count, rest.size)),
-    )
-    before = heads.states.each(lambda a: a[..., regions.symbols, :])
-    state = total(weights, (attended, "layers.0.output.{}"), (before, ""))
-    wide = total(weights, (state.normed(weights, "layers.0.norms.1"), "layers.0.widen.{}"))
+    slopes = [by_inputs(radius[..., None, None] * ahead[..., None])]
+    # A value of kind v differs from its center by sides_v a, with |a| <= 1. The mean of these is at most high_v sides_v
+    # a. Errors of weights are relative to the values; `error` is above 1e-6, so 1e-12 of the values covers float64.
+    rest = np.broadcast_to((error + 1e-12) * heads.size.max(0), output.shape)
+    sides = np.swapaxes(heads.sides, 0, 1)  # [H, K, E, E]
+    if heads.inputs.center.shape[1] > 1:
+        slopes.append(by_inputs(regions.high[..., None, None] * sides))
+    else:  # Sides come from rounding alone. A mean of them is at most the largest.
+        rest = rest + np.abs(sides).sum(-1).max(1)
+    attended = Form(output.reshape(count, -1), np.concatenate(slopes), rest.reshape(count, -1))
+    before = heads.inputs.each(lambda a: a[..., regions.last, regions.piece, :])
+    # A rest only grows in later matrices, while an input can cancel. So rests become inputs before each matrix.
+    before = before.owned(len(attended.slope))
+    mixed = attended.owned(len(before.slope))
+    state = total(weights, (mixed, f"layers.{i}.output.{{}}"), (before, ""))
+    normed = state.normed(weights, f"layers.{i}.norms.1")
+    wide = total(weights, (normed.owned(len(normed.slope)), f"layers.{i}.widen.{{}}"))
     # 1 + tanh in x (1 + tanh u) / 2 cancels for x < 0. The error is relative to x, not to the result.
     hidden = wide.smooth(*TANH_GELU).rounded(wide.size, FUNCTION)
-    state = total(weights, (hidden, "layers.0.narrow.{}"), (state, ""))
-    features = state.normed(weights, "readout.0")
-    return are_ahead(total(weights, (features.owned(len(features.slope)), "readout.1.{}")), regions.answers)
+    return total(weights, (hidden.owned(len(hidden.slope)), f"layers.{i}.narrow.{{}}"), (state, ""))
+
+
+def by_inputs(sides: Array) -> Array:
+    """Return sides [N, H, K, E, S] as the slope of H K S inputs: each of them changes the E numbers of its head."""
+    count, num_heads, size, head_dim, num_sides = sides.shape
+    slope = np.zeros((num_heads, size, num_sides, count, num_heads, head_dim))
+    for head in range(num_heads):
+        slope[head, :, :, :, head] = sides[:, head].transpose(1, 3, 0, 2)
+    return slope.reshape(num_heads * size * num_sides, count, num_heads * head_dim)
 
 
 def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:

@@ -82,6 +82,15 @@ class Intervals:
         """Concatenate parts along the last axis."""
         return Intervals(*(torch.cat([part._ends[end] for part in parts], -1) for end in (0, 1)))
 
+    @staticmethod
+    def stacked(parts: "Sequence[Intervals]") -> "Intervals":
+        """Stack parts along a new first axis."""
+        return Intervals(*(torch.stack([part._ends[end] for part in parts]) for end in (0, 1)))
+
+    def hull(self, dim: int) -> "Intervals":
+        """Return the smallest intervals that contain those along an axis."""
+        return Intervals(self.low.amin(dim), self.high.amax(dim))
+
     def __add__(self, other: "Intervals") -> "Intervals":
         total = Intervals(self.low + other.low, self.high + other.high)
         # The slack depends on the size of the terms, not of the sum: if terms cancel, their errors remain.

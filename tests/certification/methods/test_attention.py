@@ -17,10 +17,16 @@ from lengthwise.certification import checker, traces
 from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.machine_model import machine_model
-from lengthwise.certification.methods.attention.masses import Blocks, mass_bounds, paths_of
+from lengthwise.certification.methods.attention.masses import Blocks, mass_bounds, pairs_of, paths_of
 from lengthwise.certification.methods.attention.pieces import Pieces, head_of, margins_in, narrowed
 from lengthwise.certification.methods.attention.prover import AttentionProver
-from lengthwise.certification.methods.attention.scores import Heads, heads_of
+from lengthwise.certification.methods.attention.scores import (
+    Heads,
+    Values,
+    heads_of,
+    layers_of,
+    states_of_symbols,
+)
 from lengthwise.certification.methods.base import highest_level, task_extraction
 from lengthwise.certification.proof_file import write_proof
 from lengthwise.certification.verify import check
@@ -40,6 +46,11 @@ def drawn_net(positions: str, *, seed: int = 0, num_heads: int = 2) -> SequenceM
     return model.eval()
 
 
+def first_heads(model: SequenceModel, max_length: int) -> Heads:
+    """The bounds of the first layer, for strings over two symbols."""
+    return heads_of(model, layers_of(model)[0], states_of_symbols(model, 2), max_length)
+
+
 def masses_of(model: SequenceModel, strings: torch.Tensor) -> torch.Tensor:
     """The masses [B, H, V] of symbols at the last position, by definition in float64."""
     model = copy.deepcopy(model).double()
@@ -54,7 +65,8 @@ def masses_of(model: SequenceModel, strings: torch.Tensor) -> torch.Tensor:
 def test_masses_of_all_short_strings_lie_within_bounds_and_reach_them(positions: str) -> None:
     model, machine = drawn_net(positions), make_task("tomita", index=3).reference
     assert isinstance(machine, Transducer)
-    paths = paths_of(heads_of(model, 2, 8), machine)
+    pairs = pairs_of(machine, is_first=True)
+    paths = paths_of(first_heads(model, 8), pairs)
     bounds = mass_bounds(paths, Blocks(np.array([1, 2, 6]), np.array([1, 5, 7])))
     low, high = np.ones_like(bounds.low), np.zeros_like(bounds.high)
     for length in range(1, 8):
@@ -64,7 +76,7 @@ def test_masses_of_all_short_strings_lie_within_bounds_and_reach_them(positions:
             [1, 5, 7].index(min(last for last in (1, 5, 7) if last >= length)),
         )
         ends = machine.semiautomaton.final_states(strings, machine.start)
-        for pair, (symbol, state) in enumerate(zip(paths.symbols, paths.states, strict=True)):
+        for pair, (symbol, state) in enumerate(zip(pairs.symbols, pairs.states, strict=True)):
             ending = masses[(strings[:, -1] == symbol) & (ends == state)]
             if len(ending):
                 low[block, pair] = np.minimum(low[block, pair], ending.min(0))
@@ -84,19 +96,19 @@ def test_margins_hold_for_the_net_and_masses_stay_when_narrowed(positions: str, 
     model = drawn_net(positions, seed=1)
     strings = torch.randint(2, (64, length), generator=torch.Generator().manual_seed(length))
     strings[:2] = torch.arange(2)[:, None]
-    heads, masses = heads_of(model, 2, length), masses_of(model, strings)
+    heads, masses = first_heads(model, length), masses_of(model, strings)
     logits = model.last(strings)
     outputs, symbols = logits.argmax(1), strings[:, -1]
     lead = logits.max(1).values - logits.min(1).values
     masses = masses.clamp(max=1)
     own = torch.tensor([1e-12, 1e-3, 0.1])[torch.arange(64) % 3, None, None]
-    regions = Pieces((masses - own).clamp(min=0), (masses + own).clamp(max=1), symbols, outputs)
-    head = head_of(model, heads, length)
+    regions = Pieces((masses - own).clamp(min=0), (masses + own).clamp(max=1), symbols, 0 * symbols, outputs)
+    head = head_of(model.layers[0], heads, length)
     inside = narrowed(regions, head.ratios)
     assert len(inside.low) == 64
     assert bool(((inside.low <= masses + 1e-5) & (masses - 1e-5 <= inside.high)).all())
     for values in (lead, model(strings)[:, -1].sort().values.diff()[:, 0]):
-        margins = margins_in(head, regions)
+        margins = margins_in(head, model.readout, regions)
         assert bool((margins <= values).all())
         assert float((values - margins)[::3].max()) < 0.05, "around a point, bounds are narrow"
 
@@ -112,7 +124,7 @@ def test_rounding_of_attention_is_within_its_bound() -> None:
             exact = scores.softmax(-1) @ value.double()
             # Scores round before attention's own rounding begins: here E + 8 units of sums of sizes.
             size = float((query.abs() @ key.abs().mT).max()) / 2
-            heads = Heads(Intervals.around(scores), Intervals.around(value), Intervals.around(value))
+            heads = Heads(Intervals.around(scores), Values(value, value[..., None]), Intervals.around(value))
             allowed = (heads.relative_error(length) + 2 * 12 * 2.0**-23 * size) * float(value.abs().max())
             got = F.scaled_dot_product_attention(query, key, value)
             assert float((got - exact).abs().max()) <= allowed

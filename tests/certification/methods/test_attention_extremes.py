@@ -9,7 +9,7 @@ import torch
 
 from lengthwise.certification import checker
 from lengthwise.certification.methods.attention.pieces import Pieces, narrowed
-from lengthwise.certification.methods.attention.scores import Heads, ratio_bounds
+from lengthwise.certification.methods.attention.scores import Heads, Values, ratio_bounds
 from lengthwise.ops.intervals import Intervals
 
 FAR_APART = [
@@ -46,14 +46,15 @@ def test_no_mass_of_a_string_is_cut_away(scores: list[list[float]], counts: tupl
         table = np.array(scores).T[None, :, :, None]  # [X, V, H, T]
         if program == "checker":
             form = checker.between(table)
-            regions = checker.Regions(low, high, np.array([0]), np.array([0]))
-            cut = checker.narrowed(checker.Heads(form, form, form), regions)
+            regions = checker.Regions(low, high, *[np.array([0])] * 3)
+            cut = checker.narrowed(checker.Heads(form, table, table, form), regions)
             bounds = cut.low, cut.high
         else:
             around = Intervals.around(torch.from_numpy(table))
             one = torch.zeros(1, dtype=torch.int64)
-            pieces = Pieces(torch.from_numpy(low), torch.from_numpy(high), one, one)
-            cut_pieces = narrowed(pieces, ratio_bounds(Heads(around, around, around)))
+            pieces = Pieces(torch.from_numpy(low), torch.from_numpy(high), one, one, one)
+            values = Values(around.low, around.low)
+            cut_pieces = narrowed(pieces, ratio_bounds(Heads(around, values, around)))
             bounds = cut_pieces.low.numpy(), cut_pieces.high.numpy()
         assert len(bounds[0]) == 1
         assert (bounds[0][0] <= own).all()

@@ -1,4 +1,4 @@
-"""Evidence of a transformer of one layer: its answers follow from bounds on attention, up to a length."""
+"""Evidence of a transformer: its answers follow from bounds on attention, up to a length."""
 
 from typing import Literal
 
@@ -11,14 +11,19 @@ from lengthwise.display import counted
 class AttentionEvidence(Evidence):
     """Boxes that contain the attention masses of all strings of up to `max_length` symbols, with one answer in each.
 
-    The mass of a symbol is the sum of a head's attention weights over the symbol's positions. `num_blocks` is the
-    number of ranges of lengths with boxes of their own, and `num_pieces` the number of pieces into which all boxes were
-    halved. `logit_margin` is the smallest lead of the right answer in a piece; None if the task has only one answer.
-    The method follows the task's own machine, so no machine is extracted.
+    The mass of a kind of positions is the sum of a head's attention weights over these positions. In the first layer,
+    the kind of a position is its symbol. In later layers, it is the symbol and the state of the task's machine.
+
+    `num_blocks` is the number of ranges of lengths with boxes of their own. `num_pieces` is the number of pieces into
+    which all boxes of the last layer were halved. `logit_margin` is the smallest lead of the right answer in a piece;
+    None if the task has only one answer. The method follows the task's own machine, so no machine is extracted.
     """
 
-    requires = Requirement(None, {"transformer": {"num_layers": 1}})
-    assumes = "the model's attention gives each symbol a mass within its bounds, and its answer stays the same in them"
+    requires = Requirement(None, {"transformer": {}})
+    assumes = (
+        "the model's attention gives each kind of position a mass within its bounds, and its answer stays the same in "
+        "them"
+    )
 
     method: Literal["attention"] = "attention"
     num_blocks: PositiveCount
@@ -32,7 +37,7 @@ class AttentionEvidence(Evidence):
 
     def describe(self) -> str:
         return (
-            f"attention to each symbol is bounded in {counted(self.num_blocks, 'range')} of lengths up to "
+            f"attention to each kind of position is bounded in {counted(self.num_blocks, 'range')} of lengths up to "
             f"{self.max_length:,} symbols; in {counted(self.num_pieces, 'piece')} of these bounds "
             f"{describe_lead(self.logit_margin)}"
         )

@@ -1,4 +1,4 @@
-"""Bounds on the attention mass of each symbol, over all strings that lead a machine to a state."""
+"""Bounds on the attention mass of each kind of position, over all strings that lead a machine to a state."""
 
 from typing import NamedTuple
 
@@ -26,56 +26,76 @@ class Blocks(NamedTuple):
 
 
 class Masses(NamedTuple):
-    """Bounds on masses: block of lengths, pair of last symbol and state, head, key symbol.
+    """Bounds on masses: block of lengths, pair of last symbol and state, head, kind of position.
 
     `exists` is False if no string of the block's lengths ends in the pair; its bounds then mean nothing.
     """
 
-    low: Float64[np.ndarray, "B K H V"]
-    high: Float64[np.ndarray, "B K H V"]
-    exists: Bool[np.ndarray, "B K"]
+    low: Float64[np.ndarray, "B P H K"]
+    high: Float64[np.ndarray, "B P H K"]
+    exists: Bool[np.ndarray, "B P"]
 
 
-class Paths(NamedTuple):
-    """The machine and the exponentials of scores along its paths, for strings that end in each pair.
+class Pairs(NamedTuple):
+    """The pairs of a last symbol and a state in which strings may end, and how a layer sees positions.
 
-    `symbols` and `states` are the pairs. `weights` bounds e^s: pair, head, symbol of the mass, side, key symbol,
-    distance. Side 0 is the mass of the symbol, and side 1 the mass of all others. `counts` is True for key symbols that
-    count for a mass. Their bounds are upper ends, and all other bounds are lower ends.
+    `kinds[q, v]` is the kind of a position whose symbol v is read in state q. `last` is the kind of the last position
+    of the strings that end in each pair. In the first layer, the kind of a position is its symbol. In later layers, it
+    is the pair in which the string up to this position ends.
     """
 
     machine: Transducer
-    symbols: Int64[np.ndarray, " K"]
-    states: Int64[np.ndarray, " K"]
-    weights: Float64[np.ndarray, "K H V 2 V T"]
-    counts: Bool[np.ndarray, "V 2 V"]
+    symbols: Int64[np.ndarray, " P"]
+    states: Int64[np.ndarray, " P"]
+    kinds: Int64[np.ndarray, "Q V"]
+    last: Int64[np.ndarray, " P"]
 
 
-def pairs_of(machine: Transducer) -> tuple[Int64[np.ndarray, " K"], Int64[np.ndarray, " K"]]:
-    """Return the pairs of a last symbol and a state in which strings may end."""
-    table = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
+class Paths(NamedTuple):
+    """The exponentials of a layer's scores along the paths of a machine, for strings that end in each pair.
+
+    `weights` bounds e^s: pair, head, kind of the mass, side, kind of the key, distance. Side 0 is the mass of the kind,
+    and side 1 the mass of all others. `counts` is True for key kinds that count for a mass. Their bounds are upper
+    ends, and all other bounds are lower ends.
+    """
+
+    pairs: Pairs
+    weights: Float64[np.ndarray, "P H K 2 K T"]
+    counts: Bool[np.ndarray, "K 2 K"]
+
+
+def pairs_of(machine: Transducer, *, is_first: bool) -> Pairs:
+    """Return the pairs of a machine, as the first layer or a later layer sees them."""
+    semiautomaton = machine.semiautomaton
+    table = semiautomaton.table
     symbols = np.broadcast_to(np.arange(table.shape[1]), table.shape)
-    pairs = np.unique(np.stack([symbols.ravel(), table.ravel()]), axis=1)
-    return pairs[0], pairs[1]
+    # Every pair has a number, and those that no string reaches are left out.
+    numbers = symbols * len(table) + table
+    pairs = np.unique(numbers[semiautomaton.reachable(machine.start)])
+    last = pairs // len(table)
+    if is_first:
+        return Pairs(machine, last, pairs % len(table), symbols, last)
+    # States that no string reaches have pairs of no kind; any number does, because no path passes through them.
+    kinds = np.minimum(np.searchsorted(pairs, numbers), len(pairs) - 1)
+    return Pairs(machine, last, pairs % len(table), kinds, np.arange(len(pairs)))
 
 
-def paths_of(heads: Heads, machine: Transducer) -> Paths:
+def paths_of(heads: Heads, pairs: Pairs) -> Paths:
     """Return the paths of a machine with the scores of all heads."""
-    symbols, states = pairs_of(machine)
-    low, high = (np.moveaxis(end.numpy(), 1, 2) for end in (heads.scores.low, heads.scores.high))  # X H V T
+    low, high = (np.moveaxis(end.numpy(), 1, 2) for end in (heads.scores.low, heads.scores.high))  # K H K T
     # A common factor of all exponentials of a head changes no mass. The largest score gets e^0.
     shift = high.max((2, 3), keepdims=True)
-    least, most = np.exp(low - shift)[symbols], np.maximum(np.exp(high - shift), MIN_WEIGHT)[symbols]
+    least, most = np.exp(low - shift)[pairs.last], np.maximum(np.exp(high - shift), MIN_WEIGHT)[pairs.last]
     own = np.eye(least.shape[2], dtype=np.bool_)
     counts = np.stack([own, ~own], 1)
     weights = np.where(counts[..., None], most[:, :, None, None], least[:, :, None, None])
-    return Paths(machine, symbols, states, weights, counts)
+    return Paths(pairs, weights, counts)
 
 
 def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
-    """Return bounds on the masses of all symbols, for each block of lengths and each pair.
+    """Return bounds on the masses of all kinds, for each block of lengths and each pair.
 
-    The mass of a set of symbols is at most c on a string if the sum of e^s (1[symbol counts] - c) over its positions is
+    The mass of a set of kinds is at most c on a string if the sum of e^s (1[kind counts] - c) over its positions is
     at most 0. The largest sum over all strings is a longest path. The threshold c grows by Newton steps to the largest
     mass, and a last sum, with slack in each term, shows that no string exceeds c.
 
@@ -101,19 +121,19 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
 
 
 def max_path_sums(
-    paths: Paths, blocks: Blocks, threshold: Float64[np.ndarray, "B K H V 2"]
-) -> tuple[Float64[np.ndarray, "B K H V 2"], Float64[np.ndarray, "B K H V 2"]]:
-    """Return the largest sums of e^s (1[symbol counts] - c), and the sum of e^s along each of these paths.
+    paths: Paths, blocks: Blocks, threshold: Float64[np.ndarray, "B P H K 2"]
+) -> tuple[Float64[np.ndarray, "B P H K 2"], Float64[np.ndarray, "B P H K 2"]]:
+    """Return the largest sums of e^s (1[kind counts] - c), and the sum of e^s along each of these paths.
 
     Sums are upper bounds in real numbers: each term is enlarged by `TERM_SLACK` of its size. A sum over no path is
     minus infinity. Paths are followed from their last symbol to their first, because scores depend on the distance
     from the last position.
     """
-    table = paths.machine.semiautomaton.table
-    start = paths.machine.start
+    machine, symbols, states, kinds, last = paths.pairs
+    table = machine.semiautomaton.table
     best = np.full(threshold.shape, -np.inf)
     weight_of_best = np.zeros(threshold.shape)
-    is_end = paths.states[:, None] == table[:, paths.symbols].T  # K Q
+    is_end = states[:, None] == table[:, symbols].T  # P Q
     sums = weights = np.zeros(0)
     for distance in range(int(blocks.last[-1])):
         first_active = int(np.searchsorted(blocks.last, distance + 1))
@@ -122,7 +142,7 @@ def max_path_sums(
         terms = exponentials * (paths.counts - threshold[first_active:, ..., None])
         terms += TERM_SLACK * np.abs(terms)
         if distance == 0:
-            own = paths.symbols[:, None, None, None, None]
+            own = last[:, None, None, None, None]
             term, weight = (
                 np.take_along_axis(each, np.broadcast_to(own, (*each.shape[:-1], 1)), -1)
                 for each in (terms, np.broadcast_to(exponentials, terms.shape))
@@ -132,28 +152,28 @@ def max_path_sums(
         else:
             skip = len(sums) - (len(threshold) - first_active)
             sums, weights = sums[skip:], weights[skip:]
-            sums, weights = _extended(sums, weights, terms, exponentials, table)
+            sums, weights = _extended(sums, weights, terms, exponentials, table, kinds)
         is_recorded = blocks.first[first_active:] <= distance + 1
-        length_sum = sums[..., start]
+        length_sum = sums[..., machine.start]
         is_better = (length_sum > best[first_active:]) & is_recorded[:, None, None, None, None]
         best[first_active:][is_better] = length_sum[is_better]
-        weight_of_best[first_active:][is_better] = weights[..., start][is_better]
+        weight_of_best[first_active:][is_better] = weights[..., machine.start][is_better]
     return best, weight_of_best
 
 
 def _extended(
-    sums: Float64[np.ndarray, "B K H V 2 Q"],
-    weights: Float64[np.ndarray, "B K H V 2 Q"],
-    terms: Float64[np.ndarray, "B K H V 2 V"],
-    exponentials: Float64[np.ndarray, "K H V 2 V"],
+    sums: Float64[np.ndarray, "B P H K 2 Q"],
+    weights: Float64[np.ndarray, "B P H K 2 Q"],
+    terms: Float64[np.ndarray, "B P H K 2 K"],
+    exponentials: Float64[np.ndarray, "P H K 2 K"],
     table: Int64[np.ndarray, "Q V"],
-) -> tuple[Float64[np.ndarray, "B K H V 2 Q"], Float64[np.ndarray, "B K H V 2 Q"]]:
+    kinds: Int64[np.ndarray, "Q V"],
+) -> tuple[Float64[np.ndarray, "B P H K 2 Q"], Float64[np.ndarray, "B P H K 2 Q"]]:
     """Return the largest sums of paths with one more symbol in front, from each state, and the weights along them."""
-    new_sums = sums[..., table[:, 0]] + terms[..., :1]
-    new_weights = weights[..., table[:, 0]] + exponentials[..., :1]
-    for symbol in range(1, table.shape[1]):
-        other = sums[..., table[:, symbol]] + terms[..., symbol, None]
+    new_sums, new_weights = np.full_like(sums, -np.inf), np.zeros_like(weights)
+    for to, kind in zip(table.T, kinds.T, strict=True):
+        other = sums[..., to] + terms[..., kind]
         is_better = other > new_sums
         new_sums = np.where(is_better, other, new_sums)
-        new_weights = np.where(is_better, weights[..., table[:, symbol]] + exponentials[..., symbol, None], new_weights)
+        new_weights = np.where(is_better, weights[..., to] + exponentials[..., kind], new_weights)
     return new_sums, new_weights

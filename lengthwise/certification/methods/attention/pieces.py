@@ -7,14 +7,18 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
-from lengthwise.certification.methods.affine import ROUNDING, Affine
+from lengthwise.certification.methods.affine import ROUNDING, Affine, Inputs
 from lengthwise.certification.methods.attention.masses import MIN_WEIGHT
-from lengthwise.certification.methods.attention.scores import Heads, layer_of, ratio_bounds
+from lengthwise.certification.methods.attention.scores import Heads, ratio_bounds
 from lengthwise.certification.methods.merges import layer_norm_bounds, margins_of
-from lengthwise.models.transformer import Transformer
+from lengthwise.layers.transformer_layer import TransformerLayer
+from lengthwise.ops.intervals import Intervals
 
 MAX_PIECES = 20_000
 """The largest number of pieces into which the boxes of one block of lengths are halved."""
+
+NUM_ROUNDS = 8
+"""The number of times that the masses of the first layer are halved before its results become inputs."""
 
 PIECES_AT_ONCE = 256
 """The number of pieces that are bounded at once."""
@@ -30,14 +34,15 @@ TIE_SLACK = 1e-9
 
 
 class Pieces(NamedTuple):
-    """Boxes of masses, each with its last symbol and its right answer."""
+    """Boxes of masses, each with the kind of its last position, a piece of its input, and its right answer."""
 
-    low: Float64[Tensor, "N H V"]
-    high: Float64[Tensor, "N H V"]
-    symbols: Int64[Tensor, " N"]
+    low: Float64[Tensor, "N H K"]
+    high: Float64[Tensor, "N H K"]
+    last: Int64[Tensor, " N"]
+    inputs: Int64[Tensor, " N"]
     outputs: Int64[Tensor, " N"]
 
-    def at(self, index: Bool[Tensor, " N"] | slice) -> "Pieces":
+    def at(self, index: Bool[Tensor, " N"] | Int64[Tensor, " M"] | slice) -> "Pieces":
         return Pieces(*(part[index] for part in self))
 
 
@@ -49,22 +54,22 @@ class Halved(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The part of a model behind its attention weights, from the values to the logits."""
+    """The part of a layer behind its attention weights, from the values of its heads to its result."""
 
-    model: Transformer
+    layer: TransformerLayer
     heads: Heads
     error: float
     """The relative error of a product of a weight and a value."""
-    ratios: tuple[Float64[Tensor, "X V H"], Float64[Tensor, "X V H"]]
+    ratios: tuple[Float64[Tensor, "K K H"], Float64[Tensor, "K K H"]]
 
 
-def head_of(model: Transformer, heads: Heads, length: int) -> Head:
-    """Return the part of a model after attention weights, for strings of up to that length."""
-    return Head(model, heads, heads.relative_error(length), ratio_bounds(heads))
+def head_of(layer: TransformerLayer, heads: Heads, length: int) -> Head:
+    """Return the part of a layer behind its attention weights, for strings of up to that length."""
+    return Head(layer, heads, heads.relative_error(length), ratio_bounds(heads))
 
 
 @torch.no_grad()
-def halved(head: Head, pieces: Pieces) -> Halved:
+def halved(head: Head, readout: nn.Sequential, pieces: Pieces) -> Halved:
     """Halve pieces until the right answer leads in each, or until there are too many of them.
 
     A string's masses lie in one of the two halves, so a margin for both halves is a margin for the whole.
@@ -78,7 +83,7 @@ def halved(head: Head, pieces: Pieces) -> Halved:
             narrowed(pieces.at(slice(-PIECES_AT_ONCE, None)), head.ratios),
             pieces.at(slice(-PIECES_AT_ONCE)),
         )
-        margins = margins_in(head, newest)
+        margins = margins_in(head, readout, newest)
         is_ahead = margins > 0  # False for a margin that is NaN
         smallest = min([smallest, *margins[is_ahead].tolist()])
         num_done += int(is_ahead.sum())
@@ -98,7 +103,7 @@ def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
     """
     low, high = pieces.low, pieces.high
     if low.shape[1] > 1:
-        least, most = (end[pieces.symbols].mT for end in ratios)
+        least, most = (end[pieces.last].mT for end in ratios)
         # An upper bound must not underflow to 0, which would be a false bound.
         low_share, high_share = low[:, :1] * least, (high[:, :1] * most).clamp(min=MIN_WEIGHT)
         others_low, others_high = map(_others, (low_share, high_share))
@@ -111,31 +116,60 @@ def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
     low = torch.maximum(low, 1 - others_high - SLACK)
     high = torch.minimum(high, 1 - others_low + SLACK)
     exists = (low <= high).all(-1).all(-1)
-    return Pieces(low, high, pieces.symbols, pieces.outputs).at(exists)
+    return Pieces(low, high, pieces.last, pieces.inputs, pieces.outputs).at(exists)
 
 
-def _others(shares: Float64[Tensor, "N H V"]) -> Float64[Tensor, "N H V"]:
+def _others(shares: Float64[Tensor, "N H K"]) -> Float64[Tensor, "N H K"]:
     """Return the sum of all other shares, in which small shares keep their digits."""
     is_own = torch.eye(shares.shape[-1], dtype=torch.bool)
     others: Tensor = shares[..., None, :].masked_fill(is_own, 0.0).sum(-1)
     return others
 
 
-def margins_in(head: Head, pieces: Pieces) -> Float64[Tensor, " N"]:
+def margins_in(head: Head, readout: nn.Sequential, pieces: Pieces) -> Float64[Tensor, " N"]:
     """Return the smallest logit margin in each piece; it is minus infinity if float32 may overflow there."""
-    model, layer = head.model, layer_of(head.model)
-    norm = layer.norms[1]
+    return margins_of(readout, state_in(head, pieces), pieces.outputs)
+
+
+def state_in(head: Head, pieces: Pieces) -> Affine:
+    """Return the result of the layer at the last position, for the masses in each piece."""
+    layer, norm = head.layer, head.layer.norms[1]
     assert isinstance(norm, nn.LayerNorm)
-    states = head.heads.states
-    residual = Affine(
-        states.center[pieces.symbols],
-        torch.zeros(len(pieces.symbols), states.low.shape[-1], 1),
-        states.radius[pieces.symbols] * (1 + 1e-12),
+    states = head.heads.states[pieces.last, pieces.inputs]
+    # A remainder only grows in later matrices, while an input can cancel. So remainders become inputs before matrices.
+    mixed = attended(head, pieces)
+    inputs = Inputs(mixed.slope.shape[-1])
+    residual = Affine(states.center, torch.zeros(*states.low.shape, 1), states.radius * (1 + 1e-12))
+    state = residual.with_remainder_as_inputs(inputs) + mixed.with_remainder_as_inputs(inputs).linear(
+        layer.output.weight, layer.output.bias
     )
-    state = residual + attended(head, pieces).linear(layer.output.weight, layer.output.bias)
-    wide = layer_norm_bounds(state, norm).linear(layer.widen.weight, layer.widen.bias)
-    state = state + wide.tanh_gelu().linear(layer.narrow.weight, layer.narrow.bias)
-    return margins_of(model.readout, state, pieces.outputs)
+    normed = layer_norm_bounds(state, norm).with_remainder_as_inputs(inputs)
+    wide = normed.linear(layer.widen.weight, layer.widen.bias).tanh_gelu().with_remainder_as_inputs(inputs)
+    return state + wide.linear(layer.narrow.weight, layer.narrow.bias)
+
+
+@torch.no_grad()
+def states_after(head: Head, masses: Pieces) -> Intervals:
+    """Return boxes of a layer's results, [N, M, D], given one region of masses for each of N pairs.
+
+    The regions are halved first: over a small region, bounds keep more of what the numbers of a result share. If the
+    layer's inputs come in pieces already, its results are in as many.
+    """
+    num_inputs = head.heads.states.low.shape[1]
+    rounds = NUM_ROUNDS if num_inputs == 1 else 0
+    boxes = []
+    for index in range(len(masses.low)):
+        each = masses.at(torch.full((num_inputs,), index))
+        pieces = narrowed(each._replace(inputs=torch.arange(num_inputs)), head.ratios)
+        for _ in range(rounds):
+            halves = zip(*_halves(head, pieces), strict=True)
+            pieces = narrowed(Pieces(*map(torch.cat, halves)), head.ratios)
+        state = state_in(head, pieces)
+        low, high = state.center - state.radius, state.center + state.radius
+        # Some halves are empty; a copy of the first piece takes the place of each.
+        missing = num_inputs * 2**rounds - len(low)
+        boxes.append(Intervals(*(torch.cat([end, end[:1].expand(missing, -1)]) for end in (low, high))))
+    return Intervals.stacked(boxes)
 
 
 def attended(head: Head, pieces: Pieces) -> Affine:
@@ -148,19 +182,27 @@ def attended(head: Head, pieces: Pieces) -> Affine:
     left_out = radius.argmax(-1, keepdim=True)  # N H 1
     radius = radius.scatter(-1, left_out, 0.0)
     middle = middle.scatter(-1, left_out, 0.0)
-    centers = values.center.transpose(0, 1)  # H V E
+    centers = values.center.transpose(0, 1)  # H K E
     reference = centers[torch.arange(centers.shape[0]), left_out[..., 0]]  # N H E
-    directions = centers - reference[:, :, None]  # N H V E
+    directions = centers - reference[:, :, None]  # N H K E
     center = reference + (middle[..., None] * directions).sum(2)
-    slope = torch.diag_embed((radius[..., None] * directions).permute(0, 3, 2, 1), dim1=1, dim2=-1)  # N H E V H
+    slope = torch.diag_embed((radius[..., None] * directions).permute(0, 3, 2, 1), dim1=1, dim2=-1)  # N H E K H
     slope = slope.permute(0, 1, 2, 4, 3).flatten(3).flatten(1, 2)
-    # A mean of values, each off by its radius, is off by at most the largest radius. Errors of weights are relative to
-    # the values; the part 1e-12 covers sums in float64.
+    # Errors of weights are relative to the values; the part 1e-12 covers sums in float64.
     size = values.size.amax(0)
-    remainder = values.radius.amax(0) + (head.error + 1e-12) * size
-    # The float32 slope rounds each direction times its radius once.
-    remainder = remainder + 2 * ROUNDING * (radius[..., None] * directions.abs()).sum(2)
-    form = Affine(center.flatten(1), slope.float(), remainder.flatten(1))
+    remainder = ((head.error + 1e-12) * size).flatten().expand(len(center), -1)
+    # A value of kind k is off by directions_k a with |a| <= 1, and the mean of these by at most high_k directions_k a.
+    own = pieces.high[:, :, None, :, None] * values.directions.permute(1, 2, 0, 3)  # N H E K E
+    if head.heads.states.low.shape[1] == 1:
+        # These directions are rounding alone, and need no inputs.
+        off = torch.minimum(own.abs().sum((3, 4)), values.directions.abs().sum(-1).amax(0))
+        remainder = remainder + off.flatten(1)
+    else:
+        own = torch.diag_embed(own.permute(0, 2, 3, 4, 1), dim1=1, dim2=-1)  # N H E K E H
+        slope = torch.cat([slope, own.flatten(3).flatten(1, 2)], -1)
+    # The float32 slope rounds each number once.
+    remainder = remainder + 2 * ROUNDING * slope.abs().sum(-1)
+    form = Affine(center.flatten(1), slope.float(), remainder)
     return form.rounded(size.flatten().expand_as(form.center))
 
 

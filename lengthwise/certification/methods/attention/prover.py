@@ -7,14 +7,23 @@ import torch
 
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.methods.attention.evidence import AttentionEvidence
-from lengthwise.certification.methods.attention.masses import Blocks, Masses, Paths, mass_bounds, paths_of
-from lengthwise.certification.methods.attention.pieces import Halved, Pieces, halved, head_of
-from lengthwise.certification.methods.attention.scores import POSITIONS, heads_of
+from lengthwise.certification.methods.attention.masses import (
+    Blocks,
+    Masses,
+    Pairs,
+    Paths,
+    mass_bounds,
+    pairs_of,
+    paths_of,
+)
+from lengthwise.certification.methods.attention.pieces import Halved, Pieces, halved, head_of, states_after
+from lengthwise.certification.methods.attention.scores import POSITIONS, Heads, heads_of, layers_of, states_of_symbols
 from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.parts import Level
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.models.transformer import Transformer
+from lengthwise.ops.intervals import Intervals
 
 MAX_LENGTH = 4_096
 """The largest length that is tried, in symbols. The work of prover and checker is proportional to it."""
@@ -32,12 +41,15 @@ MAX_WEIGHTS = 1 << 24
 
 @PROVERS.register("attention")
 class AttentionProver(Prover):
-    """A search for bounds on the masses that attention gives to symbols, one block of lengths after another.
+    """A search for bounds on the masses that attention gives to kinds of positions, one block of lengths after another.
 
-    A head's output at the last position is the sum of the values of all symbols, each times its mass: the sum of the
-    attention weights of its positions. If a score depends on two symbols and their distance alone, the largest mass
-    over all strings of a regular language is a longest path (`masses`). The masses of all strings that end in the same
-    state, with the same symbol, then lie in a box. The box is halved until the right answer leads in each piece.
+    A head's output at the last position is the mean of the values of all positions, each times its attention weight. In
+    the first layer, the value of a position depends on its symbol alone. The mass of a symbol is the sum of the weights
+    of its positions. If a score depends on two symbols and their distance alone, the largest mass over all strings of a
+    regular language is a longest path (`masses`). The masses of all strings that end in the same state, with the same
+    symbol, then lie in a box. So the result of the first layer lies in a box, too. A later layer sees the pair of
+    symbol and state in place of the symbol: its values and scores depend on pairs, up to the size of these boxes. The
+    box of the last layer's masses is halved until the right answer leads in each piece.
 
     Source: ours.
     """
@@ -46,7 +58,7 @@ class AttentionProver(Prover):
 
     @classmethod
     def applies_to(cls, model: Any) -> bool:
-        return type(model) is Transformer and model.config.num_layers == 1
+        return type(model) is Transformer
 
     @classmethod
     def reaches(cls, model: Transformer) -> Level:
@@ -57,78 +69,122 @@ class AttentionProver(Prover):
     def prove(self, model: Transformer, extraction: Extraction) -> AttentionEvidence:
         machine = extraction.fine
         assert isinstance(machine, Transducer)
-        heads = heads_of(model, len(machine.symbols), MAX_LENGTH)
-        _check_size(machine, heads.scores.low.shape)
-        paths = paths_of(heads, machine)
-        blocks: list[tuple[int, int]] = []
-        masses: list[Masses] = []
-        pieces: list[Halved] = []
-
-        def is_proved(first: int, last: int) -> bool:
-            """Try one block of lengths, and keep its bounds if it has a proof."""
-            bounds = mass_bounds(paths, Blocks(np.array([first]), np.array([last])))
-            result = halved(head_of(model, heads, last), _regions(paths, bounds))
-            if not result.margin > 0:
-                return False
-            blocks.append((first, last))
-            masses.append(bounds)
-            pieces.append(result)
-            return True
-
+        search = Search(model, machine)
         first, last = 1, 1
-        while first <= MAX_LENGTH and is_proved(first, last):
+        while first <= MAX_LENGTH and search.is_proved(first, last):
             first, last = last + 1, min(2 * last, MAX_LENGTH)
         for _ in range(NUM_BISECTIONS if first <= MAX_LENGTH else 0):
             middle = (first + last) // 2
             if middle >= last:
                 break
-            first, last = (middle + 1, last) if is_proved(first, middle) else (first, middle)
-        num_pieces = sum(result.num_pieces for result in pieces)
-        if not num_pieces or blocks[-1][1] < MIN_LENGTH:
+            first, last = (middle + 1, last) if search.is_proved(first, middle) else (first, middle)
+        num_pieces = sum(result.num_pieces for result in search.results)
+        if not num_pieces or search.blocks[-1][1] < MIN_LENGTH:
             raise Unproved(
                 f"bounds on its attention do not show the right answer to all strings of up to {MIN_LENGTH} symbols"
             )
-        self.sets = _sets(machine, paths, masses, blocks)
+        self.sets = search.sets()
         return AttentionEvidence(
-            num_blocks=len(blocks),
+            num_blocks=len(search.blocks),
             num_pieces=num_pieces,
-            logit_margin=finite_or_none(min(result.margin for result in pieces)),
-            max_length=blocks[-1][1],
+            logit_margin=finite_or_none(min(result.margin for result in search.results)),
+            max_length=search.blocks[-1][1],
         )
 
 
-def _check_size(machine: Transducer, shape: torch.Size) -> None:
+class Search:
+    """The proved blocks of lengths, and the bounds on the masses of all layers in each of them."""
+
+    def __init__(self, model: Transformer, machine: Transducer) -> None:
+        self.model, self.layers = model, layers_of(model)
+        self.pairs = [pairs_of(machine, is_first=index == 0) for index in range(len(self.layers))]
+        self.symbols = states_of_symbols(model, len(machine.symbols))
+        self.first = self._heads(0, self.symbols, MAX_LENGTH)
+        self.blocks: list[tuple[int, int]] = []
+        self.masses: list[list[Masses]] = [[] for _ in self.layers]
+        self.results: list[Halved] = []
+
+    def is_proved(self, first: int, last: int) -> bool:
+        """Try one block of lengths, and keep its bounds if it has a proof."""
+        block = Blocks(np.array([first]), np.array([last]))
+        heads, paths = self.first
+        found = [mass_bounds(paths, block)]
+        head = head_of(self.layers[0], heads, last)
+        for index, layer in enumerate(self.layers[1:], 1):
+            states = states_after(head, self._regions_up_to(index - 1, found[-1]))
+            heads, paths = self._heads(index, states, last)
+            found.append(mass_bounds(paths, block))
+            head = head_of(layer, heads, last)
+        result = halved(head, self.model.readout, _regions(self.pairs[-1], found[-1], heads.states.low.shape[1]))
+        if not result.margin > 0:
+            return False
+        self.blocks.append((first, last))
+        self.results.append(result)
+        for masses, bounds in zip(self.masses, found, strict=True):
+            masses.append(bounds)
+        return True
+
+    def _heads(self, index: int, states: Intervals, max_length: int) -> tuple[Heads, Paths]:
+        heads, pairs = heads_of(self.model, self.layers[index], states, max_length), self.pairs[index]
+        _check_size(pairs, heads.scores.low.shape)
+        return heads, paths_of(heads, pairs)
+
+    def _regions_up_to(self, index: int, newest: Masses) -> Pieces:
+        """Return the masses of a layer over this block of lengths and all blocks before it: keys have any of them."""
+        all_masses = [*self.masses[index], newest]
+        low, high = np.ones_like(newest.low[0]), np.zeros_like(newest.high[0])
+        for masses in all_masses:
+            exists = masses.exists[0]
+            low[exists] = np.minimum(low[exists], masses.low[0, exists])
+            high[exists] = np.maximum(high[exists], masses.high[0, exists])
+        # No string of these lengths ends in a missing pair, so no path uses its bounds. Any finite bounds do.
+        exists = np.any([masses.exists[0] for masses in all_masses], axis=0)
+        of = np.where(exists, np.arange(len(exists)), exists.argmax())
+        last = self.pairs[index].last[of]
+        arrays = (low[of], high[of], last, np.zeros_like(last), np.zeros_like(last))
+        return Pieces(*map(torch.from_numpy, arrays))
+
+    def sets(self) -> dict[str, torch.Tensor]:
+        """Return the last length of each block, and bounds for each block, last symbol, state, head and kind.
+
+        Bounds of layers below the last have the layer's number in their names. A file has a kind for each pair of a
+        symbol and a state, even if no string ends in the pair.
+        """
+        sets = {"lengths": torch.tensor([last for _, last in self.blocks])}
+        for index, (pairs, masses) in enumerate(zip(self.pairs, self.masses, strict=True)):
+            machine, symbols, states, _, _ = pairs
+            num_symbols, num_heads = len(machine.symbols), masses[0].low.shape[2]
+            is_first, is_last = index == 0, index == len(self.layers) - 1
+            kinds = np.arange(num_symbols) if is_first else symbols * machine.num_states + states
+            num_kinds = num_symbols * (1 if is_first else machine.num_states)
+            shape = (len(self.blocks), num_symbols, machine.num_states, num_heads, num_kinds)
+            low, high = np.zeros(shape), np.ones(shape)
+            for block, bounds in enumerate(masses):
+                exists = bounds.exists[0]
+                for end, of in ((low, bounds.low), (high, bounds.high)):
+                    rows = end[block, symbols[exists], states[exists]]
+                    rows[..., kinds] = of[0, exists]
+                    end[block, symbols[exists], states[exists]] = rows
+            number = "" if is_last else f".{index}"
+            sets |= {f"low{number}": torch.from_numpy(low), f"high{number}": torch.from_numpy(high)}
+        return sets
+
+
+def _check_size(pairs: Pairs, shape: torch.Size) -> None:
     """Reject a machine and heads whose bounds would need too much memory."""
-    num_symbols, _, num_heads, num_distances = shape
-    numbers = num_symbols * len(np.unique(machine.semiautomaton.table)) * num_heads * num_symbols * 2
-    if (largest := numbers * max(num_symbols * num_distances, machine.num_states)) > MAX_WEIGHTS:
+    num_kinds, _, num_heads, num_distances = shape
+    numbers = len(pairs.states) * num_heads * num_kinds * 2
+    if (largest := numbers * max(num_kinds * num_distances, pairs.machine.num_states)) > MAX_WEIGHTS:
         raise ValueError(
             f"model: expected at most {MAX_WEIGHTS:,} bounds of its attention along paths of the task's machine, got "
             f"up to {largest:,}; a task with fewer states or symbols needs fewer"
         )
 
 
-def _regions(paths: Paths, masses: Masses) -> Pieces:
-    """Return the boxes of masses in which graded strings end, for bounds of one block."""
-    outputs = paths.machine.outputs[paths.states]
-    graded = masses.exists[0] & (outputs != IGNORE)
-    arrays = (masses.low[0], masses.high[0], paths.symbols, outputs)
-    return Pieces(*(torch.from_numpy(array[graded]) for array in arrays))
-
-
-def _sets(
-    machine: Transducer, paths: Paths, masses: list[Masses], blocks: list[tuple[int, int]]
-) -> dict[str, torch.Tensor]:
-    """Return the last length of each block, and bounds for each block, last symbol, state, head and symbol."""
-    num_heads, num_symbols = masses[0].low.shape[2:]
-    shape = (len(blocks), num_symbols, machine.num_states, num_heads, num_symbols)
-    low, high = np.zeros(shape), np.ones(shape)
-    for index, bounds in enumerate(masses):
-        exists = bounds.exists[0]
-        low[index, paths.symbols[exists], paths.states[exists]] = bounds.low[0, exists]
-        high[index, paths.symbols[exists], paths.states[exists]] = bounds.high[0, exists]
-    return {
-        "lengths": torch.tensor([last for _, last in blocks]),
-        "low": torch.from_numpy(low),
-        "high": torch.from_numpy(high),
-    }
+def _regions(pairs: Pairs, masses: Masses, num_inputs: int) -> Pieces:
+    """Return the boxes of masses in which graded strings end, for bounds of one block and each piece of its input."""
+    outputs = pairs.machine.outputs[pairs.states]
+    graded = np.repeat(np.flatnonzero(masses.exists[0] & (outputs != IGNORE)), num_inputs)
+    inputs = np.resize(np.arange(num_inputs), len(graded))
+    arrays = (masses.low[0][graded], masses.high[0][graded], pairs.last[graded], inputs, outputs[graded])
+    return Pieces(*map(torch.from_numpy, arrays))

@@ -1,4 +1,4 @@
-"""The scores and values of a transformer of one layer, as tables of symbols and distances with bounds on rounding."""
+"""The scores and values of a transformer's layer, as tables of kinds of positions and distances, with bounds."""
 
 import math
 from functools import partial
@@ -18,7 +18,7 @@ from lengthwise.layers.positions.t5 import T5Bias
 from lengthwise.layers.read_in import SymbolReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.models.transformer import Transformer
-from lengthwise.ops.intervals import UNIT, Intervals
+from lengthwise.ops.intervals import SMALLEST, UNIT, Intervals
 
 POSITIONS: tuple[type[PositionEncoding], ...] = (NoPositions, ALiBi, T5Bias)
 """The encodings that have bounds: a score depends on two symbols and their distance, and on nothing else."""
@@ -33,15 +33,33 @@ MAX_RELATIVE_ERROR = 0.02
 """The largest relative error of a head for which products of errors are covered."""
 
 
-class Heads(NamedTuple):
-    """Bounds on everything in front of the head's output that depends on symbols and distances alone.
+class Values(NamedTuple):
+    """The values of each head by kind: center + directions @ a for any numbers a in [-1, 1].
 
-    Scores have axes query symbol, key symbol, head, distance; the last axis has length 1 without positions. `states`
-    are the inputs of the layer, and `values` the values of each head, by symbol.
+    The values of one kind differ in few directions, because they come from few masses. A box along these directions is
+    much smaller than one along the axes.
+    """
+
+    center: Float64[Tensor, "K H E"]
+    directions: Float64[Tensor, "K H E E"]
+
+    @property
+    def size(self) -> Float64[Tensor, "K H E"]:
+        """The largest absolute value of each number."""
+        size: Tensor = self.center.abs() + self.directions.abs().sum(-1)
+        return size * (1 + 1e-12)
+
+
+class Heads(NamedTuple):
+    """Bounds on everything in front of a layer's heads that depends on kinds of positions and on distances alone.
+
+    The kind of a position is its symbol in the first layer, and its symbol and state of the machine in later layers.
+    Scores have axes kind of the query, kind of the key, head, distance; the last axis has length 1 without positions.
+    `states` are the inputs of the layer, in pieces for each kind.
     """
 
     scores: Intervals
-    values: Intervals
+    values: Values
     states: Intervals
 
     def relative_error(self, length: int) -> float:
@@ -64,80 +82,111 @@ class Heads(NamedTuple):
         return error * 1.05 if error <= MAX_RELATIVE_ERROR else math.inf
 
 
-def layer_of(model: Transformer) -> TransformerLayer:
-    """Return the layer of a model whose formula has bounds.
+def layers_of(model: Transformer) -> list[TransformerLayer]:
+    """Return the layers of a model whose formula has bounds.
 
     Raises:
-        ValueError: the model has several layers, another encoding of positions, a tied read-out, or a part or a weight
-            that `check_usual` rejects.
+        ValueError: the model has another encoding of positions, a tied read-out, or a part or a weight that
+            `check_usual` rejects.
     """
     config = model.config
-    if config.num_layers != 1 or config.readout != "linear":
-        raise ValueError(
-            "model: expected a transformer of one layer with a linear read-out, got "
-            f"num_layers={config.num_layers}, readout={config.readout!r}"
-        )
+    if config.readout != "linear":
+        raise ValueError(f"model: expected a transformer with a linear read-out, got readout={config.readout!r}")
     kinds: set[type[nn.Module]] = {SymbolReadIn, nn.Embedding, nn.LayerNorm, nn.Identity, nn.Linear}
     check_usual(model, kinds | {nn.ModuleList, nn.Sequential, TransformerLayer, *POSITIONS})
-    read_in, (layer,) = model.read_in, model.layers
+    read_in = model.read_in
     assert isinstance(read_in, SymbolReadIn)
-    assert isinstance(layer, TransformerLayer)
     if type(read_in.positions) not in POSITIONS:
         raise ValueError(f"model: expected positions none, alibi or t5, got {config.positions!r}")
-    # The layer's activation is a plain attribute, which neither weights nor parts show.
-    activation = layer.activation
-    is_usual = isinstance(activation, partial) and (activation.func, activation.args) == (F.gelu, ())
-    if not is_usual or activation.keywords != {"approximate": "tanh"}:  # type: ignore[attr-defined]
-        raise ValueError("model: expected the tanh form of GELU as activation, as configured, got another")
+    layers = []
+    for layer in model.layers:
+        assert isinstance(layer, TransformerLayer)
+        # The layer's activation is a plain attribute, which neither weights nor parts show.
+        activation = layer.activation
+        is_usual = isinstance(activation, partial) and (activation.func, activation.args) == (F.gelu, ())
+        if not is_usual or activation.keywords != {"approximate": "tanh"}:  # type: ignore[attr-defined]
+            raise ValueError("model: expected the tanh form of GELU as activation, as configured, got another")
+        layers.append(layer)
     # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
     if read_in.embedding.max_norm is not None:
         raise ValueError(f"model: expected an embedding without max_norm, got {read_in.embedding.max_norm}")
-    return layer
+    return layers
 
 
 @torch.no_grad()
-def heads_of(model: Transformer, num_symbols: int, max_length: int) -> Heads:
-    """Return the tables of a model for strings of up to `max_length` symbols.
+def states_of_symbols(model: Transformer, num_symbols: int) -> Intervals:
+    """Return the inputs of the first layer, with one piece for each symbol, [V, 1, D]."""
+    read_in = model.read_in
+    assert isinstance(read_in, SymbolReadIn)
+    states = Intervals.around(read_in.embedding.weight[:num_symbols, None].double())
+    return states.normed(read_in.norm) if isinstance(read_in.norm, nn.LayerNorm) else states
+
+
+@torch.no_grad()
+def heads_of(model: Transformer, layer: TransformerLayer, states: Intervals, max_length: int) -> Heads:
+    """Return the tables of a layer for strings of up to `max_length` symbols, given its inputs [K, M, D].
 
     Raises:
-        ValueError: `layer_of` rejects the model, or a score may overflow in float32.
+        ValueError: a score may overflow in float32.
     """
-    layer, read_in = layer_of(model), model.read_in
-    assert isinstance(read_in, SymbolReadIn)
-    states = Intervals.around(read_in.embedding.weight[:num_symbols].double())
-    if isinstance(read_in.norm, nn.LayerNorm):
-        states = states.normed(read_in.norm)
-    (norm, _), maps = layer.norms, layer.query_key_value
+    positions, (norm, _), maps = model.read_in.positions, layer.norms, layer.query_key_value
     assert isinstance(norm, nn.LayerNorm)
     width = states.low.shape[-1]
     query, key, value = (
         _by_head(part, layer.num_heads)
         for part in states.normed(norm).linear(maps.weight, maps.bias).split([width] * 3)
     )
-    # A product of two intervals, number by number, then their sum. A kernel may scale queries and keys before the
-    # product, or scores after it, and takes the terms in any order.
-    head_dim = width // layer.num_heads
-    products = query[:, None] * key[None]
-    size = (query.size[:, None] * key.size).sum(-1)
-    scale = head_dim**-0.5
-    scores = Intervals(products.low.sum(-1), products.high.sum(-1)).rounded(size, head_dim + 8)
-    scores = Intervals(scores.low * scale, scores.high * scale)[..., None]
-    if isinstance(read_in.positions, DistanceBias):
-        bias = Intervals.around(read_in.positions.by_distance(torch.arange(max_length)).double())
+    scores = scores_of(query, key)[..., None]
+    if isinstance(positions, DistanceBias):
+        bias = Intervals.around(positions.by_distance(torch.arange(max_length)).double())
         # The bias is rounded to float32, and so is its sum with the score.
         bias = bias.rounded(bias.size)
         scores = Intervals(scores.low + bias.low, scores.high + bias.high).rounded(scores.size + bias.size, 2)
     if not bool(scores.size.isfinite().all() & value.size.isfinite().all()):
         raise ValueError("model: expected scores and values that float32 represents, got some that may overflow")
-    return Heads(scores, value, states)
+    return Heads(scores, values_of(value), states)
+
+
+def values_of(pieces: Intervals) -> Values:
+    """Return a box around the pieces [K, M, H, E] of each kind and head, along the pieces' principal directions."""
+    pieces = Intervals(pieces.low.transpose(1, 2), pieces.high.transpose(1, 2))  # K H M E
+    middle = pieces.center.mean(2, keepdim=True)
+    points = pieces.center - middle
+    # Any matrix with an inverse will do. Float64 computes the inverse of an orthogonal matrix to about 1e-15.
+    basis = torch.linalg.svd(points.mT @ points).U
+    along, off = points @ basis, pieces.radius @ basis.abs()
+    low, high = (along - off).amin(2), (along + off).amax(2)
+    center = middle[:, :, 0] + (basis @ ((low + high) / 2)[..., None])[..., 0]
+    slack = 1e-12 * (pieces.size.amax((2, 3)) + SMALLEST)
+    return Values(center, basis * ((high - low) / 2 + slack[..., None])[..., None, :])
+
+
+def scores_of(query: Intervals, key: Intervals) -> Intervals:
+    """Return the scores [K, K, H] of queries and keys [K, M, H, E], over all of their pieces."""
+    num_kinds, num_pieces, _, head_dim = query.low.shape
+    # (c + v)(c' + v') = c c' + c v' + v (c' + v'), number by number. A kernel may scale queries and keys before the
+    # product, or scores after it, and takes the terms in any order.
+    one, other = (tuple(_by_piece(end) for end in (part.center, part.radius, part.size)) for part in (query, key))
+    center = one[0] @ other[0].mT
+    radius = one[0].abs() @ other[1].mT + one[1] @ other[2].mT
+    scores = Intervals(center - radius, center + radius).rounded(one[2] @ other[2].mT, head_dim + 8)
+    of_kinds = (num_kinds, num_pieces, num_kinds, num_pieces)
+    low, high = (end.unflatten(1, of_kinds[:2]).unflatten(3, of_kinds[2:]) for end in (scores.low, scores.high))
+    scale = head_dim**-0.5
+    return Intervals(low.amin((2, 4)).permute(1, 2, 0) * scale, high.amax((2, 4)).permute(1, 2, 0) * scale)
+
+
+def _by_piece(numbers: Float64[Tensor, "K M H E"]) -> Float64[Tensor, "H N E"]:
+    """Return the numbers of each head, with one row for each piece of any kind."""
+    return numbers.flatten(0, 1).transpose(0, 1)
 
 
 def _by_head(part: Intervals, num_heads: int) -> Intervals:
-    """Return intervals [V, D] as [V, H, E]."""
+    """Return intervals [K, M, D] as [K, M, H, E]."""
     return Intervals(*(end.unflatten(-1, (num_heads, -1)) for end in (part.low, part.high)))
 
 
-def ratio_bounds(heads: Heads) -> tuple[Float64[Tensor, "X V H"], Float64[Tensor, "X V H"]]:
+def ratio_bounds(heads: Heads) -> tuple[Float64[Tensor, "K K H"], Float64[Tensor, "K K H"]]:
     """Return bounds on f e^(s - s_0), over all distances, for the scores s of each head and s_0 of the first head.
 
     The factor f of a query symbol and a head makes the largest upper bound 1, so that no exponential overflows.
