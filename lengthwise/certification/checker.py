@@ -1789,7 +1789,8 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
     first_heads = heads_of(net, 0, symbols, max_length)
     num_pieces = 0
     for block, length in enumerate(lengths):
-        heads, inputs, first = first_heads, symbols, 1 if block == 0 else int(lengths[block - 1]) + 1
+        heads, inputs = first_heads, symbols
+        first = 1 if block == 0 else int(lengths[block - 1]) + 1
         for i, layer in enumerate(layers):
             heads = heads_of(net, i, inputs, int(length)) if i else heads
             layer.exists[block] = demand_masses(sets, heads, layer, block, first, int(length))
@@ -1829,12 +1830,12 @@ class LayerBounds(NamedTuple):
 
         If no string ends in a pair, the pair has the bounds of another pair. No path has positions of its kind.
         """
-        exists = self.exists[: block + 1, :, None, None]
-        low = np.where(exists, self.low[: block + 1], np.inf).min(0)
-        high = np.where(exists, self.high[: block + 1], -np.inf).max(0)
-        some = exists[:, :, 0, 0].any(0)
-        of = np.where(some, np.arange(len(some)), some.argmax())
-        return low[of], high[of], self.last[of]
+        exists = self.exists[: block + 1]
+        low = np.where(exists[..., None, None], self.low[: block + 1], np.inf).min(0)
+        high = np.where(exists[..., None, None], self.high[: block + 1], -np.inf).max(0)
+        has_strings = np.asarray(exists.any(0))
+        source = np.where(has_strings, np.arange(has_strings.size), has_strings.argmax())
+        return low[source], high[source], self.last[source]
 
 
 def layer_bounds(sets: Tensors, i: int, num_layers: int, pairs: Array) -> LayerBounds:
@@ -1892,7 +1893,7 @@ def heads_of(net: Net, i: int, inputs: Form, max_length: int) -> Heads:
         center, size = (x @ y.swapaxes(1, 2) for x, y in ((own.center, flat.center), (own.size, flat.size)))
         radius = np.abs(own.center) @ flat.radius.swapaxes(1, 2) + own.radius @ flat.size.swapaxes(1, 2)
         # Some kernels multiply query and key by the root of the scale first. Each of these two products rounds, and so
-        # do the two roots: four more roundings of each term. Eight are allowed, beside one for each of the E + 1 sums.
+        # do the two roots: four more roundings of each term. Eight are allowed, and one for each of the E + 1 sums.
         scores = between(center - radius, center + radius).rounded(size, width // num_heads + 1 + 8)
         low, high = (end.reshape(num_heads, num_pieces, num_kinds, num_pieces) for end in scores.ends)
         lowest.append(low.min((1, 3)).T)
@@ -1904,7 +1905,7 @@ def heads_of(net: Net, i: int, inputs: Form, max_length: int) -> Heads:
     # A score that overflows makes the softmax NaN, whatever the other scores are.
     is_finite = np.isfinite(scores.radius).all() and np.isfinite(value.radius).all()
     demand(is_finite, "expected scores and values that float32 can represent")
-    return Heads(scores, *box_of(value), inputs)
+    return Heads(scores, *directed_enclosures(value), inputs)
 
 
 def query_key_value(net: Net, i: int, inputs: Form) -> Form:
@@ -1926,10 +1927,10 @@ def as_one_axis(forms: list[Form]) -> Form:
     return Form(center, np.zeros((0, *center.shape)), rest)
 
 
-def box_of(value: Form) -> tuple[Array, Array]:
-    """Return the centers [K, H, E] and sides [K, H, E, E] of boxes around the pieces [K, M, H, E] of values.
+def directed_enclosures(value: Form) -> tuple[Array, Array]:
+    """Return the centers [K, H, E] and sides [K, H, E, E] of enclosures of the pieces [K, M, H, E] of values.
 
-    Sides are along the directions in which the pieces differ most: a box along the axes would be larger.
+    Sides are along the directions in which the pieces differ most. With sides along the axes, they would be larger.
     """
     points, off, size = (np.swapaxes(a, 1, 2) for a in (value.center, value.radius, value.size))  # [K, H, M, E]
     middle = points.mean(2, keepdims=True)
@@ -1977,7 +1978,8 @@ def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, f
     distance from the end. So the largest sum over all strings is a longest path, which is followed from the end. `best`
     has axes claim, pair, head, class: the largest sum over strings that lead from the class to the pair.
     """
-    table, pairs, kinds, start = sets["table"], layer.pairs, layer.kinds, int(sets["start"])
+    table, start = sets["table"], int(sets["start"])
+    pairs, kinds = layer.pairs, layer.kinds
     # Claims come first: [K, P, H, 1].
     low, high = (np.moveaxis(bounds[block], -1, 0)[..., None] for bounds in (layer.low, layer.high))
     demand_limit(2 * low.size * max(len(table), len(low)), MAX_ELEMENTS, "sums along paths")
@@ -2057,9 +2059,8 @@ def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], 
     halvings = HALVINGS if num_inputs == 1 else 0
     pieces = []
     for pair in range(len(low)):
-        of = np.full(num_inputs, pair)
-        regions = Regions(low[of], high[of], last[of], np.arange(num_inputs), of)
-        regions = narrowed(heads, regions)
+        rows = np.full(num_inputs, pair)
+        regions = narrowed(heads, Regions(low[rows], high[rows], last[rows], np.arange(num_inputs), rows))
         for _ in range(halvings):
             regions = narrowed(heads, regions.in_halves(heads))
         demand(len(regions.low) > 0, "expected masses that add up to 1")
@@ -2100,7 +2101,8 @@ def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> 
 
 def numbers_each(net: Net, heads: Heads) -> int:
     """Return the size of the largest array of bounds for one region of masses."""
-    width, num_sides = net.settings["d_model"], heads.sides.size if heads.inputs.center.shape[1] > 1 else 0
+    width = net.settings["d_model"]
+    num_sides = heads.sides.size if heads.inputs.center.shape[1] > 1 else 0
     num_inputs = heads.center.shape[0] * heads.center.shape[1] + num_sides + 7 * width
     return int((num_inputs + 17) * max(4 * width, net.num_classes))
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.models.base import MODELS, Depth
-from lengthwise.models.capabilities import ReadsContinuations
+from lengthwise.models.capabilities import AcceptsNoise, ReadsContinuations
 from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
 
 
@@ -19,8 +19,11 @@ class TransformerConfig(CausalTransformerConfig):
 
 
 @MODELS.register("transformer")
-class Transformer(ReadsContinuations, CausalTransformer):
+class Transformer(ReadsContinuations, AcceptsNoise, CausalTransformer):
     """A stack of L layers as in GPT-2, the baseline of a looped transformer with L loops.
+
+    Training may add noise to the result of each layer. The next layer then has to work with all states nearby, which
+    makes its answers easier to bound.
 
     Source: the baselines of Xu and Sato (2024); Radford et al., "Language models are unsupervised multitask learners"
         (2019).
@@ -44,15 +47,18 @@ class Transformer(ReadsContinuations, CausalTransformer):
 
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         for layer, attention in zip(self.layers, self._attention(read), strict=True):
-            read = layer(read, attention=attention)
+            read = self._perturbed(layer(read, attention=attention))
         return read
 
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         # The last layer is computed only at the requested positions.
         *below, (top, top_attention) = zip(self._layers(), self._attention(read), strict=True)
         for layer, attention in below:
-            read = layer(read, attention=attention)
-        return top.at(read, indices.to(read.device), attention=top_attention)
+            read = self._perturbed(layer(read, attention=attention))
+        return self._perturbed(top.at(read, indices.to(read.device), attention=top_attention))
+
+    def _perturbed(self, states: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        return self.perturb(states) if self.perturb else states
 
     def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S Y"]:
         length, num_symbols = inputs.shape[1], tails.shape[1]

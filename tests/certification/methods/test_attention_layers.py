@@ -74,8 +74,8 @@ def test_states_and_masses_of_all_short_strings_lie_within_bounds(positions: str
     search, block = Search(model, machine), Blocks(np.array([1]), np.array([LENGTH]))
     heads, paths = search.first
     masses = search._regions_up_to(0, mass_bounds(paths, block))
-    boxes = states_after(head_of(model.layers[0], heads, LENGTH), masses)
-    heads, paths = search._heads(1, boxes, LENGTH)
+    enclosures = states_after(head_of(model.layers[0], heads, LENGTH), masses)
+    heads, paths = search._heads(1, enclosures, LENGTH)
     pairs, bounds = search.pairs[1], mass_bounds(paths, block)
     num_pairs, largest = len(pairs.last), np.zeros_like(bounds.high[0])
     for length in range(1, LENGTH + 1):
@@ -84,8 +84,8 @@ def test_states_and_masses_of_all_short_strings_lie_within_bounds(positions: str
         states, mass = states_and_masses(model, torch.from_numpy(strings), torch.from_numpy(kinds))
         mass = F.pad(mass, (0, num_pairs - mass.shape[-1])).numpy()
         for pair in range(num_pairs):
-            own, box = states[torch.from_numpy(kinds == pair)][:, None], boxes[pair]
-            is_inside = ((box.low <= own) & (own <= box.high)).all(-1)
+            own, sides = states[torch.from_numpy(kinds == pair)][:, None], enclosures[pair]
+            is_inside = ((sides.low <= own) & (own <= sides.high)).all(-1)
             assert bool(is_inside.any(1).all()), "each state is in a piece"
             of_pair = mass[kinds[:, -1] == pair]
             assert (bounds.low[0, pair] - 1e-9 <= of_pair).all()
@@ -126,8 +126,8 @@ def test_proofs_are_accepted_and_no_bound_can_be_moved(positions: str, num_heads
         arrays = {key: array.copy() for key, array in proof.arrays.items()}
         bounds = arrays[f"sets.{name}"]
         block = int(np.searchsorted(arrays["sets.lengths"], len(string)))
-        place = (block, string[-1], states[-1], 0, kind)
-        bounds[place] = bounds[place] * 0.5 if name.startswith("high") else (bounds[place] + 1) / 2
+        index = (block, string[-1], states[-1], 0, kind)
+        bounds[index] = bounds[index] * 0.5 if name.startswith("high") else (bounds[index] + 1) / 2
         assert not accepts(proof, arrays=arrays), name
     swapped = proof.arrays | {
         f"weights.layers.{i}.{part}": proof.arrays[f"weights.layers.{1 - i}.{part}"]
@@ -175,7 +175,7 @@ def test_scores_are_bounded_over_all_queries_and_keys_of_a_kind() -> None:
 def test_bounds_hold_for_inputs_values_and_masses_drawn_from_their_sets(
     num_heads: int, positions: str, is_mixed: bool
 ) -> None:
-    """Queries, keys and values of inputs in boxes, and the layer's results for masses and values in their sets."""
+    """Queries, keys and values of inputs in enclosures, and the layer's results for masses and values in their sets."""
     model, generator = drawn_net(positions, num_heads).double(), torch.Generator().manual_seed(num_heads)
 
     def drawn(*shape: int) -> torch.Tensor:
@@ -186,11 +186,11 @@ def test_bounds_hold_for_inputs_values_and_masses_drawn_from_their_sets(
         layer.output.weight.zero_()
     center = 2 * drawn(num_kinds, 1, 8) - 1 + 0.01 * drawn(num_kinds, num_pieces, 8)
     radius = 0.002 * drawn(num_kinds, num_pieces, 8)
-    boxes = Intervals(center - radius, center + radius)
+    enclosures = Intervals(center - radius, center + radius)
     weights = {name: tensor.float().numpy() for name, tensor in model.state_dict().items()}
     net = checker.Net("", model.config.model_dump() | {"positions": positions}, weights, 2, 2)
-    heads = heads_of(model, layer, boxes, LENGTH)
-    checked = checker.heads_of(net, 1, checker.between(boxes.low.numpy(), boxes.high.numpy()), LENGTH)
+    heads = heads_of(model, layer, enclosures, LENGTH)
+    checked = checker.heads_of(net, 1, checker.between(enclosures.low.numpy(), enclosures.high.numpy()), LENGTH)
     kind, piece = torch.arange(100) % num_kinds, torch.arange(100) % num_pieces
     states = center[kind, piece] + radius[kind, piece] * (2 * drawn(100, 8).round() - 1)  # corners
     query, key, value = layer._heads(layer.query_key_value(layer.norms[0](states))[:, None], 3)

@@ -1,1 +1,1 @@
-"""Method of proof up to a length: a transformer of one layer."""
+"""Method of proof up to a length: a transformer."""

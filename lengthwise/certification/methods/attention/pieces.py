@@ -150,14 +150,14 @@ def state_in(head: Head, pieces: Pieces) -> Affine:
 
 @torch.no_grad()
 def states_after(head: Head, masses: Pieces) -> Intervals:
-    """Return boxes of a layer's results, [N, M, D], given one region of masses for each of N pairs.
+    """Return enclosures of a layer's results, [N, M, D], given one region of masses for each of N pairs.
 
     The regions are halved first: over a small region, bounds keep more of what the numbers of a result share. If the
     layer's inputs come in pieces already, its results are in as many.
     """
     num_inputs = head.heads.states.low.shape[1]
     rounds = NUM_ROUNDS if num_inputs == 1 else 0
-    boxes = []
+    enclosures = []
     for index in range(len(masses.low)):
         each = masses.at(torch.full((num_inputs,), index))
         pieces = narrowed(each._replace(inputs=torch.arange(num_inputs)), head.ratios)
@@ -168,8 +168,8 @@ def states_after(head: Head, masses: Pieces) -> Intervals:
         low, high = state.center - state.radius, state.center + state.radius
         # Some halves are empty; a copy of the first piece takes the place of each.
         missing = num_inputs * 2**rounds - len(low)
-        boxes.append(Intervals(*(torch.cat([end, end[:1].expand(missing, -1)]) for end in (low, high))))
-    return Intervals.stacked(boxes)
+        enclosures.append(Intervals(*(torch.cat([end, end[:1].expand(missing, -1)]) for end in (low, high))))
+    return Intervals.stacked(enclosures)
 
 
 def attended(head: Head, pieces: Pieces) -> Affine:

@@ -1,4 +1,4 @@
-"""The largest length up to which a transformer of one layer is right on every string, by bounds on its attention."""
+"""The largest length up to which a transformer is right on every string, by bounds on its attention."""
 
 from typing import Any
 
@@ -108,19 +108,19 @@ class Search:
         """Try one block of lengths, and keep its bounds if it has a proof."""
         block = Blocks(np.array([first]), np.array([last]))
         heads, paths = self.first
-        found = [mass_bounds(paths, block)]
+        by_layer = [mass_bounds(paths, block)]
         head = head_of(self.layers[0], heads, last)
         for index, layer in enumerate(self.layers[1:], 1):
-            states = states_after(head, self._regions_up_to(index - 1, found[-1]))
+            states = states_after(head, self._regions_up_to(index - 1, by_layer[-1]))
             heads, paths = self._heads(index, states, last)
-            found.append(mass_bounds(paths, block))
+            by_layer.append(mass_bounds(paths, block))
             head = head_of(layer, heads, last)
-        result = halved(head, self.model.readout, _regions(self.pairs[-1], found[-1], heads.states.low.shape[1]))
+        result = halved(head, self.model.readout, _regions(self.pairs[-1], by_layer[-1], heads.states.low.shape[1]))
         if not result.margin > 0:
             return False
         self.blocks.append((first, last))
         self.results.append(result)
-        for masses, bounds in zip(self.masses, found, strict=True):
+        for masses, bounds in zip(self.masses, by_layer, strict=True):
             masses.append(bounds)
         return True
 
@@ -139,9 +139,9 @@ class Search:
             high[exists] = np.maximum(high[exists], masses.high[0, exists])
         # No string of these lengths ends in a missing pair, so no path uses its bounds. Any finite bounds do.
         exists = np.any([masses.exists[0] for masses in all_masses], axis=0)
-        of = np.where(exists, np.arange(len(exists)), exists.argmax())
-        last = self.pairs[index].last[of]
-        arrays = (low[of], high[of], last, np.zeros_like(last), np.zeros_like(last))
+        source = np.where(exists, np.arange(len(exists)), exists.argmax())
+        last = self.pairs[index].last[source]
+        arrays = (low[source], high[source], last, np.zeros_like(last), np.zeros_like(last))
         return Pieces(*map(torch.from_numpy, arrays))
 
     def sets(self) -> dict[str, torch.Tensor]:
@@ -161,9 +161,9 @@ class Search:
             low, high = np.zeros(shape), np.ones(shape)
             for block, bounds in enumerate(masses):
                 exists = bounds.exists[0]
-                for end, of in ((low, bounds.low), (high, bounds.high)):
+                for end, own in ((low, bounds.low), (high, bounds.high)):
                     rows = end[block, symbols[exists], states[exists]]
-                    rows[..., kinds] = of[0, exists]
+                    rows[..., kinds] = own[0, exists]
                     end[block, symbols[exists], states[exists]] = rows
             number = "" if is_last else f".{index}"
             sets |= {f"low{number}": torch.from_numpy(low), f"high{number}": torch.from_numpy(high)}

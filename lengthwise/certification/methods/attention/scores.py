@@ -36,8 +36,8 @@ MAX_RELATIVE_ERROR = 0.02
 class Values(NamedTuple):
     """The values of each head by kind: center + directions @ a for any numbers a in [-1, 1].
 
-    The values of one kind differ in few directions, because they come from few masses. A box along these directions is
-    much smaller than one along the axes.
+    The values of one kind differ in few directions, because they come from few masses. An enclosure along these
+    directions is much smaller than one along the axes.
     """
 
     center: Float64[Tensor, "K H E"]
@@ -129,13 +129,12 @@ def heads_of(model: Transformer, layer: TransformerLayer, states: Intervals, max
     Raises:
         ValueError: a score may overflow in float32.
     """
-    positions, (norm, _), maps = model.read_in.positions, layer.norms, layer.query_key_value
+    norm, maps = layer.norms[0], layer.query_key_value
     assert isinstance(norm, nn.LayerNorm)
+    positions = model.read_in.positions
     width = states.low.shape[-1]
-    query, key, value = (
-        _by_head(part, layer.num_heads)
-        for part in states.normed(norm).linear(maps.weight, maps.bias).split([width] * 3)
-    )
+    mapped = states.normed(norm).linear(maps.weight, maps.bias)
+    query, key, value = (_by_head(part, layer.num_heads) for part in mapped.split([width] * 3))
     scores = scores_of(query, key)[..., None]
     if isinstance(positions, DistanceBias):
         bias = Intervals.around(positions.by_distance(torch.arange(max_length)).double())
@@ -148,7 +147,7 @@ def heads_of(model: Transformer, layer: TransformerLayer, states: Intervals, max
 
 
 def values_of(pieces: Intervals) -> Values:
-    """Return a box around the pieces [K, M, H, E] of each kind and head, along the pieces' principal directions."""
+    """Return enclosures of the pieces [K, M, H, E] of each kind and head, along the pieces' principal directions."""
     pieces = Intervals(pieces.low.transpose(1, 2), pieces.high.transpose(1, 2))  # K H M E
     middle = pieces.center.mean(2, keepdim=True)
     points = pieces.center - middle
