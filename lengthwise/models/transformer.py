@@ -22,8 +22,8 @@ class TransformerConfig(CausalTransformerConfig):
 class Transformer(ReadsContinuations, AcceptsNoise, CausalTransformer):
     """A stack of L layers as in GPT-2, the baseline of a looped transformer with L loops.
 
-    Training may add noise to the result of each layer. The next layer then has to work with all states nearby, which
-    makes its answers easier to bound.
+    Training may add noise to the result of each layer but the last. The next layer then has to work with all states
+    nearby, which makes its answers easier to bound.
 
     Source: the baselines of Xu and Sato (2024); Radford et al., "Language models are unsupervised multitask learners"
         (2019).
@@ -46,18 +46,20 @@ class Transformer(ReadsContinuations, AcceptsNoise, CausalTransformer):
         return self.config.num_layers
 
     def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        for layer, attention in zip(self.layers, self._attention(read), strict=True):
+        *below, (top, top_attention) = zip(self._layers(), self._attention(read), strict=True)
+        for layer, attention in below:
             read = self._perturbed(layer(read, attention=attention))
-        return read
+        states: Tensor = top(read, attention=top_attention)
+        return states
 
     def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         # The last layer is computed only at the requested positions.
         *below, (top, top_attention) = zip(self._layers(), self._attention(read), strict=True)
         for layer, attention in below:
             read = self._perturbed(layer(read, attention=attention))
-        return self._perturbed(top.at(read, indices.to(read.device), attention=top_attention))
+        return top.at(read, indices.to(read.device), attention=top_attention)
 
-    def _perturbed(self, states: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+    def _perturbed(self, states: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         return self.perturb(states) if self.perturb else states
 
     def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S Y"]:
