@@ -1,0 +1,70 @@
+"""Transformers of one and two layers that are proved right up to a length, or refuted."""
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.runs.spec import Settings
+
+_OCCURRENCES: dict[str, tuple[str, Settings]] = {
+    "Tomita 1": ("tomita", {"index": 1}),
+    "a occurs": ("regex", {"pattern": "[ab]*a[ab]*"}),
+    "a occurs, b is last": ("regex", {"pattern": "[ab]*a[ab]*b"}),
+    "all symbols equal": ("regex", {"pattern": "a*|b*"}),
+}
+"""Languages that one layer can recognize: the last symbol looks for symbols that occur anywhere."""
+
+_ORDERS: dict[str, tuple[str, Settings]] = {
+    "ab occurs": ("regex", {"pattern": "[ab]*ab[ab]*"}),
+    "a is first": ("regex", {"pattern": "a[ab]*"}),
+    "Even Pairs": ("even-pairs", {}),
+    "Tomita 2": ("tomita", {"index": 2}),
+    "Tomita 4": ("tomita", {"index": 4}),
+    "Tomita 7": ("tomita", {"index": 7}),
+    "D_2": ("bounded-dyck", {"depth": 2}),
+}
+"""Languages that depend on the order of symbols."""
+
+_POSITIONS = ("none", "alibi", "t5")
+
+
+@EXPERIMENTS.register("transformers/proved")
+def proved(scale: Scale = "small") -> Experiment:
+    """Train transformers of one and two layers by preset `bounded`, and certify each net."""
+    few, more = (ScaledSpecs(scale, seeds=range(count), model="transformer") for count in (3, 5))
+    rows = [
+        *((1, name, more) for name in _OCCURRENCES),
+        *((1, name, few) for name in _ORDERS),
+        *((2, name, few) for name in ("Tomita 1", *_ORDERS)),
+    ]
+    tasks = _OCCURRENCES | _ORDERS
+    plan = EvaluationPlan(dense=(101, 200), dense_every=9, dense_strings=32, long=((500, 64),))
+    return Experiment(
+        title="Transformers, proved right up to a length",
+        about=(
+            "Each net is trained on strings of at most 100 symbols and certified: *bounded* names the length up to "
+            "which it is right on every string, *refuted* a string with a wrong answer.\n"
+            "Transformers of width 16 with one head, one or two layers, without positions or with ALiBi's or T5's.\n"
+            "Preset `bounded`, final weights, five seeds for languages of occurring symbols with one layer, and "
+            "otherwise three; no setting differs between tasks."
+        ),
+        notes=(
+            "Training gives up if the loss does not fall for 300 steps, so nets that cannot learn a task end early. "
+            "Without positions, the answer of one layer depends on the last symbol and the number of each symbol "
+            "alone, so it cannot learn a language that depends on the order of symbols.",
+            "Rates, noise and lengths were chosen by trials on Tomita 1 and *ab occurs*, with seed 0.",
+            "A bound is at most 4,096 symbols, because longer strings are not tried.",
+        ),
+        cells=[
+            Cell(
+                f"{name}, {count} layer{'s' if count > 1 else ''}, {positions}",
+                "",
+                specs(
+                    tasks[name][0],
+                    {"task": tasks[name][1], "model": {"num_layers": count, "positions": positions}},
+                    preset="bounded",
+                ),
+            )
+            for count, name, specs in rows
+            for positions in _POSITIONS
+        ],
+        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+    )
