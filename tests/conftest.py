@@ -204,6 +204,14 @@ def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def fewer_long_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of 10,000 symbols, for nets that err there alone."""
+    from fewer_strings import draw_fewer_strings
+
+    draw_fewer_strings(monkeypatch.setattr, lengths=(40, 500, 10_000))
+
+
+@pytest.fixture
 def fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     from fewer_steps import train_for_fewer_steps
 

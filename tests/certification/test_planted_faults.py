@@ -298,6 +298,7 @@ def test_states_that_drift_for_ever_are_seen_to() -> None:
     assert certificate.evidence is None
 
 
+@pytest.mark.usefixtures("fewer_long_strings")
 def test_states_that_leave_the_table_on_long_strings() -> None:
     """Beyond 4,096 symbols the parities change places."""
     task = make_task("parity")
