@@ -39,10 +39,10 @@ def contents() -> dict[str, Content]:
         draw_fewer_strings(patch.setattr)
         extracted = json.loads(certify(model, task).to_text())
     right = extracted["tested"][0] | dict.fromkeys(("num_strings", "num_graded", "num_correct"), MIN_STRINGS)
-    followed = extracted["trace_agreement"][0] | {"num_strings": MIN_STRINGS}
+    traced = extracted["trace_agreement"][0] | {"num_strings": MIN_STRINGS}
     extracted["tested"] = [right | {"length": length} for length in MIN_LENGTHS]
     extracted["trace_agreement"] = [
-        followed | {"length": length, "num_nodes": MIN_STRINGS * (length + 5)} for length in MIN_LENGTHS
+        traced | {"length": length, "num_nodes": MIN_STRINGS * (length + 5)} for length in MIN_LENGTHS
     ]
     enclosed = extracted | {
         "model": {"name": "regular-gpt", "variant": "merge", "thickness": 1, "chunk_size": 2},
