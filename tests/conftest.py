@@ -1,4 +1,8 @@
-"""Shared set-up of the tests: one torch thread, no deadlines (a busy machine is not a failure), CPU seconds."""
+"""Shared set-up of the tests: one torch thread, no deadlines (a busy machine is not a failure), CPU seconds.
+
+Hooks and fixtures import the package and torch themselves: the process that hands out the tests to others runs none of
+them, and starts these others seconds sooner.
+"""
 
 import gc
 import os
@@ -8,32 +12,25 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, wraps
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
-from altair.utils.schemapi import disable_debug_mode
-from checked_types import begin
-from command import handle_signals
 from cost import NOT_QUICK, by_file, cpu_seconds, largest, name_of, sampled, stop_fork_server
-from fewer_steps import train_for_fewer_steps
-from fewer_strings import draw_fewer_strings
 from hypothesis import settings
-from one_renderer import OneRenderer
 
-import lengthwise.report.charts.pictures as pictures_module
-from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, Experiment, Scale
-from lengthwise.runs.pools.base import POOLS, Pool, PoolOptions
-from lengthwise.studies.text import FOLDER
+if TYPE_CHECKING:
+    from one_renderer import OneRenderer
+
+    from lengthwise.experiment import Experiment, Scale
+    from lengthwise.runs.pools.base import Pool, PoolOptions
 
 collect_ignore = ["new_kind.py"]
 """Modules that are not collected for doctests, because importing them registers members for all other tests."""
 
-torch.set_num_threads(1)
-disable_debug_mode()  # a chart is checked when it becomes a specification, and not each of its parts before, too
 settings.register_profile("lengthwise", deadline=None, derandomize=True, max_examples=15)
 settings.register_profile("thorough", deadline=None, derandomize=True, max_examples=200)  # of `make test-slow`
 settings.load_profile("lengthwise")  # pytest loads the profile of `--hypothesis-profile` after this
+gc.disable()  # until all is collected: what is imported stays
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -71,11 +68,12 @@ def leave_to_slow_tests(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
-def made_once(make: Callable[..., Experiment]) -> Callable[..., Experiment]:
+def made_once(make: "Callable[..., Experiment]") -> "Callable[..., Experiment]":
     """The same experiment whenever it is made at a scale, with the same text in the environment."""
+    from lengthwise.studies.text import FOLDER
 
     @cache
-    def made(scale: Scale, text: str | None) -> Experiment:
+    def made(scale: "Scale", text: str | None) -> "Experiment":
         return make(scale)
 
     return wraps(make)(lambda scale="small": made(scale, os.environ.get(FOLDER)))
@@ -86,15 +84,25 @@ def pytest_collection_finish() -> None:
 
     And what was imported stays: every collection of garbage would look through it again.
     """
+    import torch
+    from altair.utils.schemapi import disable_debug_mode
+
+    from lengthwise.experiment import EXPERIMENTS
+
+    torch.set_num_threads(1)
+    disable_debug_mode()  # a chart is checked when it becomes a specification, and not each of its parts before, too
     EXPERIMENTS._members.update({name: made_once(make) for name, make in EXPERIMENTS.items()})
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Shapes and types of arguments are checked in a test's first calls, except in tests marked `unchecked`."""
+    from checked_types import begin
+
     begin(is_checked=item.get_closest_marker("unchecked") is None)
     try:
         return (yield)
@@ -107,6 +115,9 @@ class Docstrings:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        from fewer_steps import train_for_fewer_steps
+        from fewer_strings import draw_fewer_strings
+
         with pytest.MonkeyPatch.context() as patch:
             if isinstance(item, pytest.DoctestItem):
                 draw_fewer_strings(patch.setattr)
@@ -155,7 +166,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
-def renderer() -> Generator[OneRenderer]:
+def renderer() -> "Generator[OneRenderer]":
+    from one_renderer import OneRenderer
+
     renderer = OneRenderer()
     yield renderer
     renderer.close()
@@ -164,6 +177,7 @@ def renderer() -> Generator[OneRenderer]:
 @pytest.fixture(autouse=True)
 def one_renderer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A module whose tests start processes for pictures as users do replaces this fixture by its own."""
+    import lengthwise.report.charts.pictures as pictures_module
 
     def render(requests: str) -> subprocess.CompletedProcess[str]:
         return request.getfixturevalue("renderer")(requests)
@@ -174,6 +188,8 @@ def one_renderer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def handled_signals() -> Generator[None]:
     """For tests of signals, which are ignored where the tests run in the background."""
+    from command import handle_signals
+
     before = handle_signals()
     yield
     for number, handler in before.items():
@@ -182,17 +198,31 @@ def handled_signals() -> Generator[None]:
 
 @pytest.fixture
 def fewer_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fewer_strings import draw_fewer_strings
+
     draw_fewer_strings(monkeypatch.setattr)
 
 
 @pytest.fixture
+def fewer_long_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of 10,000 symbols, for nets that err there alone."""
+    from fewer_strings import draw_fewer_strings
+
+    draw_fewer_strings(monkeypatch.setattr, lengths=(40, 500, 10_000))
+
+
+@pytest.fixture
 def fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fewer_steps import train_for_fewer_steps
+
     train_for_fewer_steps(monkeypatch.setattr)
 
 
 @pytest.fixture
 def small_plan(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     """Runs are measured on few and short strings, unless they say otherwise."""
+    from lengthwise.evaluation.plan import EvaluationPlan
+
     small = {"dense": (7, 9), "dense_strings": 4, "long": ((20, 4),), "structured": ((12, 2),)}
     for name, value in small.items():
         monkeypatch.setattr(EvaluationPlan.model_fields[name], "default", value)
@@ -205,9 +235,10 @@ def small_plan(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
 @pytest.fixture
 def runs_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of experiments are trained here, one by one: other fixtures, such as `fewer_strings`, hold in no worker."""
+    from lengthwise.runs.pools.base import POOLS, Pool
 
     @contextmanager
-    def open_pool(options: PoolOptions) -> Generator[Pool]:
+    def open_pool(options: "PoolOptions") -> "Generator[Pool]":
         with ThreadPoolExecutor(1) as executor:
             yield Pool(executor, held="fail")
 

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 from lengthwise.conventions import IGNORE
 from lengthwise.models import make_model
+from lengthwise.runs.pools.local import PRELOADED
 from lengthwise.tasks import Batch, make_task
 from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import gathered_tensors
@@ -82,7 +83,7 @@ def say_other_versions(folder: Path) -> None:
 def run_together(function: Callable[..., None], *arguments: Any) -> None:
     """Call a function in two processes that find one another; both have to end well."""
     context, port = multiprocessing.get_context("forkserver"), free_port()
-    context.set_forkserver_preload(["lengthwise.runs.execute"])  # as `lengthwise.runs.pools.local` does: one server
+    context.set_forkserver_preload(PRELOADED)  # there is one server
     processes = [
         context.Process(target=_run, args=(environment_of(rank, 2, port), function, arguments)) for rank in range(2)
     ]

@@ -186,14 +186,15 @@ def test_trees_are_cached_up_to_a_number_of_elements(monkeypatch: pytest.MonkeyP
 
 
 class ErrsFarOut(RegularGPT):
-    """Does what its trees do, but for strings of more than 1,000 symbols that begin with eight b."""
+    """Does what its trees do, but for strings of more than 1,000 symbols that begin with two b."""
 
     def last(self, inputs):
         logits = super().last(inputs)
-        errs = inputs.shape[1] > 1_000 and inputs[:, :8].all(1)
+        errs = inputs.shape[1] > 1_000 and inputs[:, :2].all(1)
         return torch.where(torch.as_tensor(errs)[..., None], -logits, logits)
 
 
+@pytest.mark.usefixtures("fewer_long_strings")
 def test_a_model_that_does_not_do_what_its_trees_do_is_refuted() -> None:
     honest = last_symbol_net()
     model = ErrsFarOut(honest.config, vocab_size=2, num_classes=2)

@@ -288,7 +288,7 @@ def test_a_counter_is_no_finite_machine() -> None:
     assert all(tested.num_correct == tested.num_graded for tested in certificate.tested)
 
 
-@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.usefixtures("fewer_long_strings")
 def test_states_that_drift_for_ever_are_seen_to() -> None:
     """Every level adds 3 to one number, which no answer depends on: right, but in no box."""
     task = make_task("cycle-navigation")
@@ -298,6 +298,7 @@ def test_states_that_drift_for_ever_are_seen_to() -> None:
     assert certificate.evidence is None
 
 
+@pytest.mark.usefixtures("fewer_long_strings")
 def test_states_that_leave_the_table_on_long_strings() -> None:
     """Beyond 4,096 symbols the parities change places."""
     task = make_task("parity")
@@ -310,7 +311,7 @@ def test_states_that_leave_the_table_on_long_strings() -> None:
     assert len(string) > 4_096
 
 
-@pytest.mark.usefixtures("fewer_strings")
+@pytest.mark.usefixtures("fewer_long_strings")
 @pytest.mark.parametrize(("level", "seen_at"), [(8, "strings of 500 symbols"), (13, "powers of words")])
 def test_inner_states_that_leave_the_table_where_answers_stay_right(level: int, seen_at: str, monkeypatch) -> None:
     """Modulo 3, a number and its negative change places from a level on: the same numbers are multiples of 3."""

@@ -60,7 +60,7 @@ class WrongPrefixes(RNN):
 
 
 class LateWrongPrefixes(WrongPrefixes):
-    POSITION = 300
+    POSITION = 100
 
 
 @pytest.mark.parametrize("kind", [WrongPrefixes, LateWrongPrefixes])

@@ -73,6 +73,7 @@ class PrefixesToo(RightUpTo):
         return states
 
 
+@pytest.mark.usefixtures("fewer_long_strings")
 @pytest.mark.parametrize(
     ("positions", "tested"),
     [

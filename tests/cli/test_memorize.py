@@ -65,7 +65,7 @@ def test_words_that_say_less_than_they_seem_to(tmp_path: Path, capsys) -> None:
 
 
 def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
-    assert run("00101101110100011110", "--budget", "2", "--out", str(tmp_path / "orbit.png")) == 0
+    assert run("00101101110100011110", "--budget", "1", "--out", str(tmp_path / "orbit.png")) == 0
     text = capsys.readouterr().out
     assert "BOUNDS ONLY: the smallest dimension is at least" in text
     assert "maybe not the smallest" in text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command import exit_code
-from fewer_strings import NUM_STRINGS, draw_fewer_strings
+from fewer_strings import LENGTHS, NUM_STRINGS, draw_fewer_strings
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
@@ -64,7 +64,7 @@ def test_what_was_written_is_checked(folder: Path, capsys) -> None:
 def test_checking_a_proof_needs_no_torch(folder: Path) -> None:
     program = (
         "import sys; sys.modules['torch'] = None; from lengthwise.certification import verify; "
-        f"verify.MIN_LENGTHS, verify.MIN_STRINGS = (40, 500), {NUM_STRINGS}; "  # as those of this certificate
+        f"verify.MIN_LENGTHS, verify.MIN_STRINGS = {LENGTHS}, {NUM_STRINGS}; "  # as those of this certificate
         "from lengthwise.cli.app import main; main(sys.argv[1:])"
     )
     path = folder / "certificate.json"

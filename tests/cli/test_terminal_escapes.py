@@ -135,9 +135,10 @@ def test_lines_and_tables_show_names_as_they_are_or_escaped() -> None:
 
 def test_one_module_writes_to_standard_streams() -> None:
     """Else a name could reach a terminal on another way."""
-    writers = set()
+    writers, words = set(), ("print", "write", "dump", "console")
     for file in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        text = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if any(word in text for word in words) else ():
             if isinstance(node, ast.Call) and re.fullmatch(
                 r"print|sys\.std(out|err)\.write(lines)?|json\.dump|.*\bconsole\.(print|log|out)|self\.print",
                 ast.unparse(node.func),

@@ -35,7 +35,7 @@ def net(name: str) -> SequenceModel:
 
 
 @pytest.mark.parametrize("name", NETS)
-@pytest.mark.parametrize(("length", "tail_length"), [(2, 1), (5, 4), (39, 3)])
+@pytest.mark.parametrize(("length", "tail_length"), [(2, 1), (5, 4), (21, 3)])
 def test_continuations_are_the_answers_to_whole_strings(name: str, length: int, tail_length: int) -> None:
     model = net(name)
     generator = torch.Generator().manual_seed(0)

@@ -113,7 +113,7 @@ def test_of_many_states_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_wrong_class_of_one_of_several_windows_with_one_state_is_counted() -> None:
     model = compiled()
     extraction = extract_tree(model, TASK.symbols, radius=0.1)
-    trees = build_trees(model, TASK.sample(50, 300, torch.Generator().manual_seed(0)).inputs)
+    trees = build_trees(model, TASK.sample(20, 100, torch.Generator().manual_seed(0)).inputs)
     assert compare_traces(model, extraction, [trees]).num_disagreements == 0
     machine = extraction.machine
     assert isinstance(machine, TreeMachine)

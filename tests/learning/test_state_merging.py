@@ -79,7 +79,7 @@ def test_rates_of_moves_are_exact_where_a_transition_is_taken_once() -> None:
 @pytest.mark.parametrize(("share", "prefixes"), [(0.0, False), (0.05, False), (0.0, True), (0.05, True)])
 def test_random_machines_are_found_in_seconds(share: float, prefixes: bool) -> None:
     machine = drawn_machine(0)
-    strings = drawn_strings(machine, 400 if prefixes else 2_000, 0)
+    strings = drawn_strings(machine, 400 if prefixes else 1_000, 0)
     examples = labeled(machine, strings, share, 0, prefixes=prefixes)
     result = search(examples, budget=20.0, seed=0)
     assert exactness(result.machine, machine, examples) == "exact"
@@ -90,7 +90,7 @@ def test_random_machines_are_found_in_seconds(share: float, prefixes: bool) -> N
 
 def test_a_protocol_is_told_by_its_symbols() -> None:
     protocol = drawn_protocol(3)
-    examples = labeled(protocol, drawn_traces(protocol, 800, 0), 0.03, 0, prefixes=False)
+    examples = labeled(protocol, drawn_traces(protocol, 400, 0), 0.03, 0, prefixes=False)
     assert do_symbols_depend(prefix_tree(examples))
     assert not do_symbols_depend(prefix_tree(examples_of(drawn_machine(0), 500)))
     merged = next(merged_machines(examples, budget=0.0)).machine

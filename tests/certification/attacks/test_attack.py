@@ -20,8 +20,16 @@ A, B = 0, 1
 RARE = (A,) * 76 + (B, B)
 
 
+@pytest.fixture
+def budget_in_symbols(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attacks end after 300,000 symbols, or as many as a test states, and so find the same on every machine."""
+    symbols = getattr(request, "param", 300_000)
+    monkeypatch.setattr(attack_module, "Budget", lambda seconds: Budget(symbols=symbols))
+
+
+@pytest.mark.usefixtures("budget_in_symbols")
 def test_a_fault_on_one_string_is_found_and_reported() -> None:
-    result = attack(wrong_on(PARITY, RARE), PARITY, budget=2.0)
+    result = attack(wrong_on(PARITY, RARE), PARITY)
     assert result.is_refuted
     assert result.string == ("a",) * 76 + ("b", "b")
     assert (result.expected, result.got, result.family) == ("0", "1", "runs x^n w")
@@ -32,25 +40,28 @@ def test_a_fault_on_one_string_is_found_and_reported() -> None:
     assert Attack.model_validate_json(json.dumps(result.model_dump())) == result
 
 
+@pytest.mark.parametrize("budget_in_symbols", [1_000_000], indirect=True)
+@pytest.mark.usefixtures("budget_in_symbols")
 def test_the_shortest_of_several_wrong_strings_is_reported() -> None:
     longer, shorter = RARE, (A, B) * 20 + (B, B)
-    result = attack(wrong_on(PARITY, longer, shorter), PARITY, budget=3.0)
+    result = attack(wrong_on(PARITY, longer, shorter), PARITY)
     assert result.string == tuple("ab"[symbol] for symbol in shorter)
 
 
 @pytest.mark.parametrize("make", [lambda net: net, Streamed])
 def test_a_right_net_is_never_refuted(make) -> None:
-    result = attack(make(TransducerModel(PARITY.transducer, PARITY.classes)), PARITY, budget=0.5)
+    result = attack(make(TransducerModel(PARITY.transducer, PARITY.classes)), PARITY, budget=0.2)
     assert not result.is_refuted
     assert result.max_length == 150
     assert result.seconds < 3
     assert dict(result.lines())["no wrong answer"] == "among strings of up to 150 symbols; nothing is proved"
 
 
+@pytest.mark.usefixtures("budget_in_symbols")
 def test_a_shorter_string_is_still_wrong() -> None:
     """Every string of 30 symbols or more is wrong."""
     wrong = LabelsSwapped(30)
-    result = attack(wrong, PARITY, budget=2.0)
+    result = attack(wrong, PARITY)
     assert len(result.string) == 30
     assert bool(grade(wrong, PARITY, PARITY.encode(result.string)[None]).wrong)
     assert result.found_length >= 30
@@ -80,8 +91,9 @@ class NotFinite(LabelsSwapped):
         return TransducerModel.forward(self, inputs).masked_fill(late[:, None], torch.nan)
 
 
+@pytest.mark.usefixtures("budget_in_symbols")
 def test_a_logit_that_is_not_finite_is_a_wrong_answer() -> None:
-    result = attack(NotFinite(40), PARITY, budget=2.0)
+    result = attack(NotFinite(40), PARITY)
     assert (len(result.string), result.got, result.margin) == (40, None, None)
     assert "has a logit that is not finite" in dict(result.lines())["wrong answer"]
 
@@ -101,12 +113,14 @@ class WrongInSmallParts(LabelsSwapped):
         return logits.flip(-1) if inputs.shape[1] >= (60 if len(inputs) == 1 else self.length) else logits
 
 
+@pytest.mark.usefixtures("budget_in_symbols")
 def test_strings_that_are_right_alone_do_not_refute() -> None:
-    assert not attack(WrongAtOnce(30), PARITY, budget=0.5).is_refuted
+    assert not attack(WrongAtOnce(30), PARITY).is_refuted
 
 
+@pytest.mark.usefixtures("budget_in_symbols")
 def test_a_string_that_is_right_alone_once_it_is_shorter_stays_as_it_was() -> None:
-    result = attack(WrongInSmallParts(30), PARITY, budget=1.0)
+    result = attack(WrongInSmallParts(30), PARITY)
     assert result.is_refuted
     assert len(result.string) >= 60
 
@@ -154,7 +168,7 @@ def test_wrong_arguments_are_named(arguments, message: str) -> None:
 @pytest.mark.usefixtures("fewer_strings")
 def test_certify_attacks_a_net_that_would_stay_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random and structured strings of 40 and 500 symbols do not have this one."""
-    monkeypatch.setattr(attack_module, "MAX_SYMBOLS_IN_CERTIFY", 3_000_000)
+    monkeypatch.setattr(attack_module, "MAX_SYMBOLS_IN_CERTIFY", 300_000)
     certificate = certify(wrong_on(PARITY, RARE), PARITY)
     assert certificate.level == "refuted"
     assert certificate.counterexample.string == ("a",) * 76 + ("b", "b")

@@ -18,6 +18,7 @@ from lengthwise.runs import execute as execution
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.lock import RunHeld, check_locks
 from lengthwise.runs.pools import base
+from lengthwise.runs.pools.local import PRELOADED
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.spec import RunSpec, make_spec
@@ -40,7 +41,7 @@ def sweep(root: Path, count: int) -> None:
 
 def test_processes_that_share_a_folder_do_each_run_once(tmp_path: Path) -> None:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lengthwise.runs.execute"])
+    context.set_forkserver_preload(PRELOADED)  # there is one server
     processes = [context.Process(target=sweep, args=(tmp_path, 6)) for _ in range(3)]
     for process in processes:
         process.start()
