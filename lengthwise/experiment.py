@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, cast, get_args
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import MODELS
+from lengthwise.presets import PRESETS
 from lengthwise.registry import Registry, nearest
 from lengthwise.runs.goal import BUDGET
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
@@ -175,7 +176,8 @@ class ScaledSpecs(NamedTuple):
         smoke = self.scale == "smoke"
         seeds, budget = (self.seeds[:1], 0.0) if smoke else (self.seeds, self.budget)
         if smoke:
-            contracting: Settings = {} if self.goal is None else {"train": {"pace": {"contract_steps": 5}}}
+            has_pace = self.goal is not None or (preset is not None and "pace" in PRESETS[preset].train)
+            contracting: Settings = {"train": {"pace": {"contract_steps": 5}}} if has_pace else {}
             settings = at_smoke_scale(merge(contracting, settings), self.model)
         return with_seeds(make_spec(task, self.model, settings, preset=preset, goal=self.goal, budget=budget), seeds)
 
