@@ -28,12 +28,27 @@ def attacked_page(study: Attacked, stem: str) -> StudyPage:
             markdown_table(["family", "nets"], by_family),
             "## Every net",
             markdown_table(header, [_line(net) for net in study.nets]),
+            *_without_error([net for net in study.nets if not net.attack.is_refuted]),
         ],
         {},
         headline=(
             f"{len(wrong)} of {len(study.nets)} transformers that made no error on random strings err on other strings."
         ),
     )
+
+
+def _without_error(nets: Sequence[AttackedNet]) -> list[str]:
+    """Return the table of nets on which no attack succeeds, with the bound and the reason of their certificates."""
+    if not nets:
+        return []
+    lines = [
+        [net.row, net.column, f"{net.seed}", NOTHING if net.bound is None else f"{net.bound:,}", net.reason]
+        for net in nets
+    ]
+    return [
+        "## Nets without a wrong string",
+        markdown_table(["task", "positions", "seed", "right up to", "not higher, because"], lines),
+    ]
 
 
 def _rows(nets: Sequence[AttackedNet]) -> list[str]:
