@@ -64,7 +64,7 @@ def planted(right: SequenceModel, generator: torch.Generator) -> tuple[SequenceM
 def test_no_bound_covers_a_moved_weight(positions: str, num_layers: int, seed: int, monkeypatch) -> None:
     monkeypatch.setattr(pieces, "NUM_ROUNDS", 4)
     monkeypatch.setattr(checker, "HALVINGS", 4)
-    monkeypatch.setattr(prover, "MAX_LENGTH", 2 * MAX_LENGTH)
+    monkeypatch.setattr(prover, "MAX_LENGTH", MAX_LENGTH + 4)
     right = (attending_net if num_layers == 1 else deeper_net)(5.0, positions=positions, num_heads=2)
     if positions == "t5":
         right.read_in.positions.table.zero_()
