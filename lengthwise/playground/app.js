@@ -4,8 +4,10 @@ const MAX_SYMBOLS = 512; // or as many as the counterexample has, see maxSymbols
 const LENGTHS = { random: 12, longer: 60 };
 const MILLISECONDS_PER_STEP = 450;
 
-// A counterexample has up to 10,000 symbols: a second for a net that reads symbol by symbol, a minute for a tree.
-function maxSymbols({ run, isTree }) {
+// A counterexample has up to 10,000 symbols: a second for a net that reads symbol by symbol, a minute for a tree. The
+// time of a transformer is quadratic, and its tables of positions end.
+function maxSymbols({ run, isTree, isTransformer }) {
+  if (isTransformer) return run.net.maxLength;
   return isTree || !run.counterexample ? MAX_SYMBOLS : Math.max(MAX_SYMBOLS, run.counterexample.string.length);
 }
 
@@ -92,10 +94,15 @@ function startPage(content) {
     read(at("string").value);
   }
 
+  // A table of learned positions may be shorter than a random string.
+  function random(length) {
+    return randomString(state.player.run, Math.min(length, maxSymbols(state.player)));
+  }
+
   // Begin with the counterexample if the certificate has one, and otherwise with a short random string.
   function begin() {
     const { run } = state.player;
-    if (whyNoCounterexample(state.player)) put(randomString(run, 8));
+    if (whyNoCounterexample(state.player)) put(random(8));
     else put(run.counterexample.string.map((symbol) => run.symbols.indexOf(symbol)));
   }
 
@@ -222,8 +229,8 @@ function startPage(content) {
     begin();
   });
   at("string").addEventListener("input", () => read(at("string").value));
-  at("random").addEventListener("click", () => put(randomString(state.player.run, LENGTHS.random)));
-  at("longer").addEventListener("click", () => put(randomString(state.player.run, LENGTHS.longer)));
+  at("random").addEventListener("click", () => put(random(LENGTHS.random)));
+  at("longer").addEventListener("click", () => put(random(LENGTHS.longer)));
   at("clear").addEventListener("click", () => put([]));
   at("counterexample").addEventListener("click", begin);
   at("step").addEventListener("input", () => {
