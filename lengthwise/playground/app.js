@@ -23,7 +23,7 @@ function whyNoCounterexample(player) {
 
 function startPage(content) {
   const at = (id) => document.getElementById(id);
-  const state = { player: null, analysis: null, step: 0, timer: null };
+  const state = { player: null, analysis: null, step: 0, timer: null, cell: null };
 
   function open(index) {
     state.player = opened(content.runs[index]);
@@ -37,6 +37,8 @@ function startPage(content) {
     at("counterexample").disabled = Boolean(missing);
     at("counterexample").title = missing;
     at("tree-section").hidden = !state.player.isTree;
+    at("attention-section").hidden = !state.player.isTransformer;
+    state.cell = null;
     at("proved").textContent = run.level
       ? `Level ${run.level}. ${run.claim} ${run.reason ? `Not higher, because ${run.reason}.` : ""}`
       : "No certificate: the task has no finite machine to compare the net with.";
@@ -160,6 +162,7 @@ function startPage(content) {
       item.classList.toggle("later", index + 1 > step);
     });
     if (player.isTree) showTree(step);
+    if (player.isTransformer) showAttention();
     light("machine", run.machine && !run.machine.leaves ? run.machine : null);
     light("task", run.task);
   }
@@ -170,6 +173,27 @@ function startPage(content) {
     const color = state.player.run.machine ? "Its number and color show the class that the machine gives to its window"
       : "Its color shows the answer that the net gives to its window";
     at("tree-note").textContent = `A circle is a state of the net. ${color}.${more}`;
+  }
+
+  // A net whose numbers are not finite has no attention weights to show.
+  function attentionNow() {
+    const { player, analysis, step } = state;
+    return step && analysis.prefixes[step - 1].answer !== null ? attentionRows(player, analysis, step) : null;
+  }
+
+  function showAttention() {
+    const { player: { run }, analysis } = state;
+    const attention = attentionNow();
+    state.cell = attention && drawnCell(state.cell, attention);
+    at("attention").replaceChildren(...(attention ? [attentionTable(run, analysis, attention, state.cell)] : []));
+    at("attention-cell").textContent = attention ? attentionSentence(run, analysis, attention, state.cell) : "";
+    at("attention-note").textContent = attention ? attentionNote(attention) : "";
+  }
+
+  function choose(cell) {
+    state.cell = cell;
+    showAttention();
+    at("attention").querySelector(".chosen").scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   // If a drawing is wider than its column, scroll only the drawing, until the state is in the middle.
@@ -241,6 +265,19 @@ function startPage(content) {
   at("next").addEventListener("click", () => move(1));
   at("wrong").addEventListener("click", () => move(firstApart() - state.step));
   at("play").addEventListener("click", play);
+
+  at("attention").addEventListener("click", (event) => {
+    const data = event.target.closest("td");
+    if (data) choose({ row: Number(data.dataset.row), position: Number(data.dataset.position) });
+  });
+  at("attention").addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own keys
+    const attention = attentionNow();
+    const cell = attention && movedCell(state.cell, event.key, attention);
+    if (!cell) return;
+    event.preventDefault(); // or the arrow key also scrolls
+    choose(cell);
+  });
 
   // An address may end in #net=1&string=abba&step=3, in which a plus is a symbol and not a blank.
   const asked = new URLSearchParams(location.hash.slice(1).replace(/\+/g, "%2B"));
