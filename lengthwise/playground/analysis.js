@@ -1,14 +1,22 @@
 // The answers of the net, of the machine read off it and of the task to every prefix of a string. Nothing here uses the
 // page.
 
-const NETS = { tree: TreeNet, stacked: StackedNet, wrapped: WrappedNet, elman: ElmanNet, "block-linear": BlockLinearNet };
+const NETS = {
+  tree: TreeNet,
+  transformer: TransformerNet,
+  stacked: StackedNet,
+  wrapped: WrappedNet,
+  elman: ElmanNet,
+  "block-linear": BlockLinearNet,
+};
 
 // Prepare a run: its net and its machine.
 function opened(run) {
   const net = new NETS[run.net.kind](run.net);
   const isTree = run.net.kind === "tree";
+  const isTransformer = run.net.kind === "transformer";
   const machine = run.machine && run.machine.leaves ? new TreeMachine(run.machine) : null;
-  return { run, net, isTree, machine, nearest: run.prototypes ? nearestPrototypes(run, net) : null };
+  return { run, net, isTree, isTransformer, machine, nearest: run.prototypes ? nearestPrototypes(run, net) : null };
 }
 
 // Return a function from a state to the class of the nearest prototype with the same answer, or -1 without one.
@@ -30,13 +38,13 @@ function nearestPrototypes(run, net) {
 }
 
 // Return for every prefix: state, logits, answer, probabilities, class of the state, class and answer of the machine,
-// state and answer of the task. Answers and classes are numbers, or null if missing.
+// state and answer of the task. Answers and classes are numbers, or null if missing. A transformer's pass is also
+// returned, because its attention is computed from it for the selected prefix only.
 function analyzed(player, symbols) {
-  const { run, net, isTree } = player;
+  const { run, net, isTree, isTransformer } = player;
   const levels = isTree ? net.levels(symbols) : null;
-  const states = isTree
-    ? symbols.map((_, position) => net.states[levels[net.depth(position + 1)].states[position]])
-    : recurrentStates(net, symbols);
+  const pass = isTransformer ? net.read(symbols) : null;
+  const states = pass ? pass.states : isTree ? treeStates(net, symbols, levels) : recurrentStates(net, symbols);
   const byMachine = machineSteps(player, symbols);
   const ofTask = run.task ? statesOf(run.task, symbols).slice(1) : null;
   const prefixes = states.map((state, position) => {
@@ -56,11 +64,16 @@ function analyzed(player, symbols) {
       isWrong: taskAnswer !== null && taskAnswer !== answer,
     };
   });
-  return { symbols, prefixes, levels, machineLevels: player.machine ? player.machine.levels(symbols) : null };
+  const machineLevels = player.machine ? player.machine.levels(symbols) : null;
+  return { symbols, prefixes, levels, machineLevels, pass };
 }
 
 function answerOrNull(output) {
   return output === undefined || output < 0 ? null : output;
+}
+
+function treeStates(net, symbols, levels) {
+  return symbols.map((_, position) => net.states[levels[net.depth(position + 1)].states[position]]);
 }
 
 function recurrentStates(net, symbols) {

@@ -4,8 +4,10 @@ const MAX_SYMBOLS = 512; // or as many as the counterexample has, see maxSymbols
 const LENGTHS = { random: 12, longer: 60 };
 const MILLISECONDS_PER_STEP = 450;
 
-// A counterexample has up to 10,000 symbols: a second for a net that reads symbol by symbol, a minute for a tree.
-function maxSymbols({ run, isTree }) {
+// A counterexample has up to 10,000 symbols: a second for a net that reads symbol by symbol, a minute for a tree. The
+// time of a transformer is quadratic, and its tables of positions end.
+function maxSymbols({ run, isTree, isTransformer }) {
+  if (isTransformer) return run.net.maxLength;
   return isTree || !run.counterexample ? MAX_SYMBOLS : Math.max(MAX_SYMBOLS, run.counterexample.string.length);
 }
 
@@ -21,7 +23,7 @@ function whyNoCounterexample(player) {
 
 function startPage(content) {
   const at = (id) => document.getElementById(id);
-  const state = { player: null, analysis: null, step: 0, timer: null };
+  const state = { player: null, analysis: null, step: 0, timer: null, cell: null };
 
   function open(index) {
     state.player = opened(content.runs[index]);
@@ -35,6 +37,8 @@ function startPage(content) {
     at("counterexample").disabled = Boolean(missing);
     at("counterexample").title = missing;
     at("tree-section").hidden = !state.player.isTree;
+    at("attention-section").hidden = !state.player.isTransformer;
+    state.cell = null;
     at("proved").textContent = run.level
       ? `Level ${run.level}. ${run.claim} ${run.reason ? `Not higher, because ${run.reason}.` : ""}`
       : "No certificate: the task has no finite machine to compare the net with.";
@@ -92,10 +96,15 @@ function startPage(content) {
     read(at("string").value);
   }
 
+  // A table of learned positions may be shorter than a random string.
+  function random(length) {
+    return randomString(state.player.run, Math.min(length, maxSymbols(state.player)));
+  }
+
   // Begin with the counterexample if the certificate has one, and otherwise with a short random string.
   function begin() {
     const { run } = state.player;
-    if (whyNoCounterexample(state.player)) put(randomString(run, 8));
+    if (whyNoCounterexample(state.player)) put(random(8));
     else put(run.counterexample.string.map((symbol) => run.symbols.indexOf(symbol)));
   }
 
@@ -153,6 +162,7 @@ function startPage(content) {
       item.classList.toggle("later", index + 1 > step);
     });
     if (player.isTree) showTree(step);
+    if (player.isTransformer) showAttention();
     light("machine", run.machine && !run.machine.leaves ? run.machine : null);
     light("task", run.task);
   }
@@ -163,6 +173,27 @@ function startPage(content) {
     const color = state.player.run.machine ? "Its number and color show the class that the machine gives to its window"
       : "Its color shows the answer that the net gives to its window";
     at("tree-note").textContent = `A circle is a state of the net. ${color}.${more}`;
+  }
+
+  // A net whose numbers are not finite has no attention weights to show.
+  function attentionNow() {
+    const { player, analysis, step } = state;
+    return step && analysis.prefixes[step - 1].answer !== null ? attentionRows(player, analysis, step) : null;
+  }
+
+  function showAttention() {
+    const { player: { run }, analysis } = state;
+    const attention = attentionNow();
+    state.cell = attention && drawnCell(state.cell, attention);
+    at("attention").replaceChildren(...(attention ? [attentionTable(run, analysis, attention, state.cell)] : []));
+    at("attention-cell").textContent = attention ? attentionSentence(run, analysis, attention, state.cell) : "";
+    at("attention-note").textContent = attention ? attentionNote(attention) : "";
+  }
+
+  function choose(cell) {
+    state.cell = cell;
+    showAttention();
+    at("attention").querySelector(".chosen").scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   // If a drawing is wider than its column, scroll only the drawing, until the state is in the middle.
@@ -222,8 +253,8 @@ function startPage(content) {
     begin();
   });
   at("string").addEventListener("input", () => read(at("string").value));
-  at("random").addEventListener("click", () => put(randomString(state.player.run, LENGTHS.random)));
-  at("longer").addEventListener("click", () => put(randomString(state.player.run, LENGTHS.longer)));
+  at("random").addEventListener("click", () => put(random(LENGTHS.random)));
+  at("longer").addEventListener("click", () => put(random(LENGTHS.longer)));
   at("clear").addEventListener("click", () => put([]));
   at("counterexample").addEventListener("click", begin);
   at("step").addEventListener("input", () => {
@@ -234,6 +265,19 @@ function startPage(content) {
   at("next").addEventListener("click", () => move(1));
   at("wrong").addEventListener("click", () => move(firstApart() - state.step));
   at("play").addEventListener("click", play);
+
+  at("attention").addEventListener("click", (event) => {
+    const data = event.target.closest("td");
+    if (data) choose({ row: Number(data.dataset.row), position: Number(data.dataset.position) });
+  });
+  at("attention").addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own keys
+    const attention = attentionNow();
+    const cell = attention && movedCell(state.cell, event.key, attention);
+    if (!cell) return;
+    event.preventDefault(); // or the arrow key also scrolls
+    choose(cell);
+  });
 
   // An address may end in #net=1&string=abba&step=3, in which a plus is a symbol and not a blank.
   const asked = new URLSearchParams(location.hash.slice(1).replace(/\+/g, "%2B"));

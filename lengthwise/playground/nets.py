@@ -9,7 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from lengthwise.layers.block_linear import BlockLinearLayer
+from lengthwise.layers.positions.alibi import ALiBi
+from lengthwise.layers.positions.base import PositionEncoding
+from lengthwise.layers.positions.bias import DistanceBias
+from lengthwise.layers.positions.learned import LearnedPositions
+from lengthwise.layers.positions.none import NoPositions
+from lengthwise.layers.positions.sinusoidal import SinusoidalPositions
+from lengthwise.layers.positions.t5 import T5Bias
+from lengthwise.layers.read_in import SymbolReadIn
 from lengthwise.layers.recurrent_layer import MixtureReadout
+from lengthwise.layers.tied_readout import TiedReadout
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.models.gru import GRU
@@ -17,11 +26,15 @@ from lengthwise.models.lstm import LSTM
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.models.rnn import RNN
 from lengthwise.models.stacked_rnn import StackedRNN
+from lengthwise.models.transformer import Transformer
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.ops.in_range import LARGEST
 
 MAX_WEIGHTS = 4_000_000
 """The largest number of weights that a page contains: 16 MB."""
+
+MAX_SYMBOLS = 512
+"""The largest number of symbols that the page reads by a transformer, and so the length of tables of positions."""
 
 
 def net_json(model: SequenceModel) -> dict[str, Any]:
@@ -128,14 +141,56 @@ def _wrapped(model: WrappedRNN) -> Exported:
     return settings, tensors
 
 
+def _transformer(model: Transformer) -> Exported:
+    read_in = model.read_in
+    if not isinstance(read_in, SymbolReadIn):
+        raise ValueError(
+            "model: expected a transformer that reads symbols, got one that reads vectors; the playground cannot run it"
+        )
+    max_length = min(MAX_SYMBOLS, model.max_length or MAX_SYMBOLS)
+    # The page gets numbers of positions or distances, so that no formula of an encoding is written twice.
+    tensors = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("read_in.positions.")}
+    tensors |= _position_tables(read_in.positions, max_length)
+    if isinstance(tied := model.readout[1], TiedReadout):
+        tensors["readout.1.weight"] = read_in.embedding.weight[: tied.num_classes]
+    settings = {
+        "kind": "transformer",
+        "layers": model.config.num_layers,
+        "heads": model.config.num_heads,
+        "maxLength": max_length,
+    }
+    return settings, tensors
+
+
+def _position_tables(positions: PositionEncoding, length: int) -> dict[str, Tensor]:
+    """Return what an encoding adds: to the state at each position, to the scores of each head at each distance."""
+    if type(positions) not in ENCODINGS:
+        names = ", ".join(encoding.name for encoding in ENCODINGS)
+        raise ValueError(
+            f"model: expected a transformer with positions that the playground can run ({names}), got "
+            f"{positions.name}; evaluate it with `lengthwise predict`"
+        )
+    with torch.no_grad():
+        if isinstance(positions, DistanceBias):
+            return {"bias": positions.by_distance(torch.arange(length))}
+        if isinstance(positions, NoPositions):
+            return {}
+        states = torch.zeros(1, length, positions.sizes.d_model)
+        return {"positions": positions.add(states)[0]}
+
+
+ENCODINGS = (NoPositions, ALiBi, T5Bias, LearnedPositions, SinusoidalPositions)
+"""The encodings that the page can run. Others may depend on positions in more ways than a table contains."""
+
 EXPORTS: Mapping[type[SequenceModel], Callable[[Any], Exported]] = {
     RegularGPT: _tree,
     BlockLinearRNN: _block_linear,
     GRU: _stacked,
     LSTM: _stacked,
     RNN: _elman,
+    Transformer: _transformer,
     WrappedRNN: _wrapped,
 }
 """The exporter of each class of models. Subclasses are not included, because they may compute something else."""
 
-SUPPORTED = ("regular-gpt", "block-linear-rnn", "gru", "lstm", "rnn", "nets of your own in TOML")
+SUPPORTED = ("regular-gpt", "block-linear-rnn", "gru", "lstm", "rnn", "transformer", "nets of your own in TOML")

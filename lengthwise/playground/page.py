@@ -14,10 +14,10 @@ from lengthwise.files import write_by_rename
 from lengthwise.playground.contents import run_contents
 from lengthwise.runs.provenance import versions
 
-COMPUTING = ("tensors.js", "recurrent.js", "tree.js", "machines.js", "analysis.js")
+COMPUTING = ("tensors.js", "recurrent.js", "tree.js", "transformer.js", "machines.js", "analysis.js")
 """The scripts that compute, each after the scripts that it needs; they do not use the page."""
 
-SHOWING = ("words.js", "pictures.js", "app.js")
+SHOWING = ("words.js", "pictures.js", "attention.js", "app.js")
 """The scripts that show results on the page."""
 
 

@@ -1,6 +1,8 @@
 // Sentences about a prefix of a string.
 
 const MAX_QUOTED = 24;
+const MAX_NAMED = 3; // positions of a sentence about attention
+const ALIKE = 5e-4; // shares that differ by less have almost the same percentage
 
 function quoted(run, symbols) {
   if (!symbols.length) return "the empty string";
@@ -10,6 +12,10 @@ function quoted(run, symbols) {
 
 function counted(number, noun) {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+function listed(names) {
+  return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}` : names[0];
 }
 
 function percent(probability) {
@@ -61,6 +67,9 @@ function reasons(player, analysis, step) {
   } else {
     sentences.push(...machineReasons(run, analysis, step, said));
   }
+  if (player.isTransformer && step > 1) {
+    sentences.push(attentionReason(run, analysis, attentionAt(player, analysis, step).pop()));
+  }
   if (run.task !== null && prefix.taskAnswer !== null && prefix.isWrong) {
     const [owner, errs, erred, isWrong, answer] = run.isLearned
       ? ["The machine it was certified as", "differs", "differed", "differs", "machine's answer"]
@@ -106,9 +115,8 @@ function treeReasons(player, analysis, step, said) {
     const window = quoted(run, analysis.symbols.slice(part.begin, part.end));
     return `${window} (${className(run, part.machineClass)})`;
   });
-  const last = parts.length > 1 ? `${named.slice(0, -1).join(", ")} and ${named[named.length - 1]}` : named[0];
   const result = className(run, root.machineClass);
-  const merged = parts.length > 1 ? `Its last merge joins ${last}; together they have ${result}` : `It reads ${last}`;
+  const merged = parts.length > 1 ? `Its last merge joins ${listed(named)}; together they have ${result}` : `It reads ${listed(named)}`;
   return [
     `The net merges the string as a tree of ${counted(root.level, "level")}. ${merged}, and that class answers ` +
       `${answerName(run, answerOrNull(run.machine.outputs[root.machineClass]))}.`,
@@ -116,4 +124,20 @@ function treeReasons(player, analysis, step, said) {
       ? `The net's state at the root lies in that class, so it says ${said}.`
       : "Here the net has left its machine: its state at the root is nearest to a state of another class.",
   ];
+}
+
+// Name the positions to which a layer attends most, on average over its heads; `byHead` are the weights of each head.
+function attentionReason(run, analysis, byHead) {
+  const averageAt = (position) => byHead.reduce((sum, weights) => sum + weights[position], 0) / byHead.length;
+  const shares = byHead[0].map((_, position) => averageAt(position));
+  const order = shares.map((_, position) => position).sort((one, other) => shares[other] - shares[one]);
+  const average = byHead.length > 1 ? `, on average over its ${byHead.length} heads` : "";
+  const even = percent(1 / shares.length);
+  if (shares[order[0]] - shares[order[order.length - 1]] < ALIKE) {
+    return `The last layer attends to all ${counted(shares.length, "position")} alike${average}: ${even} each.`;
+  }
+  const named = order.slice(0, MAX_NAMED).map((position) => (
+    `${position + 1} (${run.symbols[analysis.symbols[position]]}, ${percent(shares[position])})`
+  ));
+  return `The last layer attends most to the positions ${listed(named)}${average}. An even share would be ${even}.`;
 }

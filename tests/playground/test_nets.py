@@ -33,6 +33,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("lstm", {**SMALL, "num_layers": 2}),
     ("rnn", SMALL),
     ("rnn", {**SMALL, "activation": "tanh"}),
+    ("transformer", {**SMALL, "num_heads": 2, "positions": "t5"}),
 ]
 
 PER_PREFIX = """
@@ -81,7 +82,8 @@ def test_every_prefix_has_the_logits_and_answers_of_pytorch() -> None:
 
 
 def test_other_models_are_refused_with_the_list() -> None:
-    expected = r"the playground can run \(regular-gpt, block-linear-rnn, gru, lstm, rnn, nets of your own in TOML\)"
+    names = "regular-gpt, block-linear-rnn, gru, lstm, rnn, transformer, nets of your own in TOML"
+    expected = rf"the playground can run \({names}\)"
     for name in ("s5", "looped-transformer", "codebook-gpt"):
         assert name in MODELS
         with pytest.raises(ValueError, match=f"{expected}, got {name}; evaluate it with"):

@@ -190,7 +190,7 @@ def refuted(tmp_path: Path) -> Path:
     with torch.no_grad():
         construction.model.readout[4].bias.add_(torch.tensor([100.0, 0.0]))
     save_compiled(construction, folder)
-    assert exit_code("certify", str(folder)) == 0
+    assert exit_code("certify", str(folder)) == 1
     return folder
 
 
