@@ -20,6 +20,10 @@ MAX_PIECES = 20_000
 NUM_ROUNDS = 8
 """The number of times that the masses of the first layer are halved before its results become inputs."""
 
+MAX_NUMBERS = 1 << 28
+"""The largest number of slopes of all pieces of one block of lengths, in the feed-forward part. Wide nets get fewer
+pieces, so that a net without a bound does not take minutes."""
+
 PIECES_AT_ONCE = 256
 """The number of pieces that are bounded at once."""
 
@@ -62,6 +66,14 @@ class Head(NamedTuple):
     """The relative error of a product of a weight and a value."""
     ratios: tuple[Float64[Tensor, "K K H"], Float64[Tensor, "K K H"]]
 
+    @property
+    def num_slopes(self) -> int:
+        """The number of slopes of a piece in the feed-forward part: 4 D numbers, each with all inputs."""
+        num_kinds, num_heads, head_dim = self.heads.values.center.shape
+        num_sides = head_dim if self.heads.states.low.shape[1] > 1 else 0
+        width = num_heads * head_dim
+        return 4 * width * (num_heads * num_kinds * (1 + num_sides) + 7 * width)
+
 
 def head_of(layer: TransformerLayer, heads: Heads, length: int) -> Head:
     """Return the part of a layer behind its attention weights, for strings of up to that length."""
@@ -75,8 +87,9 @@ def halved(head: Head, readout: nn.Sequential, pieces: Pieces) -> Halved:
     A string's masses lie in one of the two halves, so a margin for both halves is a margin for the whole.
     """
     smallest, num_done = math.inf, 0
+    max_pieces = min(MAX_PIECES, MAX_NUMBERS // head.num_slopes)
     while len(pieces.low):
-        if num_done + len(pieces.low) > MAX_PIECES:
+        if num_done + len(pieces.low) > max_pieces:
             return Halved(-math.inf, num_done)
         # The newest pieces come first: if no halving helps, this shows before there are many pieces.
         newest, pieces = (

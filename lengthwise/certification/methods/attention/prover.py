@@ -16,7 +16,7 @@ from lengthwise.certification.methods.attention.masses import (
     pairs_of,
     paths_of,
 )
-from lengthwise.certification.methods.attention.pieces import Halved, Pieces, halved, head_of, states_after
+from lengthwise.certification.methods.attention.pieces import NUM_ROUNDS, Halved, Pieces, halved, head_of, states_after
 from lengthwise.certification.methods.attention.scores import POSITIONS, Heads, heads_of, layers_of, states_of_symbols
 from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.parts import Level
@@ -34,6 +34,9 @@ symbols, but only up to 7 over three."""
 
 NUM_BISECTIONS = 4
 """The number of bisections of the first block of lengths that has no proof."""
+
+MAX_PRODUCTS = 1 << 22
+"""The largest number of products of a query's pieces and the pieces of all keys, in layers after the first."""
 
 MAX_WEIGHTS = 1 << 24
 """The largest number of bounds on exponentials, and of sums along paths."""
@@ -98,6 +101,8 @@ class Search:
     def __init__(self, model: Transformer, machine: Transducer) -> None:
         self.model, self.layers = model, layers_of(model)
         self.pairs = [pairs_of(machine, is_first=index == 0) for index in range(len(self.layers))]
+        if len(self.layers) > 1:
+            _check_products(len(self.pairs[1].last), model.config.num_heads)
         self.symbols = states_of_symbols(model, len(machine.symbols))
         self.first = self._heads(0, self.symbols, MAX_LENGTH)
         self.blocks: list[tuple[int, int]] = []
@@ -178,6 +183,15 @@ def _check_size(pairs: Pairs, shape: torch.Size) -> None:
         raise ValueError(
             f"model: expected at most {MAX_WEIGHTS:,} bounds of its attention along paths of the task's machine, got "
             f"up to {largest:,}; a task with fewer states or symbols needs fewer"
+        )
+
+
+def _check_products(num_kinds: int, num_heads: int) -> None:
+    """Reject a machine with so many pairs that the pieces of all keys would need too much memory."""
+    if (num_products := num_kinds * 4**NUM_ROUNDS * num_heads) > MAX_PRODUCTS:
+        raise ValueError(
+            f"model: expected at most {MAX_PRODUCTS:,} products of queries and keys for each kind of position, got "
+            f"{num_products:,}; a task with fewer states or symbols needs fewer"
         )
 
 

@@ -163,16 +163,20 @@ def values_of(pieces: Intervals) -> Values:
 def scores_of(query: Intervals, key: Intervals) -> Intervals:
     """Return the scores [K, K, H] of queries and keys [K, M, H, E], over all of their pieces."""
     num_kinds, num_pieces, _, head_dim = query.low.shape
-    # (c + v)(c' + v') = c c' + c v' + v (c' + v'), number by number. A kernel may scale queries and keys before the
-    # product, or scores after it, and takes the terms in any order.
-    one, other = (tuple(_by_piece(end) for end in (part.center, part.radius, part.size)) for part in (query, key))
-    center = one[0] @ other[0].mT
-    radius = one[0].abs() @ other[1].mT + one[1] @ other[2].mT
-    scores = Intervals(center - radius, center + radius).rounded(one[2] @ other[2].mT, head_dim + 8)
-    of_kinds = (num_kinds, num_pieces, num_kinds, num_pieces)
-    low, high = (end.unflatten(1, of_kinds[:2]).unflatten(3, of_kinds[2:]) for end in (scores.low, scores.high))
-    scale = head_dim**-0.5
-    return Intervals(low.amin((2, 4)).permute(1, 2, 0) * scale, high.amax((2, 4)).permute(1, 2, 0) * scale)
+    other = tuple(_by_piece(end) for end in (key.center, key.radius, key.size))
+    kinds = []
+    for kind in range(num_kinds):  # all at once would need K M x K M numbers
+        own = query[kind : kind + 1]
+        one = tuple(_by_piece(end) for end in (own.center, own.radius, own.size))
+        # (c + v)(c' + v') = c c' + c v' + v (c' + v'), number by number. A kernel may scale queries and keys before the
+        # product, or scores after it, and takes the terms in any order.
+        center = one[0] @ other[0].mT
+        radius = one[0].abs() @ other[1].mT + one[1] @ other[2].mT
+        scores = Intervals(center - radius, center + radius).rounded(one[2] @ other[2].mT, head_dim + 8)
+        low, high = (end.unflatten(2, (num_kinds, num_pieces)) for end in (scores.low, scores.high))
+        kinds.append(Intervals(low.amin((1, 3)).mT, high.amax((1, 3)).mT))
+    scores = Intervals.stacked(kinds)
+    return Intervals(scores.low * head_dim**-0.5, scores.high * head_dim**-0.5)
 
 
 def _by_piece(numbers: Float64[Tensor, "K M H E"]) -> Float64[Tensor, "H N E"]:
