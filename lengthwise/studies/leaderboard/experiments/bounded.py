@@ -7,6 +7,7 @@ from lengthwise.runs.spec import Settings
 _OCCURRENCES: dict[str, tuple[str, Settings]] = {
     "Tomita 1": ("tomita", {"index": 1}),
     "no c": ("regex", {"pattern": "[ab]*", "alphabet": "abc"}),
+    "only c": ("regex", {"pattern": "c*", "alphabet": "abc"}),
     "all symbols equal": ("regex", {"pattern": "a*|b*"}),
 }
 """Languages that one layer can recognize: the last symbol looks for symbols that occur anywhere."""
