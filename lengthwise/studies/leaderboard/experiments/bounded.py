@@ -41,6 +41,10 @@ def proved(scale: Scale = "small") -> Experiment:
     plan = EvaluationPlan(dense=(41, 200), dense_every=9, dense_strings=32, long=((500, 64),))
     return Experiment(
         title="Transformers, proved right up to a length",
+        headline=(
+            "{cells[*, 1 layer, *][*][level bounded]} nets of one layer and {cells[*, 2 layers, *][*][level bounded]} "
+            "of two layers are right on every string up to a length, and {cells[*][*][level refuted]} nets are refuted."
+        ),
         about=(
             "Each net is trained on strings of at most 40 symbols and certified: *bounded* names the length up to "
             "which it is right on every string, *refuted* a string with a wrong answer.\n"
