@@ -187,7 +187,7 @@ def _check_size(pairs: Pairs, shape: torch.Size) -> None:
 
 
 def _check_products(num_kinds: int, num_heads: int) -> None:
-    """Reject a machine with so many pairs that the pieces of all keys would need too much memory."""
+    """Reject a machine with more pairs than the pieces of all keys have memory for."""
     if (num_products := num_kinds * 4**NUM_ROUNDS * num_heads) > MAX_PRODUCTS:
         raise ValueError(
             f"model: expected at most {MAX_PRODUCTS:,} products of queries and keys for each kind of position, got "
