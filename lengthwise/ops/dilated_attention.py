@@ -64,6 +64,22 @@ def dilated_mask(bias: Float[Tensor, "H C"], stride: int, length: int) -> Float[
     return bias[:, offset.clamp(0, bias.shape[1] - 1)].masked_fill(~allowed, -math.inf)
 
 
+def attend_masked(
+    query: Float[Tensor, "B T H E"],
+    key: Float[Tensor, "B T H E"],
+    value: Float[Tensor, "B T H E"],
+    bias: Float[Tensor, "H C"],
+    stride: int,
+) -> Float[Tensor, "B T D"]:
+    """Return eq. (1) for heads behind positions, with the mask M of `dilated_mask` added to the scores.
+
+    M[m, n] = r_j if m - n = j * stride with j in [C], else -inf.
+    """
+    mask = dilated_mask(bias, stride, query.shape[1])
+    scores = torch.einsum("bmhe,bnhe->bhmn", query, key) / math.sqrt(query.shape[-1]) + mask
+    return torch.einsum("bhmn,bnhe->bmhe", scores.softmax(-1), value).flatten(-2)
+
+
 @check_shapes
 def dilated_attention(
     query: Float[Tensor, "B H T E"],

@@ -85,6 +85,7 @@ FREE = {(dilated_attention, "bias", 1), (slstm, "gates", 1)}
 OWN_CHECKS = {
     "answer_log_probabilities",
     "causal_convolution",
+    "cut_prefix_states",
     "decay_products",  # of one argument of any shape
     "grid",
     "merge",
