@@ -158,7 +158,7 @@ def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
         expected = f"a section of settings such as {full}.key"
     expected = expected.partition(", got ")[0].partition(", unable to ")[0]  # pydantic's words; the value follows below
     article = "a number " if expected.startswith(("greater", "less")) else ""
-    return f"{full}: expected {article}{expected}, got {truncate(repr(problem['input']))}"
+    return f"{full}: expected {article}{expected}, got {truncate(repr(problem['input']))}; give one"
 
 
 def quoted(name: str) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from position_forms import HEAD_WIDTH, HEADS, LAYERS, WIDTH
 from torch import Tensor
 
-HEADS, HEAD_WIDTH, WIDTH, LAYERS = 2, 4, 8, 2
 WINDOW = 7
 
 Encoding = Any

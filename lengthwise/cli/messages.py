@@ -10,10 +10,16 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
-from cyclopts import CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
+from cyclopts import (
+    CycloptsError,
+    MissingArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 from lengthwise.cli.streams import say
-from lengthwise.registry import innermost_frame, loaded_extensions
+from lengthwise.registry import innermost_frame, loaded_extensions, nearest
 
 OTHER_NAMES = {
     "assignments": "set",
@@ -83,6 +89,10 @@ def refusal(error: CycloptsError) -> str:
         extra = " ".join(error.unused_tokens or ())
         way_out = f"`lengthwise {command} --help` lists what it takes, and a text with blanks needs quotes"
         return f"{command}: expected no further words, got {extra}; {way_out}"
+    if isinstance(error, UnknownCommandError):
+        known = [name for name in error.app or () if not name.startswith("-")]
+        unknown = (error.unused_tokens or [""])[0]
+        return f"{unknown}: no such command{nearest(unknown, known)} (known: {', '.join(known)})"
     if isinstance(error, MissingArgumentError):
         missing = re.match(_MISSING, str(error))
         if missing is not None and missing[2] in (error.root_input_tokens or ()):

@@ -14,6 +14,8 @@ merge these pads.
 Each prefix is a string with its own left edge. The length of a prefix, modulo the reach of the level, decides which
 nodes are missing in its windows. So `cut_prefix_states` computes the layers below the last one C times at each level.
 
+`cut_prefix_states_by_definition` reads each prefix by itself, with a mask over the nodes of each level.
+
 Source: the code published with Chi et al. (2023).
 Differs from the source: there, an offset r of exactly 0 excludes a position from attention, here it does not.
 """
@@ -26,7 +28,31 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from lengthwise.ops.dilated_attention import attend_masked
 from lengthwise.ops.tree import Tree, TreeLayer
+
+
+def cut_prefix_states_by_definition(
+    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Callable[[Tensor], Tensor] | None = None
+) -> Float[Tensor, "B T D"]:
+    """Return the state of every prefix, computed from this prefix alone by the three steps above."""
+    answers = []
+    for stop in range(1, ids.shape[1] + 1):
+        nodes = tree.leaves[ids[:, :stop]]
+        for level in range(tree.num_levels(stop)):
+            size = tree.chunk_size_at(level)
+            pads = tree.leaves[0].expand(len(nodes), -nodes.shape[1] % size, -1)
+            nodes = torch.cat([pads, nodes], 1)
+            for layer in tree.layers:
+                normed = layer.normalize(nodes)
+                attended = attend_masked(
+                    layer.query(normed), *layer.key_value(normed), layer.window_bias()[:, :size], 1
+                )
+                nodes = layer.output(nodes, attended)
+            nodes = nodes[:, size - 1 :: size]
+            nodes = perturb(nodes) if perturb else nodes
+        answers.append(nodes[:, 0])
+    return torch.stack(answers, 1)
 
 
 def cut_prefix_states(

@@ -29,19 +29,21 @@ from torch import Tensor
 
 from lengthwise.devices import in_full_precision
 from lengthwise.ops.parts import through_parts
+from lengthwise.ops.shapes import check_shapes
 
 CHUNK_STEPS = 16
 """The number of sub-steps in a chunk. Larger chunks take more work within chunks and fewer steps in sequence."""
 
-Vectors = Float[Tensor, "B T J H _"]
+Keys = Float[Tensor, "B T J H K"]
+Values = Float[Tensor, "B T J H M"]
 Numbers = Float[Tensor, "B T J H"]
 Matrices = Float[Tensor, "B H K M"]
 
 
 def delta_rule_by_definition(
     queries: Float[Tensor, "B T H K"],
-    keys: Vectors,
-    values: Vectors,
+    keys: Keys,
+    values: Values,
     strengths: Numbers,
     log_decays: Float[Tensor, "B T H"] | None,
     initial: Matrices,
@@ -66,11 +68,12 @@ def delta_rule_by_definition(
     return torch.stack(outputs, 1), state
 
 
+@check_shapes
 @in_full_precision
 def delta_rule(
     queries: Float[Tensor, "B T H K"],
-    keys: Vectors,
-    values: Vectors,
+    keys: Keys,
+    values: Values,
     strengths: Numbers,
     log_decays: Float[Tensor, "B T H"] | None,
     initial: Matrices,
@@ -83,7 +86,7 @@ def delta_rule(
     one symbol, runs the loop of the definition.
 
     Raises:
-        ValueError: the number of symbols or of sub-steps is 0.
+        ValueError: the number of symbols or of sub-steps is 0, or shapes do not fit.
 
     Example:
         >>> key, flips = torch.ones(1, 3, 1, 1, 1), torch.tensor([2.0, 0.0, 2.0]).view(1, 3, 1, 1)
@@ -91,11 +94,8 @@ def delta_rule(
         [-1.0, -1.0, 1.0]
     """
     length, products = keys.shape[1:3]
-    if not length or not products:
-        raise ValueError(
-            f"keys: expected at least 1 symbol and 1 sub-step of each, got {length} and {products}; "
-            "a string must not be empty"
-        )
+    if not products:
+        raise ValueError("keys: expected at least 1 sub-step of each symbol, got 0; give at least one key a symbol")
     if length == 1 or torch.compiler.is_exporting():
         return delta_rule_by_definition(queries, keys, values, strengths, log_decays, initial)
     size = min(length, max(1, chunk_steps // products))
@@ -106,8 +106,8 @@ def delta_rule(
 def _in_chunks_of(
     size: int,
     queries: Float[Tensor, "B T H K"],
-    keys: Vectors,
-    values: Vectors,
+    keys: Keys,
+    values: Values,
     strengths: Numbers,
     log_decays: Float[Tensor, "B T H"] | None,
     initial: Matrices,

@@ -27,6 +27,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from lengthwise.ops.shapes import check_shapes
+
 MIN_BLOCK = 32
 """The smallest number of queries in a block, because smaller products take as long. Blocks are as long as windows if
 windows are longer."""
@@ -62,6 +64,23 @@ def dilated_mask(bias: Float[Tensor, "H C"], stride: int, length: int) -> Float[
     return bias[:, offset.clamp(0, bias.shape[1] - 1)].masked_fill(~allowed, -math.inf)
 
 
+def attend_masked(
+    query: Float[Tensor, "B T H E"],
+    key: Float[Tensor, "B T H E"],
+    value: Float[Tensor, "B T H E"],
+    bias: Float[Tensor, "H C"],
+    stride: int,
+) -> Float[Tensor, "B T D"]:
+    """Return eq. (1) for heads behind positions, with the mask M of `dilated_mask` added to the scores.
+
+    M[m, n] = r_j if m - n = j * stride with j in [C], else -inf.
+    """
+    mask = dilated_mask(bias, stride, query.shape[1])
+    scores = torch.einsum("bmhe,bnhe->bhmn", query, key) / math.sqrt(query.shape[-1]) + mask
+    return torch.einsum("bhmn,bnhe->bmhe", scores.softmax(-1), value).flatten(-2)
+
+
+@check_shapes
 def dilated_attention(
     query: Float[Tensor, "B H T E"],
     key: Float[Tensor, "B H T E"],
@@ -71,6 +90,9 @@ def dilated_attention(
 ) -> Float[Tensor, "B H T E"]:
     """Return the outputs of `dilated_attention_by_definition` without building its mask. It has no second derivatives.
 
+    Raises:
+        ValueError: T = 0, the window or the stride is below 1, or shapes do not fit.
+
     Example:
         >>> states = torch.ones(1, 1, 5, 2)
         >>> values = torch.arange(5.0).view(1, 1, 5, 1).expand(1, 1, 5, 2)
@@ -78,6 +100,10 @@ def dilated_attention(
         [0.0, 1.0, 2.0, 1.5, 2.5]
     """
     batch_size, num_heads, length, _ = query.shape
+    if not bias.shape[1]:
+        raise ValueError("bias: expected at least 1 offset, got 0; a position always sees itself")
+    if stride < 1:
+        raise ValueError(f"stride: expected at least 1, got {stride}; give 1 for windows without gaps")
     missing = -length % stride
     window = min(bias.shape[1], (length + missing) // stride)
     size = min(max(window, MIN_BLOCK), (length + missing) // stride)

@@ -4,10 +4,13 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from lengthwise.ops.shapes import check_shapes
+
 NEIGHBORS = 3
 """The number of integers on each side of the nearest one that sums include. All others have a share below exp(-9 s)."""
 
 
+@check_shapes
 def integer_loss(
     numbers: Float[Tensor, " N"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], *, sharpness: float
 ) -> Float[Tensor, ""]:
@@ -20,6 +23,9 @@ def integer_loss(
     which is 0 if y is the target t. Numbers within 1/2 of their target cost little. Farther away, the loss grows about
     with the square of the distance.
 
+    Raises:
+        ValueError: there is no number, the sharpness is not above 0, or shapes do not fit.
+
     Example:
         >>> targets = torch.tensor([3, 3])
         >>> [round(float(integer_loss(torch.tensor([y, y]), targets, sharpness=4.0)), 2) for y in (3.0, 3.2, 4.0, 5.0)]
@@ -27,6 +33,10 @@ def integer_loss(
 
     Source: ours.
     """
+    if not len(numbers):
+        raise ValueError("numbers: expected at least 1 number, got 0; the mean of none does not exist")
+    if not sharpness > 0:
+        raise ValueError(f"sharpness: expected a number above 0, got {sharpness}; only then is the target likeliest")
     offsets = torch.arange(-NEIGHBORS, NEIGHBORS + 1, dtype=numbers.dtype, device=numbers.device)
     # The large terms of z(y) are near y, so few neighbors of y suffice, however far the target is.
     distances = (numbers.detach().round() - numbers)[:, None] + offsets

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lengthwise.ops.shapes import check_shapes
+
 
 def powers_times_by_definition(
     matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"], count: int
@@ -20,13 +22,19 @@ def powers_times_by_definition(
     return torch.stack(products, -1)
 
 
+@check_shapes
 def powers_times(matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"], count: int) -> Float[Tensor, "D P T"]:
     """Return A^t v for t = 0 ... count - 1; each product of matrices doubles the number of results.
+
+    Raises:
+        ValueError: `count` is below 1, or shapes do not fit.
 
     Example:
         >>> powers_times(torch.tensor([[[2.0]]]), torch.ones(1, 1), 5)
         tensor([[[ 1.,  2.,  4.,  8., 16.]]])
     """
+    if count < 1:
+        raise ValueError(f"count: expected at least 1, got {count}; the first result is the vector itself")
     # A^(n + t) v = A^n (A^t v), so one product with A^n doubles the number of results, and log T products suffice.
     products, power = vectors[..., None], matrices
     while products.shape[-1] < count:

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from lengthwise.devices import in_full_precision
 from lengthwise.ops.outer_products import outer_products, outer_products_by_definition
+from lengthwise.ops.shapes import check_shapes
 
 MAX_STABILIZER = 80.0
 """The largest m that is used in the lower bound e^{-m} of the normalizer: e^{-80} is still a normal float32 number."""
@@ -31,7 +32,7 @@ MAX_STABILIZER = 80.0
 Scalars = Float[Tensor, "B T H"]
 Vectors = Float[Tensor, "B T H N"]
 Values = Float[Tensor, "B T H P"]
-Sums = Float[Tensor, "B H N _"]
+Sums = Float[Tensor, "B H N P+1"]
 Stabilizer = Float[Tensor, "B H"]
 
 
@@ -51,11 +52,15 @@ def mlstm_by_definition(
     return _run(outer_products_by_definition, i, f, keys, values, queries, sums, stabilizer)
 
 
+@check_shapes
 @in_full_precision
 def mlstm(
     i: Scalars, f: Scalars, keys: Vectors, values: Values, queries: Vectors, sums: Sums, stabilizer: Stabilizer
 ) -> tuple[Values, Sums, Stabilizer]:
     """Return the results of `mlstm_by_definition`, computed in chunks; an exported graph contains the definition.
+
+    Raises:
+        ValueError: T = 0, or shapes do not fit.
 
     Example:
         >>> ones, gates = torch.ones(1, 2, 1, 1), torch.full((1, 2, 1), 1000.0)

@@ -24,6 +24,7 @@ from torch.nn.functional import pad
 
 from lengthwise.devices import in_full_precision
 from lengthwise.ops.parts import through_parts
+from lengthwise.ops.shapes import check_shapes
 
 MAX_CHUNK = 32
 """The largest number of positions in a chunk. Larger chunks need more work within chunks and less between chunks."""
@@ -98,6 +99,7 @@ def outer_products_by_definition(
     return torch.stack(outputs, 1), state
 
 
+@check_shapes
 @in_full_precision
 def outer_products(
     decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
@@ -105,7 +107,7 @@ def outer_products(
     """Return the results of `outer_products_by_definition`, in chunks; an exported graph contains the definition.
 
     Raises:
-        ValueError: T = 0.
+        ValueError: T = 0, or shapes do not fit.
 
     Example:
         >>> signs, ones = -torch.ones(1, 3, 1), torch.ones(1, 3, 1, 1)
@@ -115,8 +117,11 @@ def outer_products(
     """
     if torch.compiler.is_exporting():
         return outer_products_by_definition(decays, keys, values, queries, initial)
-    if not decays.shape[1]:
-        raise ValueError("decays: expected at least 1 position, got 0; a string must not be empty")
+    if keys.shape[2] not in (1, decays.shape[2]):
+        raise ValueError(
+            f"keys: expected 1 head or {decays.shape[2]} (H as in decays), got {keys.shape[2]}; give keys and queries "
+            "for each head, or one that all heads share"
+        )
     return through_parts(_outer_products, (decays, keys, values, queries, initial), values[0].numel())
 
 

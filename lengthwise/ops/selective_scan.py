@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.devices import in_full_precision
+from lengthwise.ops.shapes import check_shapes
 
 Eigenvalues = Literal["positive", "signed"]
 """The range of decays: positive decays are in [0, 1], and signed decays in [-1, 1]."""
@@ -84,6 +85,7 @@ def selective_scan_by_definition(
     return torch.stack(outputs, 1), state
 
 
+@check_shapes
 @in_full_precision
 def selective_scan(
     steps: Channels,
@@ -102,7 +104,7 @@ def selective_scan(
     are then computed once for each row.
 
     Raises:
-        ValueError: T = 0.
+        ValueError: T = 0, or shapes do not fit.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)
@@ -115,15 +117,20 @@ def selective_scan(
     given = (steps, rates, values, b, c, initial)
     if torch.compiler.is_exporting():
         return selective_scan_by_definition(*given, eigenvalues=eigenvalues)
-    if not steps.shape[1]:
-        raise ValueError("steps: expected at least 1 position, got 0; a string must not be empty")
     needs_gradient = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
     tabled = None
+    if rows is not None:
+        _check_rows(steps, *rows)
     if rows is not None and len(rows[0]) * rates.numel() <= MAX_TABLED:
         with torch.no_grad():
             tabled = _Tabled(decays_of(rows[0][:, None] * rates, eigenvalues), rows[1])
     outputs, last = _SelectiveScan.apply(*given, eigenvalues, tabled, needs_gradient)  # type: ignore[no-untyped-call]
     return outputs, last
+
+
+@check_shapes
+def _check_rows(steps: Channels, table: Float[Tensor, "R E"], rows: Int64[Tensor, "B T"]) -> None:
+    """Check a table of steps and the row of each position; the shapes are all that is checked."""
 
 
 class _Tabled(NamedTuple):

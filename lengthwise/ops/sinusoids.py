@@ -23,6 +23,7 @@ def position_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
     Differs from the source: only for an odd D, for which the last cosine is left out.
     """
+    _check_count("length", length)
     return sinusoids_at(torch.arange(length), width)
 
 
@@ -36,6 +37,7 @@ def sinusoids_at(positions: Int64[Tensor, " T"], width: int) -> Float[Tensor, "T
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
     Differs from the source: only for an odd D, for which the last cosine is left out.
     """
+    _check_width(width)
     # For an odd width, the cosine of the last angle is cut off.
     angles = _angles(positions, (width + 1) // 2, 2.0 / width)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width].float()
@@ -70,6 +72,8 @@ def position_angles(length: int, width: int) -> Float[Tensor, "T F"]:
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
     Differs from the source: in nothing.
     """
+    _check_count("length", length)
+    _check_width(width)
     return _angles(torch.arange(length), (width + 1) // 2, 2.0 / width)
 
 
@@ -91,10 +95,22 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
     Differs from the source: in time `"fraction"`. Section 4.2 of the paper alternates D sines and cosines; the code has
         256 for every D.
     """
+    _check_count("num_loops", num_loops)
+    _check_width(width)
     angles = _angles(torch.arange(num_loops), width // 2, 2.0 / width)
     if time == "fraction":
         angles = angles / num_loops
     return torch.cat([angles.cos(), angles.sin()], -1).float()
+
+
+def _check_count(argument: str, count: int) -> None:
+    if count < 0:
+        raise ValueError(f"{argument}: expected at least 0, got {count}; give the number of rows")
+
+
+def _check_width(width: int) -> None:
+    if width < 1:
+        raise ValueError(f"width: expected at least 1, got {width}; give the number of columns")
 
 
 def _angles(numbers: Int64[Tensor, " N"], num_frequencies: int, exponent: float) -> Float[Tensor, "N F"]:

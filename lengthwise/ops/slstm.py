@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.devices import in_full_precision
+from lengthwise.ops.shapes import check_shapes
 
 MINIMUM = -1e30
 """The number that replaces log 0. It is finite, so that differences of two such numbers are finite."""
@@ -64,11 +65,15 @@ def slstm_by_definition(
     return torch.stack(outputs, 1), h, c / n, n.log() + m
 
 
+@check_shapes
 @in_full_precision
 def slstm(
     gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units
 ) -> tuple[Outputs, Units, Units, Units]:
     """Return the results of `slstm_by_definition`, with a gradient written by hand; exported graphs use the definition.
+
+    Raises:
+        ValueError: T = 0, or shapes do not fit.
 
     Example:
         >>> nothing, no_feedback = torch.zeros(1, 2, 4, 1, 1), torch.zeros(4, 1, 1, 1)

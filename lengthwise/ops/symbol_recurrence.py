@@ -275,7 +275,10 @@ def check_symbols(tokens: Tokens, num_symbols: int) -> None:
     if tokens.device.type not in SYNCHRONOUS_DEVICES:
         on_device_assert((tokens >= 0) & (tokens < num_symbols), f"tokens: expected symbols 0..{num_symbols - 1}")
     elif tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < num_symbols:
-        raise ValueError(f"tokens: expected symbols 0..{num_symbols - 1}, got {int(tokens.min())}..{int(tokens.max())}")
+        got = f"{int(tokens.min())}..{int(tokens.max())}"
+        raise ValueError(
+            f"tokens: expected symbols 0..{num_symbols - 1}, got {got}; give numbers of symbols, which count from 0"
+        )
 
 
 def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -> None:

@@ -41,8 +41,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.devices import lowers_precision
-from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states
-from lengthwise.ops.dilated_attention import dilated_mask
+from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states, cut_prefix_states_by_definition
+from lengthwise.ops.dilated_attention import attend_masked
 from lengthwise.ops.tree import FusedLayer, Merge, Tree, TreeLayer
 
 TABLE_ROWS = 1024
@@ -72,22 +72,6 @@ def attend(
     for weight, value in zip(weights[1:], values[1:], strict=True):
         mixed = torch.addcmul(mixed, weight, value)
     return mixed.flatten(-2)
-
-
-def attend_masked(
-    query: Float[Tensor, "B T H E"],
-    key: Float[Tensor, "B T H E"],
-    value: Float[Tensor, "B T H E"],
-    bias: Float[Tensor, "H C"],
-    stride: int,
-) -> Float[Tensor, "B T D"]:
-    """Return eq. (1): attention over all positions with a mask M that is added to the scores.
-
-    M[m, n] = r_j if m - n = j * stride with j in [C], else -inf.
-    """
-    mask = dilated_mask(bias, stride, query.shape[1])
-    scores = torch.einsum("bmhe,bnhe->bhmn", query, key) / math.sqrt(query.shape[-1]) + mask
-    return torch.einsum("bhmn,bnhe->bmhe", scores.softmax(-1), value).flatten(-2)
 
 
 def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[Tensor, "*N D"]:
@@ -123,7 +107,7 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
     states that lie even farther back: attention over equal states returns their value for any number of them.
     """
     if tree.left_edge == "cut":
-        return torch.stack([_state_by_itself(ids[:, :length], tree) for length in range(1, ids.shape[1] + 1)], 1)
+        return cut_prefix_states_by_definition(ids, tree)
     levels = tree.num_levels(ids.shape[1])
     pads = tree.reach(levels) - tree.reach(levels - 1)
     states = tree.leaves[F.pad(ids, (pads, 0))]
@@ -139,20 +123,6 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
             states = layer.output(states, attended)
         answers.append(states[:, pads:][:, _read_after(level, tree)[1]])
     return torch.cat(answers, 1)
-
-
-def _state_by_itself(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B D"]:
-    """Return the state of whole strings with left edge `"cut"`, by a mask over the nodes of each level."""
-    states = tree.leaves[ids]
-    for level in range(tree.num_levels(ids.shape[1])):
-        size = tree.chunk_size_at(level)
-        states = _chunked(states, tree.leaves[0], size).flatten(1, 2)
-        for layer in tree.layers:
-            normed = layer.normalize(states)
-            attended = attend_masked(layer.query(normed), *layer.key_value(normed), layer.window_bias()[:, :size], 1)
-            states = layer.output(states, attended)
-        states = states[:, size - 1 :: size]
-    return states[:, 0]
 
 
 def prefix_states(

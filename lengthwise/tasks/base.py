@@ -1,7 +1,8 @@
 """The base classes of tasks, and `make_task`, which makes a task from its name."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import islice
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -14,7 +15,7 @@ from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.registry import Registry
-from lengthwise.validation import Description, truncate, validated
+from lengthwise.validation import Description, check_kind, truncate, validated
 
 MAX_NAMED_LENGTH = 10_000
 """The largest length at which an error message looks for a legal length below an illegal one."""
@@ -42,6 +43,52 @@ class Batch(NamedTuple):
         return self.targets.shape[1] - 1 - self.supervised.flip(1).int().argmax(1)
 
 
+Sample = Callable[[Any, int, int, torch.Generator], Batch]
+Solve = Callable[[Any, Tensor], Tensor]
+
+
+def _checks_draw(sample: Sample) -> Sample:
+    """Check the arguments of a method that draws batches, before it is called.
+
+    The arguments have any type here, so that tests with checked annotations find these errors and no others.
+    """
+
+    @wraps(sample)
+    def checked(self: "Task", batch_size: Any, length: Any, generator: Any) -> Batch:
+        if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or int(batch_size) < 1:
+            raise ValueError(f"batch_size: expected a whole number of at least 1, got {batch_size!r}; give one")
+        self.check_length(length)
+        # Without a generator, torch would draw from its global one, and no seed would give the same batch again.
+        check_kind("generator", generator, torch.Generator, "a torch.Generator")
+        return sample(self, int(batch_size), length, generator)
+
+    return checked
+
+
+def _checks_ids(solve: Solve) -> Solve:
+    """Check the ids that a method answers before it is called, and give prefixes with pads no answer."""
+
+    @wraps(solve)
+    def checked(self: "OracleTask", inputs: Any) -> Tensor:
+        if not isinstance(inputs, Tensor) or inputs.dtype != torch.int64 or inputs.ndim != 2:
+            got = f"{inputs.dtype} {list(inputs.shape)}" if isinstance(inputs, Tensor) else type(inputs).__name__
+            raise ValueError(f"inputs: expected ids of torch.int64 [B, T], got {got}; make each string with encode")
+        if not inputs.numel():
+            return solve(self, inputs)
+        lowest, highest = (int(bound) for bound in inputs.aminmax())
+        if lowest < PAD or highest >= len(self.symbols):
+            raise ValueError(
+                f"inputs: expected ids in 0..{len(self.symbols) - 1} for {self.name}, got "
+                f"{lowest if lowest < PAD else highest}; make strings with encode"
+            )
+        if lowest >= 0:
+            return solve(self, inputs)
+        is_cut = (inputs == PAD).cumsum(1) > 0
+        return solve(self, inputs.clamp(min=0)).masked_fill(is_cut, IGNORE)
+
+    return checked
+
+
 class Task(Description, ABC):
     """A frozen, validated description of a task, which draws strings and answers them.
 
@@ -57,6 +104,15 @@ class Task(Description, ABC):
     titled: ClassVar[tuple[str, ...]] = ()
     """Fields that tables replace by the `title`, if there is one; the title is not part of a run's id."""
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **settings: Any) -> None:
+        """Let the methods that draw and answer strings check their arguments, also in a task of another package."""
+        super().__pydantic_init_subclass__(**settings)
+        for name, checked in (("sample", _checks_draw), ("sample_all_answers", _checks_draw), ("solve", _checks_ids)):
+            method = vars(cls).get(name)
+            if callable(method) and not getattr(method, "__isabstractmethod__", False):
+                setattr(cls, name, checked(method))
+
     @abstractmethod
     def is_legal_length(self, length: int) -> bool:
         """Return whether strings of this length can be sampled."""
@@ -71,7 +127,12 @@ class Task(Description, ABC):
 
     @abstractmethod
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw a batch; the same state of `generator` gives the same batch."""
+        """Draw a batch; the same state of `generator` gives the same batch.
+
+        Raises:
+            ValueError: the batch size is not a whole number of at least 1, the length is not legal, or the generator is
+                not a `torch.Generator`. Whatever a subclass defines is called after these checks.
+        """
 
     def sample_all_answers(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw a batch for training that supervises all prefixes; by default an ordinary sample."""
@@ -146,7 +207,12 @@ class OracleTask(SymbolTask):
 
     @abstractmethod
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the answer to every prefix; `IGNORE` if the prefix is malformed or has no answer."""
+        """Return the answer to every prefix; `IGNORE` if the prefix is malformed, contains a pad or has no answer.
+
+        Raises:
+            ValueError: the inputs are not int64 ids [B, T] of symbols or pads. Whatever a subclass defines is called
+                after this check, and never gets pads.
+        """
 
 
 class MachineTask(OracleTask):

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from position_forms import check_equal, check_fast_forms, draw_encoding, queries_keys_values, top
 
 from lengthwise.conventions import PAD
 from lengthwise.layers.positions.base import POSITIONS, PositionEncoding
@@ -93,6 +94,18 @@ def test_one_position_of_each_row_is_what_forward_has_there(name: str, positions
         torch.testing.assert_close(
             gradients(model, actual.square().sum()), gradients(model, expected.square().sum()), atol=1e-10, rtol=1e-7
         )
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 63])
+def test_fast_forms_are_the_definition(positions: str, length: int) -> None:
+    """Attention in all its forms, with the gradients of queries, keys, values and parameters."""
+    encoding = draw_encoding(positions, WINDOW if has_window(positions) else 63)
+    check_fast_forms(encoding, length)
+    query, key, _ = inputs = queries_keys_values(length)
+    attention = top(encoding, length)
+    below = torch.ones(length, length, dtype=torch.bool).tril() & (attention.scores(query, key)[0, 0] > -torch.inf)
+    pairs = [scores[:, :, below] for scores in (attention.scores_of_pairs(query, key), attention.scores(query, key))]
+    check_equal(*pairs, encoding, inputs)
 
 
 def test_layers_are_their_definition(name: str, positions: str) -> None:

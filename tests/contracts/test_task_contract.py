@@ -5,11 +5,13 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from checked_types import begin
 from pydantic import ValidationError
 
 from lengthwise.conventions import IGNORE, NUM_SPECIAL, PAD
-from lengthwise.tasks import TASKS, OracleTask, RegularTask, SymbolTask, Task, VectorTask, make_task
+from lengthwise.tasks import TASKS, Batch, OracleTask, RegularTask, SymbolTask, Task, VectorTask, make_task
 from lengthwise.tasks.algorithmic.two_strings import GridTask
+from lengthwise.tasks.regular.parity import Parity
 
 LENGTHS = range(1, 13)
 MEMBERS = [make_task(name) for name in TASKS]
@@ -261,3 +263,69 @@ def test_the_rule_and_the_oracle_agree(task: GridTask) -> None:
     pairs += [torch.randint(len(rule.symbols), (2, 64, 25), generator=seeded(0)).unbind(0)]
     for first, second in pairs:
         assert torch.equal(torch.from_numpy(rule.run(first.numpy(), second.numpy())), task.compare(first, second))
+
+
+@every_member(Task)
+def test_wrong_requests_for_samples_are_errors_before_anything_is_drawn(task: Task) -> None:
+    begin(is_checked=False)  # annotations reject the wrong types before the task can
+    length = legal_lengths(task)[-1]
+    before = torch.get_rng_state()
+    for sample in (task.sample, task.sample_all_answers):
+        for batch_size in (-1, 0, 2.5, True, "2"):
+            with pytest.raises(
+                ValueError, match=r"batch_size: expected a whole number of at least 1, got .*; give one"
+            ):
+                sample(batch_size, length, seeded(0))
+        for wrong in (2.5, True, "3"):
+            with pytest.raises(ValueError, match=r"length: expected a whole number, got .*; give one"):
+                sample(2, wrong, seeded(0))
+        for generator in (None, 0, np.random.default_rng(0)):
+            with pytest.raises(ValueError, match=r"generator: expected a torch\.Generator, got .*; give one"):
+                sample(2, length, generator)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@every_member(OracleTask)
+def test_ids_of_no_symbol_are_errors(task: OracleTask) -> None:
+    size = len(task.symbols)
+    for wrong in (-7, size, 10**9):
+        expected = rf"inputs: expected ids in 0\.\.{size - 1} for {task.name}, got {wrong}; make strings with encode"
+        with pytest.raises(ValueError, match=expected):
+            task.solve(torch.tensor([[0, wrong]]))
+    for wrong in (torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.int32), torch.zeros(2).long(), [[0, 0]]):
+        with pytest.raises(
+            ValueError, match=r"inputs: expected ids of torch\.int64 \[B, T\], got .*; make each string"
+        ):
+            task.solve(wrong)
+
+
+@every_member(OracleTask)
+def test_prefixes_that_contain_a_pad_have_no_answer(task: OracleTask) -> None:
+    """The prefixes before it have the answers that they have without it."""
+    inputs = torch.randint(len(task.symbols), (64, 12), generator=seeded(0))
+    padded = inputs.clone()
+    padded[:, 7], padded[::2, 9:] = PAD, PAD
+    answers = task.solve(padded)
+    assert torch.equal(answers[:, :7], task.solve(inputs)[:, :7])
+    assert (answers[:, 7:] == IGNORE).all()
+
+
+def test_methods_of_a_task_of_yours_are_checked_like_those_of_the_package() -> None:
+    class Ends(Parity):
+        """Is the last symbol `b`?"""
+
+        def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+            inputs = super().sample(batch_size, length, generator).inputs
+            return Batch(inputs, self.solve(inputs))
+
+        def solve(self, inputs: torch.Tensor) -> torch.Tensor:
+            assert (inputs >= 0).all()
+            return inputs.clone()
+
+    task = Ends()
+    assert torch.equal(*task.sample(3, 4, seeded(0)))
+    assert task.solve(torch.tensor([[1, 0, PAD]])).tolist() == [[1, 0, IGNORE]]
+    with pytest.raises(ValueError, match=r"inputs: expected ids in 0\.\.1 for parity, got 5; make strings with encode"):
+        task.solve(torch.tensor([[0, 5]]))
+    with pytest.raises(ValueError, match=r"generator: expected a torch\.Generator, got None; give one"):
+        task.sample(2, 3, None)

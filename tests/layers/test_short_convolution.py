@@ -19,14 +19,28 @@ def draw(length: int, channels: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("width", [1, 2, 4])
-@pytest.mark.parametrize("length", [1, 3, 4, 9])
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 7, 63])
 def test_a_short_convolution_is_its_sum(length: int, width: int) -> None:
-    layer, features = made(ShortConvolution(channels=3, width=width)), draw(length, 3)
-    outputs, state = layer(features, layer.initial_state(features[:, 0]))
-    padded = torch.cat([torch.zeros(2, width - 1, 3, dtype=torch.float64), features], 1)
+    """Values, and the gradients of inputs, of the state before them and of kernels."""
+    layer, features = made(ShortConvolution(channels=3, width=width)), draw(length, 3).requires_grad_()
+    before = draw(width + 9, 3)[:, : width - 1].flatten(1).requires_grad_()
+    outputs, state = layer(features, before)
+    padded = torch.cat([before.unflatten(1, (width - 1, 3)), features], 1)
     windows = padded.unfold(1, width, 1)  # [B, T, channels, width], the present input last
-    torch.testing.assert_close(outputs, (windows * layer.weight).sum(-1))
+    expected = (windows * layer.weight).sum(-1)
+    torch.testing.assert_close(outputs, expected)
     assert torch.equal(state, padded[:, length:].flatten(1))
+    weight, last = draw(length + 1, 3)[:, 1:], draw(width + 5, 3)[:, : width - 1].flatten(1)
+    gradients = [
+        torch.autograd.grad((sums * weight).sum() + (after * last).sum(), (features, before, layer.weight))
+        for sums, after in ((outputs, state), (expected, padded[:, length:].flatten(1)))
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+def test_a_short_convolution_begins_with_zeros() -> None:
+    layer, features = ShortConvolution(channels=3, width=4), draw(2, 3)
+    assert torch.equal(layer.initial_state(features[:, 0]), torch.zeros(2, 9, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("width", [1, 4])

@@ -26,7 +26,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("length", [1, 2, 41])
+@pytest.mark.parametrize("length", [1, 2, 7, 63, 130])
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_table_gives_what_its_rows_give(name: str, length: int) -> None:
     model, settings = LAYERS[name]

@@ -7,6 +7,7 @@ import torch
 
 from lengthwise.models import make_model
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
+from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states, cut_prefix_states_by_definition
 from lengthwise.ops.tree import Tree
 from lengthwise.ops.tree_attention import attend, last_states
 from lengthwise.playground.nets import net_json
@@ -63,21 +64,39 @@ def test_all_forms_are_what_is_computed_node_after_node(
     torch.testing.assert_close(model.last(inputs), expected[:, -1])
 
 
-@pytest.mark.parametrize("length", [1, 7, 21, 40])
+@pytest.mark.parametrize(("length", "is_noisy"), [(1, False), (2, False), (7, False), (63, False), (7, True)])
 @pytest.mark.parametrize("chunk_size", [2, 3])
-def test_values_and_gradients_of_all_forms_are_those_of_the_definition(chunk_size: int, length: int) -> None:
-    model, inputs = make(chunk_size=chunk_size), draw(length)
+def test_values_and_gradients_of_all_forms_are_those_of_the_definition(
+    chunk_size: int, length: int, is_noisy: bool
+) -> None:
+    """The gradients of leaves and of all parameters of layers, also through what changes the states of each level."""
+    model, ids = make(chunk_size=chunk_size), draw(length) + 1
+    perturb = torch.sin if is_noisy else None
+    variables = [model.embedding.weight, *model.layers.parameters()]
 
-    def gradients(output: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return torch.autograd.grad((output * weight).sum(), list(model.parameters()))
+    def gradients(states: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.autograd.grad((states * weight).sum(), variables, retain_graph=True)
 
-    weight = torch.randn(2, length, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    defined, passed, last = model.forward_by_definition(inputs), model(inputs), model.last(inputs)
+    weight = torch.randn(2, length, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    defined = cut_prefix_states_by_definition(ids, model.tree, perturb)
+    passed, (last,) = cut_prefix_states(ids, model.tree, perturb), cut_last_states([ids], model.tree, perturb)
     torch.testing.assert_close(passed, defined)
     torch.testing.assert_close(last, defined[:, -1])
     torch.testing.assert_close(gradients(passed, weight), gradients(defined, weight))
-    expected = gradients(model.forward_by_definition(inputs)[:, -1], weight[:, -1])
-    torch.testing.assert_close(gradients(last, weight[:, -1]), expected)
+    torch.testing.assert_close(gradients(last, weight[:, -1]), gradients(defined[:, -1], weight[:, -1]))
+
+
+@pytest.mark.parametrize("length", [1, 7, 40])
+def test_logits_and_gradients_of_a_model_are_those_of_the_definition(length: int) -> None:
+    model, inputs = make(), draw(length)
+    variables = list(model.parameters())
+    defined = model.forward_by_definition(inputs)
+    for actual, expected in ((model(inputs), defined), (model.last(inputs), defined[:, -1])):
+        torch.testing.assert_close(actual, expected)
+        slopes, known = (
+            torch.autograd.grad(logits.square().sum(), variables, retain_graph=True) for logits in (actual, expected)
+        )
+        torch.testing.assert_close(slopes, known)
 
 
 def test_edges_are_two_functions_from_two_layers_on() -> None:

@@ -92,5 +92,5 @@ def test_very_small_decays_overflow_nowhere() -> None:
 
 def test_an_empty_string_is_rejected() -> None:
     given = [tensor[:, :0] for tensor in draw(1, torch.float32, products=1, gated=False)[:4]]
-    with pytest.raises(ValueError, match="keys: expected at least 1 symbol"):
+    with pytest.raises(ValueError, match="queries: expected at least 1 position, got 0"):
         delta_rule(*given, None, torch.zeros(2, 3, 4, 5))

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
+from lengthwise.ops.dilated_attention import attend_masked
 from lengthwise.ops.tree import Tree, num_levels
-from lengthwise.ops.tree_attention import attend, attend_masked, last_state, merge_windows, prefix_states
+from lengthwise.ops.tree_attention import attend, last_state, merge_windows, prefix_states
 
 LENGTHS = (1, 2, 7, 16, 40, 63, 125, 200)
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-4}

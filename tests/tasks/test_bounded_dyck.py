@@ -102,8 +102,8 @@ def test_the_papers_d12_does_not_meet_its_bound() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"depth": 0}, r"^task\.depth: expected a number greater than or equal to 1, got 0$"),
-        ({"sampling": "x"}, r"^task\.sampling: expected 'near-miss' or 'chi2023', got 'x'$"),
+        ({"depth": 0}, r"^task\.depth: expected a number greater than or equal to 1, got 0; give one$"),
+        ({"sampling": "x"}, r"^task\.sampling: expected 'near-miss' or 'chi2023', got 'x'; give one$"),
         ({"dept": 3}, r"^task\.dept: no such setting; did you mean 'depth'\? \(known: depth, sampling\)$"),
     ],
 )

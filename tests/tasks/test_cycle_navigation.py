@@ -29,7 +29,7 @@ def test_the_papers_example() -> None:
 
 @pytest.mark.parametrize("size", [0, -3, 2.5])
 def test_bad_sizes_are_refused(size: float) -> None:
-    with pytest.raises(ValueError, match=rf"^task\.size: expected .*, got {size}$"):
+    with pytest.raises(ValueError, match=rf"^task\.size: expected .*, got {size}; give one$"):
         make_task("cycle-navigation", size=size)
 
 

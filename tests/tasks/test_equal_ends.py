@@ -31,5 +31,5 @@ def test_two_digits_are_even_pairs_with_classes_exchanged() -> None:
 
 @pytest.mark.parametrize("num_digits", [1, 11, 2.5])
 def test_bad_numbers_of_digits_are_refused(num_digits: float) -> None:
-    with pytest.raises(ValueError, match=rf"^task\.num_digits: expected .*, got {num_digits}$"):
+    with pytest.raises(ValueError, match=rf"^task\.num_digits: expected .*, got {num_digits}; give one$"):
         make_task("equal-ends", num_digits=num_digits)

@@ -88,7 +88,7 @@ def test_lengths_are_odd() -> None:
 
 @pytest.mark.parametrize("modulus", [0, 11])
 def test_bad_moduli_are_refused(modulus: int) -> None:
-    with pytest.raises(ValueError, match=rf"^task\.modulus: expected .*, got {modulus}$"):
+    with pytest.raises(ValueError, match=rf"^task\.modulus: expected .*, got {modulus}; give one$"):
         make_task("modular-arithmetic", modulus=modulus)
 
 

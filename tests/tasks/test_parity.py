@@ -25,5 +25,5 @@ def test_baseline_is_the_closed_form() -> None:
 
 @pytest.mark.parametrize("p", [0, 1, -0.5, "often"])
 def test_bad_probabilities_are_refused(p: object) -> None:
-    with pytest.raises(ValueError, match=r"^task\.p: expected .*, got [^\n]*$"):
+    with pytest.raises(ValueError, match=r"^task\.p: expected .*, got [^\n]*; give one$"):
         make_task("parity", p=p)

@@ -31,5 +31,5 @@ def test_modulus_two_is_parity() -> None:
 
 @pytest.mark.parametrize("modulus", [0, 11, 2.5])
 def test_bad_moduli_are_refused(modulus: float) -> None:
-    with pytest.raises(ValueError, match=rf"^task\.modulus: expected .*, got {modulus}$"):
+    with pytest.raises(ValueError, match=rf"^task\.modulus: expected .*, got {modulus}; give one$"):
         make_task("sum", modulus=modulus)

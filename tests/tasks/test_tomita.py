@@ -102,9 +102,9 @@ def test_every_string_of_the_language_may_be_drawn_by_the_papers_third_sampler()
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"index": 8}, r"^task\.index: expected a number less than or equal to 7, got 8$"),
-        ({"index": 0}, r"^task\.index: expected a number greater than or equal to 1, got 0$"),
-        ({"sampling": "x"}, r"^task\.sampling: expected 'near-miss' or 'chi2023', got 'x'$"),
+        ({"index": 8}, r"^task\.index: expected a number less than or equal to 7, got 8; give one$"),
+        ({"index": 0}, r"^task\.index: expected a number greater than or equal to 1, got 0; give one$"),
+        ({"sampling": "x"}, r"^task\.sampling: expected 'near-miss' or 'chi2023', got 'x'; give one$"),
         ({"index": 2, "sampling": "chi2023"}, r"^task.sampling: expected 'near-miss' for index 2, got 'chi2023'; the"),
     ],
 )

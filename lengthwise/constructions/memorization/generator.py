@@ -1,6 +1,5 @@
 """A linear RNN that reads only its own output, as plain arrays: real, complex, or exact rationals."""
 
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,15 +68,6 @@ class LinearGenerator(NamedTuple):
             output.append(self.symbols[best])
             state = self.hidden @ state + self.inputs[:, best]
         return "".join(output)
-
-    def as_fractions(self) -> "LinearGenerator":
-        """Return the same generator in fractions, so that nothing is rounded."""
-        to_fraction = np.vectorize(Fraction, otypes=[object])
-        hidden, readout, bias, first = (
-            to_fraction(array) if array.size else array.astype(object) for array in self[:4]
-        )
-        inputs = None if self.inputs is None else to_fraction(self.inputs)
-        return LinearGenerator(hidden, readout, bias, first, self.symbols, inputs)
 
     def margin(self, count: int) -> float:
         """Return the smallest distance of the first `count` states from the region of another symbol; inf for d = 0.

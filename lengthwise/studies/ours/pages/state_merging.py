@@ -26,7 +26,7 @@ from lengthwise.studies.ours.experiments.state_merging import (
 def merging_page(study: Outcomes, stem: str) -> StudyPage:
     """Return a line for each kind of machine, share of wrong labels and learner, then every machine."""
     header = ["examples", "wrong labels", "learner", "exact", "indistinguishable", "shorter", "wrong on fresh", "CPU s"]
-    lines = [line for group in _groups(study.outcomes) for line in _lines(group, study.size)]
+    lines = [line for group in _groups(study.outcomes) for line in _lines(group)]
     details = ["target", "wrong labels", "states", "symbols", "learned by", "learned", *BASELINES]
     return StudyPage(
         [
@@ -82,7 +82,7 @@ def _groups(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
     return [[one for one in outcomes if (one.kind, one.share_wrong) == key] for key in keys]
 
 
-def _lines(group: Sequence[Outcome], size: Size) -> list[list[str]]:
+def _lines(group: Sequence[Outcome]) -> list[list[str]]:
     lines = []
     for number, learner in enumerate(("learn", *BASELINES)):
         learned = [one.learners[number] for one in group]

@@ -1,0 +1,215 @@
+"""What every function of tensors promises whose arguments have annotated shapes: a wrong shape is an error."""
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+import torch
+from checked_types import begin
+from torch import Tensor
+
+import lengthwise.ops
+from lengthwise.ops.delta_rule import delta_rule
+from lengthwise.ops.dilated_attention import dilated_attention
+from lengthwise.ops.integer_answers import integer_loss
+from lengthwise.ops.matrix_powers import powers_times
+from lengthwise.ops.mlstm import mlstm
+from lengthwise.ops.outer_products import outer_products
+from lengthwise.ops.selective_scan import selective_scan
+from lengthwise.ops.sinusoids import distance_sinusoids, position_angles, position_sinusoids, timestep_sinusoids
+from lengthwise.ops.slstm import slstm
+
+B, T, H, J, K, M, E, P = 2, 3, 2, 2, 5, 4, 6, 7
+
+
+def ones(*shape: int) -> Tensor:
+    return torch.ones(shape)
+
+
+OPS: dict[Callable[..., Any], Mapping[str, Any]] = {
+    delta_rule: {
+        "queries": ones(B, T, H, K),
+        "keys": ones(B, T, J, H, K),
+        "values": ones(B, T, J, H, M),
+        "strengths": ones(B, T, J, H),
+        "log_decays": -ones(B, T, H),
+        "initial": ones(B, H, K, M),
+    },
+    dilated_attention: {
+        "query": ones(B, H, T, E),
+        "key": ones(B, H, T, E),
+        "value": ones(B, H, T, E),
+        "bias": ones(H, 2),
+        "stride": 1,
+    },
+    integer_loss: {"numbers": ones(T), "targets": ones(T), "sharpness": 4.0},
+    mlstm: {
+        "i": ones(B, T, H),
+        "f": ones(B, T, H),
+        "keys": ones(B, T, H, K),
+        "values": ones(B, T, H, M),
+        "queries": ones(B, T, H, K),
+        "sums": ones(B, H, K, M + 1),
+        "stabilizer": ones(B, H),
+    },
+    outer_products: {
+        "decays": ones(B, T, H),
+        "keys": ones(B, T, H, K),
+        "values": ones(B, T, H, M),
+        "queries": ones(B, T, H, K),
+        "initial": ones(B, H, K, M),
+    },
+    powers_times: {"matrices": ones(2, P, P), "vectors": ones(2, P), "count": 3},
+    selective_scan: {
+        "steps": ones(B, T, E),
+        "rates": -ones(P, E),
+        "values": ones(B, T, E),
+        "b": ones(B, T, P),
+        "c": ones(B, T, P),
+        "initial": ones(B, P, E),
+    },
+    slstm: {
+        "gates": ones(B, T, 4, H, E),
+        "feedback": ones(4, H, E, E),
+        "h": ones(B, H, E),
+        "average": ones(B, H, E),
+        "log_norm": ones(B, H, E),
+    },
+}
+FREE = {(dilated_attention, "bias", 1), (slstm, "gates", 1)}
+"""Axes whose size no other argument has."""
+
+OWN_CHECKS = {
+    "answer_log_probabilities",
+    "causal_convolution",
+    "cut_prefix_states",
+    "decay_products",  # of one argument of any shape
+    "grid",
+    "merge",
+    "recurrence",
+    "rescaled_blocks",  # of one argument of any shape
+    "scan",
+    "sparse_recurrence",
+    "states_in_range",
+    "symbol_recurrence",
+}
+"""Functions that check their arguments by themselves, whose own tests compare the errors."""
+
+
+@pytest.mark.parametrize("function", OPS, ids=lambda function: function.__name__)
+class TestShapes:
+    def test_a_longer_or_missing_axis_is_an_error(self, function: Callable[..., Any]) -> None:
+        for wrong in changed(function, OPS[function]):
+            for given in ((wrong, {}), ((), dict(zip(OPS[function], wrong, strict=True)))):
+                if function is integer_loss and not given[1]:  # its last argument needs its name
+                    continue
+                with pytest.raises(
+                    ValueError, match=r"^\w+: expected shape .*, got \[.*\]; give tensors whose"
+                ) as said:
+                    function(*given[0], **given[1])
+                assert str(said.value).partition(":")[0] in OPS[function]
+
+    def test_numbers_that_are_no_tensor_are_an_error(self, function: Callable[..., Any]) -> None:
+        for name, value in OPS[function].items():
+            if isinstance(value, Tensor):
+                with pytest.raises(
+                    ValueError, match=rf"^{name}: expected a tensor of shape \[.*\], got a list; give one"
+                ):
+                    function(**{**OPS[function], name: value.tolist()})
+
+    def test_fitting_shapes_are_read(self, function: Callable[..., Any]) -> None:
+        function(**OPS[function])
+
+
+def changed(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the arguments with one axis of one tensor longer, and with one axis of one tensor missing."""
+    for name, value in given.items():
+        if isinstance(value, Tensor):
+            for axis in range(value.ndim):
+                if (function, name, axis) not in FREE:
+                    longer = value.repeat_interleave(torch.tensor([2] + [1] * (value.shape[axis] - 1)), axis)
+                    yield tuple({**given, name: longer}.values())
+            yield tuple({**given, name: value[0]}.values())
+
+
+def test_every_function_with_a_definition_is_here_or_checks_by_itself() -> None:
+    named = set()
+    for module in pkgutil.iter_modules(lengthwise.ops.__path__, "lengthwise.ops."):
+        names = vars(importlib.import_module(module.name))
+        named |= {match[1] for name in names if (match := re.fullmatch(r"(\w+)_by_definition", name))}
+    assert named == {function.__name__ for function in OPS} | OWN_CHECKS
+
+
+def test_sentences_name_the_sizes_and_where_they_come_from() -> None:
+    steps, rates, ones = torch.ones(1, 3, 1), torch.zeros(1, 1), torch.ones(1, 3, 1)
+    with pytest.raises(
+        ValueError, match=re.escape("values: expected shape [1, 3, 1] (B T E as in steps), got [1, 4, 1]")
+    ):
+        selective_scan(steps, rates, torch.ones(1, 4, 1), ones, ones, torch.zeros(1, 1, 1))
+    wanted = "c: expected shape [1, 3, 1] (B T P as in steps and rates), got [1, 9, 1]"
+    with pytest.raises(ValueError, match=re.escape(wanted)):
+        selective_scan(steps, rates, ones, ones, torch.ones(1, 9, 1), torch.zeros(1, 1, 1))
+    with pytest.raises(ValueError, match=re.escape("steps: expected shape [B, T, E], got [3]; give tensors")):
+        selective_scan(torch.ones(3), rates, ones, ones, ones, torch.zeros(1, 1, 1))
+
+
+def test_a_table_of_steps_has_a_row_for_each_position() -> None:
+    begin(is_checked=False)  # the annotations reject this table before the function can
+    table = (torch.ones(1, E), torch.zeros(B, T - 1, dtype=torch.int64))
+    with pytest.raises(ValueError, match=re.escape("rows: expected shape [2, 3] (B T as in steps), got [2, 2]; give")):
+        selective_scan(**OPS[selective_scan], rows=table)
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(delta_rule, "queries"), (mlstm, "i"), (outer_products, "decays"), (selective_scan, "steps"), (slstm, "gates")],
+    ids=lambda given: getattr(given, "__name__", given),
+)
+def test_an_empty_string_is_an_error(function: Callable[..., Any], name: str) -> None:
+    empty = {
+        key: value[:, :0] if value.ndim > 2 and value.shape[1] == T else value for key, value in OPS[function].items()
+    }
+    with pytest.raises(ValueError, match=f"^{name}: expected at least 1 position, got 0; a string must not be empty"):
+        function(**empty)
+
+
+def test_numbers_out_of_range_are_errors() -> None:
+    attention = OPS[dilated_attention]
+    for function, given, expected in [
+        (dilated_attention, attention | {"stride": 0}, "stride: expected at least 1, got 0"),
+        (dilated_attention, attention | {"bias": torch.ones(H, 0)}, "bias: expected at least 1 offset, got 0"),
+        (delta_rule, no_keys(), "keys: expected at least 1 sub-step of each symbol, got 0"),
+        (integer_loss, OPS[integer_loss] | {"sharpness": -1.0}, "sharpness: expected a number above 0, got -1.0"),
+        (
+            integer_loss,
+            OPS[integer_loss] | {"sharpness": float("nan")},
+            "sharpness: expected a number above 0, got nan",
+        ),
+        (
+            integer_loss,
+            {name: torch.ones(0) for name in ("numbers", "targets")} | {"sharpness": 1.0},
+            "numbers: expected",
+        ),
+        (outer_products, OPS[outer_products] | shared(3), "keys: expected 1 head or 2 (H as in decays), got 3"),
+        (powers_times, OPS[powers_times] | {"count": 0}, "count: expected at least 1, got 0"),
+        (position_sinusoids, {"length": -4, "width": 4}, "length: expected at least 0, got -4"),
+        (distance_sinusoids, {"length": 4, "width": 0}, "width: expected at least 1, got 0"),
+        (position_angles, {"length": -1, "width": 4}, "length: expected at least 0, got -1"),
+        (timestep_sinusoids, {"num_loops": -1}, "num_loops: expected at least 0, got -1"),
+    ]:
+        with pytest.raises(ValueError, match=f"^{re.escape(expected)}"):
+            function(**given)
+
+
+def no_keys() -> dict[str, Tensor]:
+    return {
+        key: value[:, :, :0] if key in ("keys", "values", "strengths") else value
+        for key, value in OPS[delta_rule].items()
+    }
+
+
+def shared(num_heads: int) -> dict[str, Tensor]:
+    return {name: torch.ones(B, T, num_heads, K) for name in ("keys", "queries")}
