@@ -1,6 +1,7 @@
-"""The index and the navigation of the pages of results are made from the pages."""
+"""The pages of results name their seeds and commits. Their index and navigation are made from the pages."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -51,3 +52,21 @@ def test_a_page_of_no_known_family_is_among_the_others(monkeypatch: pytest.Monke
     names = {heading: [page.stem for page in pages] for heading, pages in module.pages_by_section().items()}
     assert names == {module.OTHERS: ["surely-new"], "Speed": ["grid-speed"]}
     assert module.index().endswith("\n| [Two families](grid-speed.md) | The last section takes it. |\n")
+
+
+@pytest.mark.parametrize("records", sorted((DOCS / "results" / "records").iterdir()), ids=lambda file: file.name)
+def test_a_page_with_records_names_the_seeds_and_commits_of_each_cell(records: Path) -> None:
+    page = DOCS / "results" / records.name.replace(".jsonl.gz", ".md")
+    text = page.read_text(encoding="utf-8")
+    assert re.search(r"^- seeds: \d[\d, -]*$", text, re.MULTILINE)
+    assert re.search(r"^- commit: [0-9a-f]{40}", text, re.MULTILINE)
+    cells = page.with_suffix(".csv")
+    if cells.exists():
+        assert cells.read_text(encoding="utf-8").partition("\n")[0].endswith(",seeds,commits")
+    else:
+        details = text.partition("<summary>All other columns</summary>")[2].partition("</details>")[0]
+        for name, value in (("seeds", r"\d"), ("commits", "[0-9a-f]{8}")):
+            assert f"- *{name}*: " in details
+            assert re.search(rf"\| {name} \|", details) or re.search(
+                rf"^The same.*{name} {value}", details, re.MULTILINE
+            )

@@ -178,16 +178,19 @@ def _run_shard(
 
 
 def print_outcomes(experiment: "Experiment", outcomes: "list[Outcome]", console: Output) -> int:
-    """Print the table and the failed runs, and return the exit code."""
+    """Print the table, the sources of its numbers and the failed runs, and return the exit code."""
     from lengthwise.report.pages.terminal import print_failures, print_table
     from lengthwise.report.tables.experiment import main_table
     from lengthwise.report.tables.matrix import column_tables, entries_of
+    from lengthwise.report.tables.sources import source_lines
 
     if experiment.is_matrix:
         for part, table in column_tables(experiment, entries_of(experiment, outcomes)).items():
             print_table(console, f"{experiment.title}: {part}" if part else experiment.title, table.without_empty())
     elif experiment.cells:
         print_table(console, experiment.title, main_table(experiment, outcomes))
+    for line in source_lines(experiment, outcomes):
+        console.print_line(f"  {line}")
     return 1 if print_failures(console, outcomes) else 0
 
 

@@ -33,11 +33,14 @@ def times(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.glob("runs/*/[!.]*")}
 
 
-def test_one_cell_is_run_alone_and_once(tmp_path: Path) -> None:
+def test_one_cell_is_run_alone_and_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (cell, *_) = EXPERIMENTS["regular-gpt/table-2"]("smoke").cells
     assert reproduce(tmp_path, "--row", cell.row, "--column", cell.column) == 0
     assert [path.name for path in tmp_path.glob("runs/*")] == [spec.id for spec in cell.specs]
     assert not list(tmp_path.glob("*.md"))
+    printed = capsys.readouterr().out
+    assert "  seeds: 0\n  lengths scored: 1-40\n  commits: " in printed
+    assert "\n  dense range: One pass: 4 random strings" in printed
     before = times(tmp_path)
     assert reproduce(tmp_path, "--row", cell.row, "--column", cell.column) == 0
     assert times(tmp_path) == before

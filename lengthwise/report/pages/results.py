@@ -20,6 +20,7 @@ from lengthwise.report.tables.protocol import chance_table, protocol_methods
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import with_shallow_baselines
+from lengthwise.report.tables.sources import seeds_text
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.pools.outcome import NOT_RUN, Outcome
 from lengthwise.runs.provenance import versions
@@ -236,4 +237,5 @@ def _measured(results: Sequence[RunResult]) -> list[str]:
 def _provenance(results: Sequence[RunResult], today: date) -> str:
     versions = [f"- {name}: {', '.join(values)}" for name, values in versions_of(results)]
     weights = " or ".join(dict.fromkeys(result.weights for result in results))
-    return folded("Provenance", ["\n".join([f"- page written: {today}", f"- weights: {weights}", *versions])])
+    about = [f"- page written: {today}", f"- seeds: {seeds_text(results)}", f"- weights: {weights}"]
+    return folded("Provenance", ["\n".join([*about, *versions])])

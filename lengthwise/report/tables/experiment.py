@@ -15,6 +15,8 @@ from lengthwise.report.tables.perplexities import main_columns as main_perplexit
 from lengthwise.report.tables.search import COLUMNS as SEARCH_COLUMNS
 from lengthwise.report.tables.search import MAIN_COLUMNS as MAIN_SEARCH_COLUMNS
 from lengthwise.report.tables.search import search_table
+from lengthwise.report.tables.sources import COLUMNS as SOURCE_COLUMNS
+from lengthwise.report.tables.sources import with_sources
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.pools.outcome import Outcome
 
@@ -27,7 +29,8 @@ def cell_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
         "search": search_table,
         "perplexity": perplexity_table,
     }
-    return tables.get(experiment.scoring.measure, accuracy_table)(experiment, outcomes)
+    table = tables.get(experiment.scoring.measure, accuracy_table)(experiment, outcomes)
+    return with_sources(table, experiment, outcomes)
 
 
 def main_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
@@ -49,6 +52,10 @@ def detail_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 def about_columns(experiment: Experiment, table: Table) -> list[tuple[str, str]]:
     """Return pairs of column and meaning for the columns of a table that need a sentence."""
     of_their_own = {"error": ERROR_COLUMNS, "attempts": ATTEMPT_COLUMNS, "search": SEARCH_COLUMNS}
+    sources = [
+        (name, meaning) for name, meaning in SOURCE_COLUMNS.items() if name in (*table.header, *dict(table.shared))
+    ]
     if (columns := of_their_own.get(experiment.scoring.measure)) is not None:
-        return [(name, columns[name]) for name in table.header if name in columns]
-    return about_perplexities(table) if experiment.scoring.measure == "perplexity" else about_accuracies(table)
+        return [*((name, columns[name]) for name in table.header if name in columns), *sources]
+    usual = about_perplexities if experiment.scoring.measure == "perplexity" else about_accuracies
+    return [*usual(table), *sources]

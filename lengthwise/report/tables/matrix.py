@@ -12,6 +12,8 @@ from lengthwise.experiment import Cell, Experiment, Printed
 from lengthwise.report.tables.cells import accuracies_scored, long_accuracies, results_of
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.numbers import NOTHING, percent, span
+from lengthwise.report.tables.sources import COLUMNS as SOURCE_COLUMNS
+from lengthwise.report.tables.sources import commits_text, seeds_text
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
@@ -267,6 +269,7 @@ CSV_COLUMNS = {
     "parameters": "the number of the net's parameters",
     "cpu_seconds_a_run": "CPU seconds of training, averaged over runs",
     "published": "entries of papers, with their protocols",
+    **SOURCE_COLUMNS,
 }
 """The meaning of each column of the CSV file."""
 
@@ -292,4 +295,6 @@ def _csv_line(entry: Entry) -> dict[str, str | int]:
         "parameters": entry.parameters,
         "cpu_seconds_a_run": f"{entry.cpu_seconds / entry.num_runs:.2f}",
         "published": " ".join(f"{printed.entry} ({printed.protocol})" for printed in _printed(entry.cell)),
+        "seeds": seeds_text(entry.results),
+        "commits": commits_text(entry.results),
     }

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lengthwise.report.tables.numbers import NOTHING
 
-COUNTED = ("runs", "seeds", "states", "steps")
+COUNTED = ("runs", "states", "steps")
 """Columns of counts, whose name follows the number in a sentence."""
 
 

@@ -123,6 +123,8 @@ def table_1(scale: Scale = "small") -> Experiment:
         headline=_HEADLINE_1,
         about="The paper's entries are max / mean: compare with *best run* and *mean*, here over all three rates.",
         notes=(
+            "At scale `small`, the three runs of a cell have seed 0 and the paper's three learning rates. So *3 of 3* "
+            "means one seed at three rates, and the page does not show how much other seeds would differ.",
             "Preset `chi2023` on the published code's strings. Scale `small` has smaller nets and fewer steps: D=64 "
             "(paper: 256) and 5,000 steps, for a Transformer 2,000 (paper: 100,000; the code: up to 1,000,000).",
             "The paper names three seeds for each result and three rates. It does not state which of these runs its "
@@ -207,7 +209,8 @@ def table_2(scale: Scale = "small") -> Experiment:
             "The paper's entries are means over three seeds. They are next to both readings."
         ),
         notes=(
-            "Preset `chi2023`. At scale `small` a net has D=64 and takes 5,000 steps, a Transformer 2,000.",
+            "Preset `chi2023`. At scale `small` a net has D=64 and takes 5,000 steps, a Transformer 2,000. The three "
+            "runs of a cell have seed 0 and the paper's three learning rates.",
             "At P(1) = 0.5 the two readings are the same. A net that is trained at 0.5 is measured at the other four "
             "probabilities without further training.",
             "Chance: a constant answer scores more than 50 % on short strings with few ones.",
