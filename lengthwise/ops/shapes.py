@@ -22,9 +22,9 @@ class Axis(NamedTuple):
 def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Make a function compare the shapes of its tensors with its annotations before it runs.
 
-    Axes with the same letter must have the same size, and T, the number of positions, must not be 0. Each axis needs a
-    letter of its own. Arguments without a shape in their annotation are not checked. A check takes a few microseconds,
-    and an exported graph contains none.
+    Axes with the same letter must have the same size, and T, the number of positions, must not be 0. Axes such as
+    `_` and `*N` are not supported. Arguments without a shape in their annotation are not checked. A check takes a few
+    microseconds, and an exported graph contains none.
 
     Raises:
         ValueError: a shape does not fit the shapes of the arguments before it. The returned function raises it.
@@ -86,13 +86,13 @@ def _sentence(name: str, expected: Mapping[str, list[Axis]], sizes: Mapping[str,
     # The sizes of this tensor itself are not expected ones, unless an earlier tensor has the letter.
     known = {axis.letter: other for other in reversed(earlier) for axis in expected[other]}
     axes = [axis.letter + (f"+{axis.more}" if axis.more else "") for axis in expected[name]]
-    wanted = [
-        str(sizes[axis.letter] + axis.more) if axis.letter in known or axis.letter.isdigit() else shown
-        for axis, shown in zip(expected[name], axes, strict=True)
+    fitting = [
+        str(sizes[axis.letter] + axis.more) if axis.letter in known or axis.letter.isdigit() else text
+        for axis, text in zip(expected[name], axes, strict=True)
     ]
     sources = dict.fromkeys(known[axis.letter] for axis in expected[name] if axis.letter in known)
     source = f" ({' '.join(axes)} as in {' and '.join(sources)})" if sources else ""
     return (
-        f"{name}: expected shape [{', '.join(wanted)}]{source}, got {list(tensor.shape)}; "
+        f"{name}: expected shape [{', '.join(fitting)}]{source}, got {list(tensor.shape)}; "
         "give tensors whose shapes fit together"
     )

@@ -108,9 +108,9 @@ class TestShapes:
                     continue
                 with pytest.raises(
                     ValueError, match=r"^\w+: expected shape .*, got \[.*\]; give tensors whose"
-                ) as said:
+                ) as raised:
                     function(*given[0], **given[1])
-                assert str(said.value).partition(":")[0] in OPS[function]
+                assert str(raised.value).partition(":")[0] in OPS[function]
 
     def test_numbers_that_are_no_tensor_are_an_error(self, function: Callable[..., Any]) -> None:
         for name, value in OPS[function].items():
@@ -149,8 +149,8 @@ def test_sentences_name_the_sizes_and_where_they_come_from() -> None:
         ValueError, match=re.escape("values: expected shape [1, 3, 1] (B T E as in steps), got [1, 4, 1]")
     ):
         selective_scan(steps, rates, torch.ones(1, 4, 1), ones, ones, torch.zeros(1, 1, 1))
-    wanted = "c: expected shape [1, 3, 1] (B T P as in steps and rates), got [1, 9, 1]"
-    with pytest.raises(ValueError, match=re.escape(wanted)):
+    expected = "c: expected shape [1, 3, 1] (B T P as in steps and rates), got [1, 9, 1]"
+    with pytest.raises(ValueError, match=re.escape(expected)):
         selective_scan(steps, rates, ones, ones, torch.ones(1, 9, 1), torch.zeros(1, 1, 1))
     with pytest.raises(ValueError, match=re.escape("steps: expected shape [B, T, E], got [3]; give tensors")):
         selective_scan(torch.ones(3), rates, ones, ones, ones, torch.zeros(1, 1, 1))
