@@ -49,8 +49,8 @@ def proved(scale: Scale = "small") -> Experiment:
             "Training gives up if the loss does not fall for 400 steps, so nets that cannot learn a task end early. "
             "Without positions, the answer of one layer depends on the last symbol and the number of each symbol "
             "alone, so it cannot learn a language that depends on the order of symbols.",
-            "Optimizer, rates, noise and lengths were chosen by trials on Tomita 1, *no c*, *all symbols equal* and *ab "
-            "occurs*, with seed 0.",
+            "Optimizer, rates, noise and lengths were chosen by trials on Tomita 1, *no c*, *all symbols equal* and "
+            "*ab occurs*, with seed 0.",
             "A bound is at most 4,096 symbols, because longer strings are not tried.",
         ),
         cells=[
