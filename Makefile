@@ -6,10 +6,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 # Bytecode is written, whatever the environment says: else each worker of each run compiles everything again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal
 
-.PHONY: demo test quick test-cpus test-slow test-gpu check format docs benchmark clean
+.PHONY: demo test quick test-cpus test-printed test-slow test-gpu check format docs benchmark clean
 
 # Those tests are about CPUs, and see no GPU where there is one.
-test quick test-cpus test-slow: export CUDA_VISIBLE_DEVICES :=
+test quick test-cpus test-printed test-slow: export CUDA_VISIBLE_DEVICES :=
 
 demo: $(VENV)/.ready
 	$(BIN)/lengthwise demo
@@ -29,6 +29,11 @@ NUMERICS := tests/ops tests/layers tests/models tests/extraction tests/certifica
 test-cpus: $(VENV)/.ready-test
 	ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE $(PYTEST) $(SHAPES) -m "not slow and not gpu" $(NUMERICS)
 	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) -m "not slow and not gpu" $(NUMERICS)
+
+# The slow tests that train the nets of README, pages and notebooks as long as these state, and compare what they print:
+# about four CPU minutes, nearly half of them for the tutorial.
+test-printed: $(VENV)/.ready-test
+	$(PYTEST) -m slow -k "python or doubt or compared or demo" tests/test_examples.py tests/test_notebooks.py tests/test_learning.py
 
 # What trains, or needs an extra that the default tests do without: clusters of Ray, trackers, data sets. And 200
 # examples of each property instead of 15.

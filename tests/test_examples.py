@@ -299,6 +299,22 @@ def test_make_targets_of_the_readme_exist() -> None:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), f"make {target}"
 
 
+def test_the_numbers_that_documents_print_are_compared_before_a_change_lands() -> None:
+    assert "make test-printed" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    (command,) = re.findall(r"^test-printed: .*\n\t(.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    (words,) = re.findall('-m slow -k "(.*)"', command)
+    slow = (test_python_of_the_readme_runs, test_python_of_the_front_page_runs, test_python_about_nets_of_ones_own_runs)
+    assert all(any(word in test.__name__ for word in words.split(" or ")) for test in slow)
+
+
+def test_no_document_states_a_time_or_a_size_that_nothing_prints() -> None:
+    """Times of results are on their pages with the commit, and no text repeats them as if they held everywhere."""
+    count = r"(\d[\d.,]*|two|three|five|ten|fifteen|twenty)"
+    stated = re.compile(rf"\babout {count} (s|(CPU )?seconds|GB)\b|\d s after", re.IGNORECASE)
+    for document in [ROOT / "README.md", *DOCS.glob("*.md")]:
+        assert not stated.search(document.read_text(encoding="utf-8")), document.name
+
+
 def test_links_of_the_documents_lead_somewhere() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:

@@ -41,9 +41,10 @@ def test_notebooks_are_clean(path: Path) -> None:
     assert path in (DOUBT, COMPARE), "it is run below"
 
 
-@pytest.mark.usefixtures("fewer_strings")
 @pytest.mark.parametrize("steps", [3, full])
-def test_from_a_doubt_to_a_proof(steps: int | None, tmp_path: Path, monkeypatch, capsys) -> None:
+def test_from_a_doubt_to_a_proof(steps: int | None, tmp_path: Path, monkeypatch, capsys, request) -> None:
+    if steps is not None:
+        request.getfixturevalue("fewer_strings")
     monkeypatch.chdir(tmp_path)
     results = run_cells(DOUBT, at_scale(steps))
     (curve, _), (refuted, card), (proved, _), (_, drawing) = results

@@ -150,7 +150,7 @@ class StopAt:
         self.requested |= self.begun == self.attempt and progress.done >= self.step and not progress.is_decision
 
 
-# Each case trains again what is left. By default the run that dies below goes on, and tests/runs/test_runs.py
+# Each case trains again what is left. By default the run that dies below goes on, and tests/runs/test_resumed_runs.py
 # interrupts runs of one attempt.
 @pytest.mark.slow
 @pytest.mark.parametrize(("attempt", "step"), [(2, 100), (1, 10), (1, 100), (2, 10)])
@@ -337,7 +337,7 @@ def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
             "parity",
             "transformer",
             {},
-            "transformer of these settings can reach, at most 'tested', got 'proved'; choose solved, or train",
+            "transformer of these settings can reach, at most 'bounded', got 'proved'; choose solved or extracted",
         ),
         ("parity", "s4d", {}, "at most 'extracted', got 'proved'; choose solved or extracted, or train another model"),
         ("edit-distance", "transformer", {}, "goal: expected a task with a reference machine, got edit-distance"),

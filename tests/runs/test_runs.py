@@ -1,4 +1,4 @@
-"""Runs: specification, folder, interruption and resumption, damage, the pool."""
+"""Runs: their folders, results and measurements, and damage to their files."""
 
 import json
 import shutil
@@ -8,31 +8,18 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from small_runs import PLAN, small_spec
 
-from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.randomness import generator_for
 from lengthwise.runs import execute as execute_module
-from lengthwise.runs.execute import Interrupted, execute
+from lengthwise.runs.execute import execute
 from lengthwise.runs.folder import RunFolder, load_run
-from lengthwise.runs.pools.local import LocalPool
 from lengthwise.runs.pools.outcome import finished
-from lengthwise.runs.pools.sweep import execute_all
 from lengthwise.runs.predict import predict_text
-from lengthwise.runs.progress import Progress
 from lengthwise.runs.result import RunResult
-from lengthwise.runs.spec import RunSpec, make_spec, merge, parse_assignments, read_settings, spec_from_json
+from lengthwise.runs.spec import make_spec, spec_from_json
 from lengthwise.training.checkpoint import load_checkpoint, load_final_weights
 from lengthwise.training.loop import Diverged, TrainingState
-
-PLAN = EvaluationPlan(dense=(9, 12), dense_strings=8, long=((30, 4),), structured=((20, 2),))
-
-
-def small_spec(seed: int = 0, task: str = "parity", **train) -> RunSpec:
-    settings = {
-        "model": {"d_model": 8, "num_heads": 2},
-        "train": {"steps": 25, "batch_size": 4, "max_length": 8, "checkpoint_every": 10} | train,
-    }
-    return make_spec(task, "regular-gpt", settings, seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -50,79 +37,6 @@ def finished_run(undisturbed: Path, tmp_path: Path) -> RunResult:
     result = RunFolder(folder).read_result()
     assert result is not None
     return result
-
-
-def contents(root: Path, spec: RunSpec) -> tuple[dict[str, torch.Tensor], str, list]:
-    folder = RunFolder(root / spec.id)
-    result = folder.read_result()
-    assert result is not None
-    return load_file(folder.checkpoint), folder.metrics.path.read_text(), list(result.curves)
-
-
-def assert_equal_runs(one: Path, other: Path, spec: RunSpec) -> None:
-    (weights, metrics, curves), (weights_, metrics_, curves_) = contents(one, spec), contents(other, spec)
-    assert weights.keys() == weights_.keys()
-    assert all(torch.equal(weights[name], weights_[name]) for name in weights)
-    assert metrics == metrics_
-    assert curves == curves_
-
-
-class StopAt:
-    """A listener that asks for a stop when training reports a step."""
-
-    def __init__(self, step: int) -> None:
-        self.step, self.requested = step, False
-
-    def __call__(self, progress: Progress) -> None:
-        self.requested |= progress.phase == "training" and progress.done >= self.step
-
-
-@pytest.mark.parametrize("stops", [*(pytest.param([step], marks=pytest.mark.slow) for step in (10, 20)), [10, 20]])
-def test_an_interrupted_and_resumed_run_equals_the_uninterrupted_one(
-    tmp_path: Path, undisturbed: Path, stops: list[int]
-) -> None:
-    spec = small_spec()
-    for stop in stops:
-        listener = StopAt(stop)
-        with pytest.raises(Interrupted, match=f"stopped at step {stop} of 25"):
-            execute(spec, tmp_path / "parts", PLAN, listener, lambda: listener.requested)  # noqa: B023
-        assert RunFolder(tmp_path / "parts" / spec.id).read_status().status == "interrupted"
-    execute(spec, tmp_path / "parts", PLAN)
-    assert_equal_runs(undisturbed, tmp_path / "parts", spec)
-
-
-def test_a_run_that_dies_between_checkpoints_resumes_from_the_last(
-    tmp_path: Path, undisturbed: Path, monkeypatch
-) -> None:
-    """Metrics written after the checkpoint are dropped and written again."""
-    spec = small_spec()
-
-    def die(progress: Progress) -> None:
-        if progress.done >= 20:
-            raise MemoryError
-
-    monkeypatch.setattr(execute_module, "save_checkpoint", _saving_only_at(10))
-    with pytest.raises(MemoryError):
-        execute(spec, tmp_path / "parts", PLAN, die)
-    monkeypatch.undo()
-    folder = RunFolder(tmp_path / "parts" / spec.id)
-    with folder.metrics.path.open("a") as file:
-        file.write('{"step": 21, "lo')
-    draft = folder.path / f".{folder.checkpoint.name}.another.7"  # as of a process that was killed while it wrote
-    draft.write_bytes(b"half")
-    execute(spec, tmp_path / "parts", PLAN)
-    assert_equal_runs(undisturbed, tmp_path / "parts", spec)
-    assert not draft.exists()
-
-
-def _saving_only_at(step: int):
-    save = execute_module.save_checkpoint
-
-    def save_once(state, path, fingerprint, notes) -> None:
-        if state.step == step:
-            save(state, path, fingerprint, notes)
-
-    return save_once
 
 
 @pytest.mark.parametrize(
@@ -359,15 +273,6 @@ def test_damage_in_the_middle_of_the_metrics_is_named(tmp_path: Path, line: byte
         run.metrics
 
 
-def test_a_damaged_state_file_stops_nothing(tmp_path: Path) -> None:
-    spec = small_spec()
-    listener = StopAt(10)
-    with pytest.raises(Interrupted):
-        execute(spec, tmp_path, PLAN, listener, lambda: listener.requested)
-    (tmp_path / spec.id / "state.json").write_text("{")
-    assert execute(spec, tmp_path, PLAN).training.step == 25
-
-
 def test_a_missing_run_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"nowhere: expected a run folder, but there is no such folder"):
         load_run(tmp_path / "nowhere")
@@ -403,106 +308,6 @@ def test_no_draft_is_left_behind(tmp_path: Path) -> None:
         "checkpoint.safetensors",
         "result.json",
     }
-
-
-def test_the_pool_gives_the_same_bits_as_one_process(tmp_path: Path) -> None:
-    specs, seen = [small_spec(0), small_spec(1)], []
-    with LocalPool(2) as pool:
-        outcomes = execute_all(specs, tmp_path / "pool", [PLAN] * len(specs), seen.append, pool=pool)
-    assert all(outcome.result is not None for outcome in outcomes)
-    assert {progress.run_id for progress in seen} == {spec.id for spec in specs}
-    for spec in specs:
-        execute(spec, tmp_path / "one", PLAN)
-        assert_equal_runs(tmp_path / "pool", tmp_path / "one", spec)
-
-
-def test_a_failed_run_stops_no_other_and_says_why(tmp_path: Path) -> None:
-    specs = [small_spec(0), small_spec(1)]
-    (tmp_path / specs[0].id).mkdir()
-    (tmp_path / specs[0].id / "checkpoint.safetensors").write_text("rubbish")
-    with LocalPool(1) as pool:
-        failed, done = execute_all(specs, tmp_path, [PLAN] * len(specs), lambda progress: None, pool=pool)
-    assert failed.result is None
-    assert "damaged checkpoint" in failed.reason
-    assert done.result is not None
-
-
-def test_the_pool_stops_on_request_and_goes_on_later(tmp_path: Path) -> None:
-    specs = [small_spec(seed, steps=3000) for seed in range(4)]
-    seen: list[Progress] = []
-    with LocalPool(2) as pool, pytest.raises(Interrupted, match="the same command continues"):
-        execute_all(specs, tmp_path, [PLAN] * len(specs), seen.append, pool=pool, stop_requested=lambda: len(seen) > 3)
-    assert not list(tmp_path.glob(".sweep-*"))
-    statuses = [RunFolder(tmp_path / spec.id).read_status() for spec in specs]
-    assert {status.status for status in statuses} <= {"new", "interrupted"}
-    assert any(0 < status.step < 3000 for status in statuses)
-
-
-def test_settings_merge_preset_file_and_assignments(tmp_path: Path) -> None:
-    (tmp_path / "run.toml").write_text("[train]\nsteps = 7\nbatch_size = 3\n[model]\nd_model = 8\nnum_heads = 2\n")
-    settings = merge(read_settings(tmp_path / "run.toml"), parse_assignments(["train.steps=9", "task.p=0.25"]))
-    spec = make_spec("parity", "regular-gpt", settings, preset="chi2023")
-    assert (spec.recipe.steps, spec.recipe.batch_size, spec.recipe.optimizer.name) == (9, 3, "adam")
-    assert spec.model_config.d_model == 8
-    assert spec.model_config.variant == "code"
-    assert spec.task.p == 0.25
-
-
-@pytest.mark.parametrize(
-    ("task", "model", "settings", "preset", "sentence"),
-    [
-        ("partiy", "regular-gpt", {}, "fast", "unknown task 'partiy'; did you mean 'parity'?"),
-        ("parity", "regulargpt", {}, "fast", "unknown model 'regulargpt'; did you mean 'regular-gpt'?"),
-        ("parity", "regular-gpt", {}, "fats", "unknown preset 'fats'; did you mean 'fast'?"),
-        ("parity", "regular-gpt", {"trian": {}}, "fast", "trian: no such section; did you mean 'train'?"),
-        ("parity", "regular-gpt", {"seed": 3}, "fast", "seed: not a section; give it apart from the settings"),
-        (
-            "parity",
-            "regular-gpt",
-            {"train": {"optimizer": {"betas": [0.9, 2]}}},
-            "fast",
-            "train.optimizer.betas.1: expected",
-        ),
-        ("parity", "regular-gpt", {"train": 3}, "fast", "train: expected a section of settings, got 3"),
-        ("parity", "regular-gpt", {"task": {"q": 1}}, "fast", "task.q: no such setting"),
-        (
-            "parity",
-            "regular-gpt",
-            {"model": {"chunk_size": 1}},
-            "fast",
-            "model.chunk_size: expected a number greater than or equal",
-        ),
-        ("bounded-dyck", "regular-gpt", {"train": {"max_length": 1}}, "fast", "no balanced length between 1 and 1"),
-    ],
-)
-def test_bad_requests_are_one_sentence(task, model, settings, preset, sentence) -> None:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011  # the sentence is compared below
-        make_spec(task, model, settings, preset=preset)
-    assert sentence in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_all_problems_are_told_at_once() -> None:
-    with pytest.raises(ValueError, match=r"task.q") as caught:
-        make_spec("parity", "regular-gpt", {"task": {"q": 1}, "train": {"steps": 0, "batch_sz": 4}}, seed=-1)
-    assert len(str(caught.value).splitlines()) == 4
-
-
-@pytest.mark.parametrize("word", ["steps=5", "train.steps", "=3", "train.=3", ".steps=3"])
-def test_bad_assignments_are_refused(word: str) -> None:
-    with pytest.raises(ValueError, match=r"assignments: expected section.key=value"):
-        parse_assignments([word])
-
-
-@pytest.mark.parametrize("content", [b"[train\n", b"\xff\xfe", b"steps == 3"])
-def test_bad_files_are_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "run.toml").write_bytes(content)
-    with pytest.raises(ValueError, match=r"run.toml: cannot be read as TOML"):
-        read_settings(tmp_path / "run.toml")
-    (tmp_path / "blank.toml").write_text("\n")
-    for name, got in (("none.toml", "no such file"), ("blank.toml", "a blank one"), ("", "a folder")):
-        with pytest.raises(ValueError, match=rf"{name}: expected a TOML file with settings, got {got}"):
-            read_settings(tmp_path / name)
 
 
 def test_a_checkpoint_of_another_version_of_the_model_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,232 @@
+"""Mistakes on the command line get one sentence, which names the option, and exit code 2."""
+
+from pathlib import Path
+
+import pytest
+from command import exit_code
+
+SMALL = [
+    *("--set", "train.steps=12", "--set", "train.batch_size=4", "--set", "train.max_length=6"),
+    *("--set", "model.d_model=8", "--set", "model.num_heads=2"),
+]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a finished run, which tests only read."""
+    root = tmp_path_factory.mktemp("finished")
+    assert exit_code("train", "parity", "regular-gpt", *SMALL, "--longest", "60", "--runs", str(root)) == 0
+    return next(root.glob("parity-*"))
+
+
+def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> None:
+    config = tmp_path / "machine.toml"
+    config.write_text('[task]\nalphabet = "xy"\ntransitions = [[1, 0], [1]]\naccepting = [1]\n')
+    assert exit_code("train", "dfa", "regular-gpt", "--config", str(config), "--runs", str(tmp_path / "runs")) == 2
+    error = "lengthwise: task.transitions: expected a next state for each of the 2 symbols, got 1 for state 1; give"
+    assert capsys.readouterr().err.startswith(error)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["(a|b", "--to", "rnn"], "pattern: expected a closing ) at position 5 of '(a|b', got the end"),
+        (["[^a]", "--to", "rnn"], "got a language that contains no string of one symbol or more"),
+        (["abc", "--alphabet", "ab", "--to", "rnn"], "alphabet: expected the symbols of 'abc', got 'ab', without"),
+        (["ab", "--to", "rn"], "unknown construction 'rn'; did you mean 'rnn'?"),
+        (["ab", "--to", "rnn", "--chunk-size", "3"], "--chunk-size: rnn takes no such option (known: none)"),
+        (["ab", "--to", "regular-gpt", "--chunk-size", "1"], "--chunk-size: expected 2 to 2,000, got 1"),
+        (
+            ["ab", "--to", "regular-gpt", "--chunk-size", "x"],
+            "--chunk-size: expected a whole number of at least 0, got x",
+        ),
+        (["--to", "rnn"], "expected a regular expression or a task, got neither"),
+        (["ab", "--task", "parity", "--to", "rnn"], "expected a regular expression or a task, got both"),
+        (["ab", "--set", "task.p=0.3", "--to", "rnn"], "expected none next to an expression, got task.p=0.3"),
+        (["--task", "parity", "--alphabet", "ab", "--to", "rnn"], "--alphabet: expected none next to a task, got 'ab'"),
+        (["--task", "parity", "--set", "model.d=3", "--to", "rnn"], "expected settings of the task"),
+        (
+            ["--task", "tomita", "--set", "task.index=8", "--to", "rnn"],
+            "task.index: expected a number less than or equal",
+        ),
+        (["--task", "partiy", "--to", "rnn"], "unknown task 'partiy'; did you mean 'parity'?"),
+        (
+            ["--task", "modular-arithmetic", "--to", "regular-gpt"],
+            "would have 560,548,529 weights, more than 20,000,000",
+        ),
+        (["ab"], "--to"),
+    ],
+)
+def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_path: Path, capsys) -> None:
+    assert exit_code("compile", "--out", str(tmp_path / "out"), *arguments) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["train", "partiy", "regular-gpt"], "unknown task 'partiy'; did you mean 'parity'?"),
+        (["train", "parity", "regular-gtp"], "unknown model 'regular-gtp'; did you mean 'regular-gpt'?"),
+        (
+            ["train", "parity", "regular-gpt", "--set", "train.step=5"],
+            "train.step: no such setting; did you mean 'steps'?",
+        ),
+        (
+            ["train", "parity", "regular-gpt", "--set", "model.chunk_size=1"],
+            "model.chunk_size: expected a number greater than or",
+        ),
+        (
+            ["train", "parity", "regular-gpt", "--set", "model.num_heads=7"],
+            "num_heads: expected a divisor of d_model=64",
+        ),
+        (["train", "parity", "regular-gpt", "--config", "none.toml"], "none.toml: expected a TOML file"),
+        (
+            ["train", "parity", "gru", "--seeds", "0,x"],
+            "--seeds: expected seeds and ranges such as 0,1,2",
+        ),
+        (
+            ["train", "parity", "gru", "--seeds", "0-99999"],
+            "--seeds: expected 1 to 1,000 seeds in order",
+        ),
+        (["train", "parity", "gru", "--seeds", "0", "--seed", "3"], "--seed: expected none with --seeds, got 3"),
+        (["train", "parity", "gru", "--seeds", "1-2", "--seed", "0"], "--seed: expected none with --seeds, got 0"),
+        (["train", "parity", "gru", "--seed", "9" * 400], "seed: expected an integer from 0 to 1,000,000,000,000,000"),
+        (["reproduce", "leaderboard", "--pages", ""], "--pages: expected a folder, got an empty name; write . for"),
+        (["track", "runs/one", "--to", "tensorboard", "--out", ""], "--out: expected a folder, got an empty name"),
+        (["train", "parity", "gru", "--runs", ""], "--runs: expected a folder, got an empty name; write . for"),
+        (["train", "parity", "gru", "--seeds", "0", "--parallel", "ddp"], "--parallel: expected none with --seeds"),
+        (["train", "parity", "gru", "--preset", ""], "unknown preset ''"),
+        (["predict", "nowhere", "a", "--temperature", "nan"], "--temperature: expected none without --sample, got nan"),
+        (["predict", "nowhere", "a", "--prompt", ""], "--prompt: expected none without --sample"),
+        (["predict", "nowhere", "a", "--seed", "0"], "--seed: expected none without --sample, got 0"),
+        (
+            ["train", "parity", "gru", "--workers", "2"],
+            "--workers: expected 1 for one run, got 2; give --seeds for several",
+        ),
+        (
+            ["evaluate", "x", "--labeled", "y", "--strings", "9"],
+            "--strings: expected none with --labeled, because the file",
+        ),
+        (["certify", "--check", "x", "--out", "y"], "--out: expected none with --check, which writes no certificate"),
+        (["compare", ".", "..", "--longest", "50"], "--longest: expected none with folders of runs, which are"),
+        (["compare", ".", "..", "--no-certificates"], "--no-certificates: expected none with folders of runs"),
+        (
+            ["reproduce", "recurrent/bounded", "--page-only", "--workers", "2"],
+            "--workers: expected none with --page-only, which runs nothing, got 2; leave one out",
+        ),
+        (
+            ["reproduce", "recurrent/bounded", "--page-only", "--device", "auto"],
+            "--device: expected none with --page-only, which runs nothing, got auto; leave one out",
+        ),
+        (
+            ["train", "parity", "regular-gpt", "--seed", "-1"],
+            "lengthwise: --seed: expected a whole number of at least 0, got -1",
+        ),
+        (
+            ["train", "regex", "regular-gpt", "--set", "task.pattern=(a|b"],
+            "task.pattern: expected a closing ) at position 5 of '(a|b', got the end; close the group",
+        ),
+        (["train", "regex", "regular-gpt", "--set", "task.pattern=[ab]+"], "contains every string of one symbol"),
+        (
+            ["train", "word-problem", "regular-gpt", "--set", "task.group=Q10"],
+            "task.group: expected one of S2 to S6, A3 to",
+        ),
+        (
+            ["train", "word-problem", "regular-gpt", "--set", "task.generators=[[1, 0], [0, 0]]"],
+            "task.generators: expected each of 0..1 once, got [0, 0] as generator 1; list the images of the points",
+        ),
+        (["train", "parity"], "expected MODEL, got none; `lengthwise"),
+        (["trian", "parity"], "trian"),
+        (["train", "parity", "regular-gpt", "--sed", "5"], "Unknown option: --sed. Did you mean --seed?"),
+        (
+            ["train", "parity", "regular-gpt", "--steps", "100"],
+            "--steps: no such option; it is a setting, use --set train.steps=100",
+        ),
+        (["certify", "x", "--steps", "5"], "Unknown option"),
+        (["train", "parity", "regular-gpt", "--d-model=8"], "use --set model.d_model=8"),
+        (["train", "word-problem", "gru", "--group", "A5"], "use --set task.group=A5"),
+        (
+            ["train", "parity", "regular-gpt", "--device", "cuda"],
+            "--device: expected a device of this machine, got 'cuda'",
+        ),
+        (["evaluate", "nowhere"], "nowhere: expected a run folder"),
+        (["predict", "nowhere", "ab"], "nowhere: expected a run folder"),
+        (["analyze", "nowhere"], "nowhere: expected a run folder"),
+        (["certify", "one", "two"], "certify: expected no further words, got two; `lengthwise certify --help` lists"),
+        (["report", "nowhere"], "nowhere: expected a run folder"),
+        (["demo", "--scale", "huge"], "--scale: expected one of smoke, small, paper, got 'huge'"),
+        (["train", "parity", "regular-gpt", "--seed", "1.5"], "--seed: expected a whole number of at least 0, got 1.5"),
+        (
+            ["train", "parity", "regular-gpt", "--set", "train.optimizer.learning_rate=inf"],
+            "learning_rate: expected a finite",
+        ),
+        (
+            ["train", "parity", "regular-gpt", "--set", "train.optimizer=3"],
+            "train.optimizer: expected a section of settings",
+        ),
+        (["train", "parity", "regular-gpt", "--longest", "5"], "--longest: expected at least 41"),
+        (["demo", "--scale", "smoke", "--workers", "0"], "--workers: expected a whole number of at least 1, got 0"),
+        (["learn"], "learn: expected FILE, got none; `lengthwise learn --help` explains it"),
+        (["certify", "."], ".: expected the folder of a run, or of a compiled or learned model, got one without run."),
+        (["compile", "ab", "--alphabet", "b", "--to", "rnn"], "--alphabet: expected the symbols of 'ab', got 'b', "),
+        (["train", "parity", "gru", "--workers", "0"], "--workers: expected a whole number of at least 1, got 0"),
+        (
+            ["train", "parity", "gru", "--set", "train.steps=1e99"],
+            "train.steps: expected a smaller whole number, got 1e",
+        ),
+        (["train", "parity", "gru", "--runs", __file__], f"--runs: expected a folder, got the file {__file__}; name"),
+        (["train", "parity", "gru", "--config", "."], ".: expected a TOML file with settings, got a folder; name one"),
+        (
+            ["export", "a*", "--to", "jff", "--out", "m.jff"],
+            "--to: 'jff' is written by `lengthwise convert a* FILE.jff`",
+        ),
+    ],
+)
+def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code(*arguments) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.startswith("lengthwise: ")
+    assert "Traceback" not in error
+    assert not list(tmp_path.glob("runs/*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["evaluate", "{run}", "--lengths", "99999999999"], "--lengths: expected lengths of at most 10,000,000"),
+        (
+            ["predict", "{run}", "ab", "abcb"],
+            "string 2: text: 'c' at position 3 is not a symbol of parity; use only a b",
+        ),
+        (["predict", "{run}", ""], "expected at least one of the symbols a b, got ''"),
+        (["evaluate", "{run}", "--lengths", "0"], "no strings of length 0"),
+        (["analyze", "{run}", "--length", "0"], "no strings of length 0"),
+        (["analyze", "{run}", "--out", "page.pdf"], "--out: expected a name that ends in .html, got 'page.pdf'"),
+        (["evaluate", "{run}", "--lengths", "5-x"], "--lengths: expected lengths and ranges"),
+        (["evaluate", "{run}", "--protocol", "onepass"], "did you mean 'one-pass'"),
+        (["evaluate", "{run}", "--strings", "0"], "--strings: expected 1 to 1,000,000, got 0"),
+        (["evaluate", "{run}", "--strings", "9" * 20], "--strings: expected 1 to 1,000,000, got 999"),
+        (["evaluate", "{run}", "--csv", "{run}"], "expected a file to write, got a folder"),
+        (["evaluate", "{run}", "--csv", "{run}/run.json/a"], "run.json is a file; name a folder"),
+        (["evaluate", "{run}", "--lengths", ""], "--lengths: expected lengths and ranges such as 41-500,1000, got ''"),
+    ],
+)
+def test_mistakes_about_a_run(arguments, sentence, finished, capsys) -> None:
+    assert exit_code(*(word.format(run=finished) for word in arguments)) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_typo_in_a_config_file_is_found(tmp_path: Path, capsys) -> None:
+    (tmp_path / "run.toml").write_text("[train]\nstepz = 3\n")
+    code = exit_code(
+        "train", "parity", "regular-gpt", "--config", str(tmp_path / "run.toml"), "--runs", str(tmp_path / "runs")
+    )
+    assert code == 2
+    assert "train.stepz: no such setting; did you mean 'steps'?" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
