@@ -69,6 +69,15 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (
+            ["certfy"],
+            "certfy: no such command; did you mean 'certify'? (known: demo, reproduce, leaderboard, list, show",
+        ),
+        (["certfy", "runs/one"], ", track, play)"),
+        (
+            ["train", "parity", "gru", "--set", "train.steps=-5"],
+            "train.steps: expected a number greater than or equal to 1, got -5; give one",
+        ),
         (["train", "partiy", "regular-gpt"], "unknown task 'partiy'; did you mean 'parity'?"),
         (["train", "parity", "regular-gtp"], "unknown model 'regular-gtp'; did you mean 'regular-gpt'?"),
         (

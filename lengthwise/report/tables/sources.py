@@ -72,7 +72,9 @@ def _short_commit(commit: str) -> str:
     """Return the first digits of a commit, with a mark if there were uncommitted changes.
 
     Example:
-        >>> _short_commit("4892c24a8691d4c0e6ab732411e4ea367722269f with changes"), _short_commit("unknown (no checkout)")
-        ('4892c24a+', 'unknown')
+        >>> _short_commit("4892c24a8691d4c0e6ab732411e4ea367722269f with changes")
+        '4892c24a+'
+        >>> _short_commit("unknown (no checkout)")
+        'unknown'
     """
     return commit.split()[0][:DIGITS] + ("+" if commit.endswith(_CHANGED) else "")
