@@ -44,6 +44,8 @@ LIMITS = {
     "attention": OF_RECURRENCES
     | {
         ("symbols of a string", MAX_TERMS),
+        ("products of queries and keys", MAX_ELEMENTS),
+        ("sides of queries, keys and values", MAX_ELEMENTS),
         ("scores", MAX_ELEMENTS),
         ("sums along paths", MAX_ELEMENTS),
         ("regions of masses", MAX_PIECES),

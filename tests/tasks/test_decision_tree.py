@@ -93,11 +93,11 @@ def test_learners_use_no_later_value_and_are_better_than_a_constant() -> None:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"depth": 0}, r"^task\.depth: expected a number greater than or equal to 1, got 0$"),
-        ({"depth": 13}, r"^task\.depth: expected a number less than or equal to 12, got 13$"),
-        ({"dims": 0}, r"^task\.dims: expected a number greater than or equal to 1, got 0$"),
-        ({"max_points": -1}, r"^task\.max_points: expected a number greater than or equal to 1, got -1$"),
-        ({"active_dims": 0}, r"^task\.active_dims: expected a number greater than or equal to 1, got 0$"),
+        ({"depth": 0}, r"^task\.depth: expected a number greater than or equal to 1, got 0; give one$"),
+        ({"depth": 13}, r"^task\.depth: expected a number less than or equal to 12, got 13; give one$"),
+        ({"dims": 0}, r"^task\.dims: expected a number greater than or equal to 1, got 0; give one$"),
+        ({"max_points": -1}, r"^task\.max_points: expected a number greater than or equal to 1, got -1; give one$"),
+        ({"active_dims": 0}, r"^task\.active_dims: expected a number greater than or equal to 1, got 0; give one$"),
         ({"active_dims": 21}, r"^task\.active_dims: expected at most dims=20, got 21; lower it, or raise dims$"),
     ],
 )
