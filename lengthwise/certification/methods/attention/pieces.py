@@ -64,7 +64,7 @@ class Head(NamedTuple):
     heads: Heads
     error: float
     """The relative error of a product of a weight and a value."""
-    ratios: tuple[Float64[Tensor, "K K H"], Float64[Tensor, "K K H"]]
+    ratios: tuple[Float64[Tensor, "X K H"], Float64[Tensor, "X K H"]]
 
     @property
     def num_slopes(self) -> int:

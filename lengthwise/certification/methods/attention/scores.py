@@ -189,7 +189,7 @@ def _by_head(part: Intervals, num_heads: int) -> Intervals:
     return Intervals(*(end.unflatten(-1, (num_heads, -1)) for end in (part.low, part.high)))
 
 
-def ratio_bounds(heads: Heads) -> tuple[Float64[Tensor, "K K H"], Float64[Tensor, "K K H"]]:
+def ratio_bounds(heads: Heads) -> tuple[Float64[Tensor, "X K H"], Float64[Tensor, "X K H"]]:
     """Return bounds on f e^(s - s_0), over all distances, for the scores s of each head and s_0 of the first head.
 
     The factor f of a query symbol and a head makes the largest upper bound 1, so that no exponential overflows.
