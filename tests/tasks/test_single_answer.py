@@ -151,22 +151,62 @@ def test_answers_beyond_the_vocabulary_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "fields", "sentence"),
     [
-        ("subset-sum", {"max_value": -5}, r"^task\.max_value: expected a number greater than or equal to 1, got -5; give one$"),
-        ("subset-sum", {"max_length": 0}, r"^task\.max_length: expected a number greater than or equal to 1, got 0; give one$"),
+        (
+            "subset-sum",
+            {"max_value": -5},
+            r"^task\.max_value: expected a number greater than or equal to 1, got -5; give one$",
+        ),
+        (
+            "subset-sum",
+            {"max_length": 0},
+            r"^task\.max_length: expected a number greater than or equal to 1, got 0; give one$",
+        ),
         ("subset-sum", {"sampling": "easy"}, r"^task\.sampling: expected 'published' or 'hard', got 'easy'; give one$"),
         (
             "subset-sum",
             {"sampling": "hard", "max_value": 63},
             r"^task\.max_value: expected at least 64 for .* got 63; raise",
         ),
-        ("knapsack", {"max_weight": -1}, r"^task\.max_weight: expected a number greater than or equal to 1, got -1; give one$"),
-        ("knapsack", {"max_value": 0}, r"^task\.max_value: expected a number greater than or equal to 1, got 0; give one$"),
-        ("knapsack", {"max_capacity": 0}, r"^task\.max_capacity: expected a number greater than or equal to 1, got 0; give one$"),
-        ("longest-common-subsequence", {"alphabet": 27}, r"^task\.alphabet: expected a number less .* 26, got 27; give one$"),
-        ("longest-common-subsequence", {"pool_size": 0}, r"^task\.pool_size: expected a number greater .* got 0; give one$"),
-        ("edit-distance", {"alphabet": 27}, r"^task\.alphabet: expected a number less than or equal to 26, got 27; give one$"),
-        ("edit-distance", {"alphabet": 2}, r"^task\.alphabet: expected a number greater than or equal to 3, got 2; give one$"),
-        ("edit-distance", {"border": "wrong"}, r"^task\.border: expected 'true' or 'published', got 'wrong'; give one$"),
+        (
+            "knapsack",
+            {"max_weight": -1},
+            r"^task\.max_weight: expected a number greater than or equal to 1, got -1; give one$",
+        ),
+        (
+            "knapsack",
+            {"max_value": 0},
+            r"^task\.max_value: expected a number greater than or equal to 1, got 0; give one$",
+        ),
+        (
+            "knapsack",
+            {"max_capacity": 0},
+            r"^task\.max_capacity: expected a number greater than or equal to 1, got 0; give one$",
+        ),
+        (
+            "longest-common-subsequence",
+            {"alphabet": 27},
+            r"^task\.alphabet: expected a number less .* 26, got 27; give one$",
+        ),
+        (
+            "longest-common-subsequence",
+            {"pool_size": 0},
+            r"^task\.pool_size: expected a number greater .* got 0; give one$",
+        ),
+        (
+            "edit-distance",
+            {"alphabet": 27},
+            r"^task\.alphabet: expected a number less than or equal to 26, got 27; give one$",
+        ),
+        (
+            "edit-distance",
+            {"alphabet": 2},
+            r"^task\.alphabet: expected a number greater than or equal to 3, got 2; give one$",
+        ),
+        (
+            "edit-distance",
+            {"border": "wrong"},
+            r"^task\.border: expected 'true' or 'published', got 'wrong'; give one$",
+        ),
     ],
 )
 def test_bad_fields_are_refused(name: str, fields: dict[str, object], sentence: str) -> None:
