@@ -219,6 +219,15 @@ def _first_proof(name: str) -> Proof:
     return prove(*NETS[name])
 
 
+def accepts(proof: Proof, **edited: object) -> bool:
+    """Whether the separate checker accepts a proof with these parts edited."""
+    try:
+        proof.verdict(**edited)  # type: ignore[arg-type]
+    except checker.Rejected:
+        return False
+    return True
+
+
 def proof_of(name: str) -> Proof:
     """Return the proof of one of `NETS`, which is found once; its certificate and arrays are copies."""
     proof = _first_proof(name)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from attending_net import OCCURS, attending_net
 from automaton_strategies import all_strings
-from proved_nets import Proof, proof_of, prove
+from proved_nets import accepts, proof_of, prove
 
 from lengthwise import certify
 from lengthwise.automata.transducer import Transducer
@@ -183,14 +183,6 @@ def test_no_bound_covers_the_error_of_a_net_with_noise(positions: str, seed: int
             assert AttentionProver().prove(model, OCCURS_EXTRACTION).max_length < err
         except ValueError:  # no bound at all
             continue
-
-
-def accepts(proof: Proof, **edited: object) -> bool:
-    try:
-        proof.verdict(**edited)  # type: ignore[arg-type]
-    except checker.Rejected:
-        return False
-    return True
 
 
 def test_a_proof_is_not_that_of_another_net_or_length() -> None:

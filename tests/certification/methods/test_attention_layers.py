@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from attending_net import OCCURS, deeper_net
 from automaton_strategies import all_strings
-from proved_nets import Proof, prove
+from proved_nets import Proof, accepts, prove
 
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification import checker
@@ -100,14 +100,6 @@ def proved(positions: str, num_heads: int) -> Proof:
     if positions == "t5":
         model.read_in.positions.table.copy_(torch.arange(32.0 * num_heads).sin().view(num_heads, 32) / 4)
     return prove(model, OCCURS)
-
-
-def accepts(proof: Proof, **edited: object) -> bool:
-    try:
-        proof.verdict(**edited)  # type: ignore[arg-type]
-    except checker.Rejected:
-        return False
-    return True
 
 
 @pytest.mark.sampled(2)  # each takes a second or two

@@ -50,7 +50,7 @@ class AttentionProver(Prover):
     the first layer, the value of a position depends on its symbol alone. The mass of a symbol is the sum of the weights
     of its positions. If a score depends on two symbols and their distance alone, the largest mass over all strings of a
     regular language is a longest path (`masses`). The masses of all strings that end in the same state, with the same
-    symbol, then lie in a box. So the result of the first layer lies in a box, too. A later layer sees the pair of
+    symbol, then lie in a box, and so does the result of the first layer. A later layer sees the pair of
     symbol and state in place of the symbol: its values and scores depend on pairs, up to the size of these boxes. The
     box of the last layer's masses is halved until the right answer leads in each piece.
 
@@ -103,8 +103,7 @@ class Search:
         self.pairs = [pairs_of(machine, is_first=index == 0) for index in range(len(self.layers))]
         if len(self.layers) > 1:
             _check_products(len(self.pairs[1].last), model.config.num_heads)
-        self.symbols = states_of_symbols(model, len(machine.symbols))
-        self.first = self._heads(0, self.symbols, MAX_LENGTH)
+        self.first = self._heads(0, states_of_symbols(model, len(machine.symbols)), MAX_LENGTH)
         self.blocks: list[tuple[int, int]] = []
         self.masses: list[list[Masses]] = [[] for _ in self.layers]
         self.results: list[Halved] = []
