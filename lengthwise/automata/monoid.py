@@ -18,6 +18,9 @@ MAX_ENTRIES = 50_000_000
 MAX_TABLED = 4_000
 """The largest number of elements whose products are kept in a table: 0.13 GB."""
 
+NUM_AT_ONCE = 256
+"""Elements that a step of the search multiplies by all symbols."""
+
 
 def max_elements(machine: Semiautomaton) -> int:
     """Return the default limit on the number of elements of a machine's transition monoid."""
@@ -163,27 +166,35 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
         (2, ((), ('b',)), True, False)
     """
     maximum = max_elements(machine) if maximum is None else maximum
-    by_symbol = machine.table.T
-    maps = [np.arange(machine.num_states)]
-    number = {maps[0].tobytes(): 0}
-    graph: list[list[int]] = []
+    # One byte a state for up to 256 states: keys are hashed, and the time of the search is mostly hashing.
+    by_symbol = machine.table.T.astype(np.min_scalar_type(machine.num_states - 1))
+    identity = np.arange(machine.num_states, dtype=by_symbol.dtype)
+    keys = [identity.tobytes()]
+    number = {keys[0]: 0}
+    graph: list[int] = []
     # Every element is a product of generators. So breadth-first search by right multiplication reaches all elements,
-    # each first by its shortest string.
-    for reached in maps:
-        row = []
-        for image in by_symbol[:, reached]:
+    # each first by its shortest string. A step multiplies many elements by all symbols at once.
+    while len(graph) < len(keys) * machine.num_symbols:
+        begin = len(graph) // machine.num_symbols
+        reached = _maps(keys[begin : begin + NUM_AT_ONCE], identity)
+        for image in by_symbol[:, reached].swapaxes(0, 1).reshape(-1, machine.num_states):
             key = image.tobytes()
             if key not in number:
-                if len(maps) >= maximum:
+                if len(keys) >= maximum:
                     raise ValueError(
                         f"machine: its transition monoid has more than {maximum:,} elements ({machine.num_states} "
                         f"states, {machine.num_symbols} symbols); raise `maximum` or use a smaller machine"
                     )
-                number[key] = len(maps)
-                maps.append(image)
-            row.append(number[key])
-        graph.append(row)
-    return TransitionMonoid(machine.symbols, np.array(maps), np.array(graph))
+                number[key] = len(keys)
+                keys.append(key)
+            graph.append(number[key])
+    table = np.array(graph).reshape(-1, machine.num_symbols)
+    return TransitionMonoid(machine.symbols, _maps(keys, identity).astype(np.int64), table)
+
+
+def _maps(keys: Sequence[bytes], identity: np.ndarray) -> np.ndarray:
+    """Return the maps of states with these bytes, one in a row, in the type of the identity."""
+    return np.frombuffer(b"".join(keys), dtype=identity.dtype).reshape(-1, len(identity))
 
 
 def bounded_monoid(machine: Semiautomaton, maximum: int | None = None) -> TransitionMonoid | None:
