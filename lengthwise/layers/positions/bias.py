@@ -24,9 +24,13 @@ class ScoreBias(PositionEncoding):
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
         """Return b_h(i, j) for pairs of positions i >= j, by definition."""
 
-    def rows(self, start: int, stop: int, device: torch.device) -> Float[Tensor, "H N M"]:
-        """Return the biases of queries `start` ... `stop` - 1 and keys 0 ... `stop` - 1; -inf if key > query."""
-        return self.causal_pairs(*_positions(start, stop, device))
+    def rows(self, start: int, stop: int, like: Tensor) -> Float[Tensor, "H N M"]:
+        """Return the biases of queries `stop` - 1 ... `start`, last first, and keys 0 ... `stop` - 1.
+
+        Keys after the query have -inf. The result has the type and the device of `like`.
+        """
+        keys = torch.arange(stop, device=like.device)
+        return self.causal_pairs(keys[start:].flip(0)[:, None], keys[None]).to(like)
 
     def causal_pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
         """Return the biases of any pairs of positions, which are -inf for keys after the query."""
@@ -46,29 +50,22 @@ class DistanceBias(ScoreBias):
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
         return self.by_distance(query - key)
 
-    def rows(self, start: int, stop: int, device: torch.device) -> Float[Tensor, "H N M"]:
-        return spread(self.by_distance(torch.arange(stop - 1, -1, -1, device=device)), stop - start)
+    def rows(self, start: int, stop: int, like: Tensor) -> Float[Tensor, "H N M"]:
+        return windows(self.by_distance(torch.arange(stop - 1, -1, -1, device=like.device)).to(like), stop - start)
 
 
-def _positions(start: int, stop: int, device: torch.device) -> tuple[Int64[Tensor, "N 1"], Int64[Tensor, "1 M"]]:
-    """Return queries `start` ... `stop` - 1 and keys 0 ... `stop` - 1."""
-    keys = torch.arange(stop, device=device)
-    return keys[start:, None], keys[None]
+def windows(falling: Float[Tensor, "H M"], num_rows: int) -> Float[Tensor, "H N M"]:
+    """Return the last rows of the biases [H, M, M] of all pairs, last first, given the biases of distances M - 1 ... 0.
 
-
-def spread(falling: Float[Tensor, "H M"], num_rows: int) -> Float[Tensor, "H N M"]:
-    """Return the last rows of the biases [H, M, M] of all pairs, given the biases of distances M - 1 ... 0.
-
-    Keys after the query have -inf. Each row is a window of one vector, which contains the given biases and then -inf.
-    So the rows are views and need no computation.
+    Keys after the query have -inf. Each row is a window of one vector, which contains the given biases and then -inf,
+    and begins one number later than the row before. So the rows are views, which need no computation and no memory.
 
     Example:
-        >>> spread(torch.tensor([[2.0, 1.0, 0.0]]), 2)
-        tensor([[[1., 0., -inf],
-                 [2., 1., 0.]]])
+        >>> windows(torch.tensor([[2.0, 1.0, 0.0]]), 2)
+        tensor([[[2., 1., 0.],
+                 [1., 0., -inf]]])
     """
-    windows = F.pad(falling, (0, num_rows - 1), value=-torch.inf).unfold(1, falling.shape[1], 1)
-    return windows.flip(1)
+    return F.pad(falling, (0, num_rows - 1), value=-torch.inf).unfold(1, falling.shape[1], 1)
 
 
 class BiasedAttention(CausalAttention):
@@ -78,7 +75,8 @@ class BiasedAttention(CausalAttention):
         length = states.shape[1]
         self.encoding = encoding
         is_small = encoding.sizes.num_heads * length**2 <= MAX_ELEMENTS_PER_CHUNK
-        self.whole = self._rows(0, length, states) if is_small else None
+        # All layers read these biases, each in the order of its queries, so one copy costs less than views.
+        self.whole = encoding.rows(0, length, states).flip(1)[None] if is_small else None
 
     def attend(
         self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
@@ -109,12 +107,11 @@ class BiasedAttention(CausalAttention):
         size = max(1, MAX_ELEMENTS_PER_CHUNK // (num_heads * length))
         for start in range(0, length, size):
             stop = min(start + size, length)
-            yield F.scaled_dot_product_attention(
-                query[:, :, start:stop],
+            # Reversing the queries costs less than a copy of the biases in the order of positions.
+            attended = F.scaled_dot_product_attention(
+                query[:, :, start:stop].flip(2),
                 key[:, :, :stop],
                 value[:, :, :stop],
-                attn_mask=self._rows(start, stop, query),
+                attn_mask=self.encoding.rows(start, stop, query)[None],
             )
-
-    def _rows(self, start: int, stop: int, like: Tensor) -> Float[Tensor, "1 H N M"]:
-        return self.encoding.rows(start, stop, like.device).to(like)[None]
+            yield attended.flip(2)

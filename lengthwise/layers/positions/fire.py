@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionEncoding, PositionSizes
-from lengthwise.layers.positions.bias import MAX_ELEMENTS_PER_CHUNK, BiasedAttention, ScoreBias, spread
+from lengthwise.layers.positions.bias import MAX_ELEMENTS_PER_CHUNK, BiasedAttention, ScoreBias, windows
 
 HIDDEN = 32
 """The number of hidden units of the net that maps distances to biases."""
@@ -61,17 +61,18 @@ class FIREBias(ScoreBias):
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
         return self._biases(query - key, torch.maximum(query.to(self.c), self._limit))
 
-    def rows(self, start: int, stop: int, device: torch.device) -> Float[Tensor, "H N M"]:
-        """Return the biases of some queries.
+    def rows(self, start: int, stop: int, like: Tensor) -> Float[Tensor, "H N M"]:
+        """Return the biases of some queries, last first.
 
         Up to position L, the bias depends only on the distance, so the net runs once for each distance. Beyond L, the
         net runs for each pair, with `HIDDEN` hidden units a pair. So it runs for some rows at a time.
         """
         if stop - 1 < float(self._limit.detach()):
-            return spread(self._biases(torch.arange(stop - 1, -1, -1, device=device), self._limit), stop - start)
-        keys = torch.arange(stop, device=device)
-        parts = keys[start:, None].split(max(1, MAX_ELEMENTS_PER_CHUNK // (HIDDEN * stop)))
-        return torch.cat([self.causal_pairs(part, keys[None]) for part in parts], 1)
+            distances = torch.arange(stop - 1, -1, -1, device=like.device)
+            return windows(self._biases(distances, self._limit).to(like), stop - start)
+        keys = torch.arange(stop, device=like.device)
+        parts = keys[start:].flip(0)[:, None].split(max(1, MAX_ELEMENTS_PER_CHUNK // (HIDDEN * stop)))
+        return torch.cat([self.causal_pairs(part, keys[None]) for part in parts], 1).to(like)
 
     @property
     def _limit(self) -> Float[Tensor, ""]:
