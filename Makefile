@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 # Bytecode is written, whatever the environment says: else each worker of each run compiles everything again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal
 
-.PHONY: demo test quick test-cpus test-printed test-slow test-gpu check format docs benchmark clean
+.PHONY: demo test quick test-cpus test-printed test-slow test-gpu check format docs benchmark peers clean
 
 # Those tests are about CPUs, and see no GPU where there is one.
 test quick test-cpus test-printed test-slow: export CUDA_VISIBLE_DEVICES :=
@@ -76,6 +76,9 @@ docs/playground/gallery.html: | $(VENV)/.ready-docs
 benchmark: $(VENV)-benchmark/.ready
 	OMP_NUM_THREADS=1 $(VENV)-benchmark/bin/python benchmarks/regular_gpt.py --save
 	OMP_NUM_THREADS=1 $(VENV)-benchmark/bin/python benchmarks/recurrence.py --save
+
+peers: $(VENV)-benchmark/.ready
+	OMP_NUM_THREADS=1 $(VENV)-benchmark/bin/python benchmarks/peers.py --save
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lengthwise needs Python 3.11 or newer; run make PYTHON=python3.11")'

@@ -8,6 +8,9 @@ from jaxtyping import Int64
 
 Pair = tuple[int, int]
 
+FEW_TRANSITIONS = 128
+"""The largest number of transitions for which rounds in Python are faster than in NumPy, whose calls cost the most."""
+
 
 def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
     """Return the block of each state in the coarsest partition that separates labels and that symbols respect.
@@ -22,6 +25,8 @@ def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray
     Source: Hopcroft, "An n log n algorithm for minimizing states in a finite automaton" (1971).
     Differs from the source: it begins with rounds of Moore's refinement, and symbols that act alike count as one.
     """
+    if table.size <= FEW_TRANSITIONS:
+        return _partition_of_few(table.tolist(), labels.tolist())
     table = np.unique(table, axis=1)  # symbols that act alike split blocks in the same way
     blocks, num_blocks = numbered(labels), 0
     # By Moore's theorem, two states share a block after k rounds if and only if no string of up to k symbols separates
@@ -43,6 +48,19 @@ def coarsest_partition_by_rounds(
         num_blocks = int(blocks.max()) + 1
         blocks = _moore_round(table, blocks)
     return blocks
+
+
+def _partition_of_few(rows: list[list[int]], blocks: list[int]) -> Int64[np.ndarray, " Q"]:
+    """Run Moore's rounds in Python, with blocks numbered by their first states."""
+    num_before = 0
+    num_blocks = len(set(blocks))
+    while num_before < num_blocks:
+        keys = [(block, *[blocks[state] for state in row]) for block, row in zip(blocks, rows, strict=True)]
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        blocks = [numbers[key] for key in keys]
+        num_before = num_blocks
+        num_blocks = len(numbers)
+    return np.array(blocks)
 
 
 def numbered(labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:

@@ -1,0 +1,176 @@
+"""What users would otherwise take, and this package, next to each other: CPU times, ratios and how they grow.
+
+    python benchmarks/peers.py            prints the table
+    python benchmarks/peers.py --save     also writes docs/results/peers.md and the dated numbers
+    python benchmarks/peers.py --quick    takes seconds: a test that it runs, without meaningful numbers
+
+`make peers` installs the peers into an environment of the benchmarks' own, and saves. One process, one thread. Before a
+pair is timed, its results are compared. Both take turns, so that both meet the same load of the machine, and a ratio is
+the median over turns. The works are in `peer_works.py`.
+"""
+
+import gc
+import json
+import math
+import resource
+import statistics
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from peer_works import WORKS, Work
+from speed_page import ROOT, environment, parse_options, provenance, write_files
+
+from lengthwise.report.tables.markdown import markdown_table
+
+TURNS = 5
+
+
+class Measurement(NamedTuple):
+    """Median CPU milliseconds of both at one size, and the median, least and greatest ratio of theirs to ours."""
+
+    title: str
+    peer: str
+    size: int
+    ours: float
+    theirs: float
+    ratio: float
+    least: float
+    greatest: float
+
+
+def cpu_ms(work: Callable[[], Any]) -> float:
+    """CPU milliseconds of a call, in this process and in processes that it starts and waits for."""
+    gc.collect()
+    before = _cpu_seconds()
+    work()
+    return 1000 * (_cpu_seconds() - before)
+
+
+def _cpu_seconds() -> float:
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def measure(work: Work, size: int, turns: int) -> Measurement:
+    """Compare the two results, then take turns; the first turn of each warms up and does not count."""
+    pair = work.make(size)
+    assert pair.are_equal(pair.ours(), pair.theirs()), f"{work.title}, size {size}: the results differ"
+    times = [(_repeated(pair.ours), _repeated(pair.theirs)) for _ in range(turns)]
+    ratios = [theirs / ours for ours, theirs in times]
+    ours, theirs = (statistics.median(side) for side in zip(*times, strict=True))
+    measured = Measurement(
+        work.title, name_of(work), size, ours, theirs, statistics.median(ratios), min(ratios), max(ratios)
+    )
+    print(
+        f"{work.title:40s} {size:>9,} {measured.peer:32s} {theirs:12,.2f} {ours:12,.2f} {measured.ratio:8.2f}",
+        flush=True,
+    )
+    return measured
+
+
+def _repeated(work: Callable[[], Any]) -> float:
+    """CPU milliseconds of a call; short calls are repeated, because the clock's steps are coarse."""
+    first = cpu_ms(work)
+    count = math.ceil(20 / max(first, 0.1)) if first < 20 else 1
+    if count == 1:
+        return first
+    return cpu_ms(lambda: [work() for _ in range(count)]) / count
+
+
+def name_of(work: Work) -> str:
+    """The peer, with the version of its package."""
+    if work.distribution == "python":
+        return f"{work.peer} of Python"
+    return f"{work.peer} of {work.distribution} {version(work.distribution)}"
+
+
+def is_installed(work: Work) -> bool:
+    try:
+        return work.distribution == "python" or bool(version(work.distribution))
+    except PackageNotFoundError:
+        return False
+
+
+def exponent(sizes: Sequence[int], times: Sequence[float]) -> float | None:
+    """The slope of log time against log size, by least squares; None for a single size."""
+    if len(sizes) < 2:
+        return None
+    slope, _ = statistics.linear_regression([math.log(size) for size in sizes], [math.log(time) for time in times])
+    return slope
+
+
+def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
+    """The page: a row for each work, at its largest size."""
+    rows, missed = [], []
+    for work in WORKS:
+        if not (own := [m for m in measurements if m.title == work.title and m.peer == name_of_any(work)]):
+            continue
+        last = own[-1]
+        slopes = [exponent([m.size for m in own], times) for times in ([m.theirs for m in own], [m.ours for m in own])]
+        rows.append(
+            [
+                work.title,
+                last.peer,
+                f"{last.size:,} {work.unit}" if len(work.sizes) > 1 else "-",
+                f"{last.theirs:,.1f}",
+                f"{last.ours:,.1f}",
+                f"{last.ratio:,.2f} ({last.least:,.2f} to {last.greatest:,.2f})",
+                " / ".join("-" if slope is None else f"{slope:.1f}" for slope in slopes),
+            ]
+        )
+        if last.ratio < work.aim:
+            missed.append(f"- {work.title}, next to {last.peer}: {last.ratio:.2f}; the aim is {work.aim:g}")
+    absent = sorted({work.distribution for work in WORKS if not is_installed(work)})
+    parts = [
+        "# Speed next to other packages",
+        "The table compares work that other packages also do, at the largest size measured, in CPU time on one core.",
+        markdown_table(["work", "peer", "size", "theirs, ms", "ours, ms", "theirs / ours", "growth"], rows),
+        "Both did the work in turn, in one process with one thread, and their results were compared before. *Theirs / "
+        "ours*: the median over turns, and in brackets the least and the greatest; above 1, this package is faster. "
+        "*Growth*: the exponent of the size, theirs / ours.",
+        *([f"Not installed, so not measured: {', '.join(absent)}."] if absent else []),
+        "```console\nmake peers\n```",
+        "## Below the aim\n\n" + ("\n".join(missed) or "No row."),
+        "Rows of torch's own fused kernels have the aim 0.95. Transformers with biases are compared with a net that "
+        "has none, and have the aim 0.8.",
+        provenance(where),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def name_of_any(work: Work) -> str:
+    """The name of a peer, whether it is installed or not."""
+    return name_of(work) if is_installed(work) else ""
+
+
+def save(measurements: Sequence[Measurement]) -> list[Path]:
+    """Write the page and the dated numbers; return their paths."""
+    where = environment()
+    record = {"environment": where, "measurements": [m._asdict() for m in measurements]}
+    return write_files(
+        {
+            ROOT / "benchmarks" / "results" / f"peers-{where['date']}.json": json.dumps(record, indent=1) + "\n",
+            ROOT / "docs" / "results" / "peers.md": page(measurements, where),
+        }
+    )
+
+
+def main() -> None:
+    options = parse_options(__doc__)
+    torch.set_num_threads(1)
+    measurements = [
+        measure(work, size, 1 if options.quick else TURNS)
+        for work in WORKS
+        if is_installed(work)
+        for size in (work.sizes[:1] if options.quick else work.sizes)
+    ]
+    if options.save:
+        for path in save(measurements):
+            print(path)
+
+
+if __name__ == "__main__":
+    main()
