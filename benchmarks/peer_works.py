@@ -197,29 +197,30 @@ def _are_losses(mine: Tensor, other: Tensor) -> bool:
 
 
 def _recurrence(name: str) -> Callable[[int], Pair]:
-    """A training step of our LSTM or GRU and of torch's, between the same embedding and read-out."""
+    """A training step of our LSTM or GRU, and of the same net of torch's modules."""
 
     def make(size: int) -> Pair:
         inputs = other_recurrences.draw(128, size)
         width = 64
         core = {"gru": nn.GRU, "lstm": nn.LSTM}[name](width, width, batch_first=True)
         readout = hidden_layer_readout(width, width, other_recurrences.NUM_CLASSES)
-        theirs = Stack(nn.Embedding(other_recurrences.NUM_SYMBOLS, width), _First(core), readout)
+        theirs = Stack(nn.Embedding(other_recurrences.NUM_SYMBOLS, width), _Residual(core), readout)
         ours = other_recurrences.make(other_recurrences.Way(name, name), width)
         return Pair(_step(ours, inputs), _step(theirs, inputs), _are_losses)
 
     return make
 
 
-class _First(nn.Module):
-    """The outputs of a recurrence of torch, without its last state."""
+class _Residual(nn.Module):
+    """x + f(norm(x)) for a recurrence f of torch, as our net has it."""
 
-    def __init__(self, recurrence: nn.Module) -> None:
+    def __init__(self, recurrence: nn.RNNBase) -> None:
         super().__init__()
+        self.norm = nn.LayerNorm(recurrence.input_size)
         self.recurrence = recurrence
 
     def forward(self, features: Tensor) -> Tensor:
-        outputs: Tensor = self.recurrence(features)[0]
+        outputs: Tensor = features + self.recurrence(self.norm(features))[0]
         return outputs
 
 
