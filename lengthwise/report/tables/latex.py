@@ -1,0 +1,81 @@
+r"""Tables in LaTeX, for papers; the package `booktabs` is all that they need."""
+
+import re
+from collections.abc import Sequence
+
+from lengthwise.display import printable
+from lengthwise.report.tables.table import Table, shared_text
+
+
+def latex_table(table: Table, caption: str = "") -> str:
+    r"""Return a `table` environment: rules of booktabs, a caption above, and the columns shared by all rows below.
+
+    Columns of numbers are aligned on the right. The names of the table are escaped (`escaped`).
+
+    Example:
+        >>> print(latex_table(Table(("model", "mean"), (("d_model=8", "50 %"),)), "Parity"))
+        \begin{table}
+        \centering
+        \caption{Parity}
+        \begin{tabular}{lr}
+        \toprule
+        model & mean \\
+        \midrule
+        d\_model=8 & 50~\% \\
+        \bottomrule
+        \end{tabular}
+        \end{table}
+    """
+    columns = "".join("r" if all(map(_NUMBER.fullmatch, column)) else "l" for column in zip(*table.lines, strict=True))
+    shared = f"\n\n\\smallskip\nThe same in every row: {escaped(shared_text(table.shared))}." * bool(table.shared)
+    return "\n".join(
+        [
+            "\\begin{table}\n\\centering",
+            *([f"\\caption{{{escaped(caption)}}}"] if caption else []),
+            f"\\begin{{tabular}}{{{columns or 'l' * len(table.header)}}}\n\\toprule",
+            _line(table.header),
+            "\\midrule",
+            *map(_line, table.lines),
+            f"\\bottomrule\n\\end{{tabular}}{shared}",
+            "\\end{table}",
+        ]
+    )
+
+
+def escaped(text: str) -> str:
+    r"""Return a text that LaTeX prints as it is: special characters are escaped, and ligatures are separated.
+
+    A hyphen before a number becomes a minus, and a number is not separated from its %.
+
+    Example:
+        >>> print(escaped("-1.5 %"), escaped("{a}^2 [b]*"), escaped("a--b_c"))
+        $-$1.5~\% \{a\}\textasciicircum{}2 {[}b]{*} a-{}-b\_c
+    """
+    plain = printable(text).translate(_ESCAPES)
+    for pattern, better in _SPACING:
+        plain = pattern.sub(better, plain)
+    return plain
+
+
+def _line(cells: Sequence[str]) -> str:
+    return " & ".join(map(escaped, cells)) + r" \\"
+
+
+_NUMBER = re.compile(r"|-|[-+]?[\d,.]+( %)?")
+
+_COMMANDS = {"\\": "textbackslash", "~": "textasciitilde", "^": "textasciicircum", "<": "textless", ">": "textgreater"}
+_COMMANDS |= {"|": "textbar", "`": "textasciigrave", '"': "char34"}
+_ESCAPES = str.maketrans(
+    {
+        **{character: f"\\{command}{{}}" for character, command in _COMMANDS.items()},
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        # After the end of a row, these two would begin an option of the line break.
+        **{character: f"{{{character}}}" for character in "[*"},
+    }
+)
+_SPACING = [
+    (re.compile(r"(?<![^ ])-(?=\d)"), "$-$"),
+    (re.compile(r"(?<=\d) (?=\\%)"), "~"),
+    (re.compile(r"([-,'])(?=\1)"), r"\1{}"),
+]
+"""Patterns in escaped texts and their replacements. LaTeX draws pairs such as ``--`` as one sign."""
