@@ -20,7 +20,7 @@ ACCENT = "#3b7dd8"
 """The color of curves and of the edge of a card, readable on light and dark pages."""
 
 WIDTH, HEIGHT = 460, 190
-LEFT, RIGHT, TOP, BOTTOM = 44.0, 12.0, 10.0, 34.0
+LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 10.0, 34.0
 """The size of a chart and its margins, in pixels."""
 
 MAX_TICKS = 7
@@ -226,6 +226,10 @@ def accuracy_svg(points: Sequence[Plotted], *, is_joined: bool) -> str:
                 for tick in _ticks(min(lengths), max(lengths))
             ),
             _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4.0, "length", "middle"),
+            _text(WIDTH - RIGHT, HEIGHT - 4.0, "dashed: best constant answer", "end"),
+            f'<g transform="translate(12 {(TOP + HEIGHT - BOTTOM) / 2:.1f}) rotate(-90)">',
+            _text(0, 0, "accuracy", "middle"),
+            "</g>",
             f'<polyline points="{chance}" fill="none" stroke="currentColor" stroke-opacity=".5"'
             ' stroke-dasharray="4 3"/>',
             *(_interval(x(point.length), y(point.low), y(point.high)) for point in ordered),

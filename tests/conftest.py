@@ -177,7 +177,7 @@ def renderer() -> "Generator[OneRenderer]":
 @pytest.fixture(autouse=True)
 def one_renderer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A module whose tests start processes for pictures as users do replaces this fixture by its own."""
-    import lengthwise.report.charts.pictures as pictures_module
+    import lengthwise.pictures as pictures_module
 
     def render(requests: str) -> subprocess.CompletedProcess[str]:
         return request.getfixturevalue("renderer")(requests)

@@ -1,6 +1,6 @@
 """One process draws the pictures of all tests of a worker: starting one for each takes longer than drawing.
 
-As a script it answers each line of its input, as `lengthwise.report.charts.renderer` answers all of it.
+As a script it answers each line of its input, as `lengthwise.renderer` answers all of it.
 """
 
 import base64
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from functools import cache
 
-from lengthwise.report.charts.renderer import render
+from lengthwise.renderer import render
 
 
 @cache

@@ -78,8 +78,8 @@ def memorize(
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word
     from lengthwise.constructions.memorization.rational import memorize_rationally
+    from lengthwise.pictures import check_picture, write_picture
     from lengthwise.report.charts.memorization import memorization_chart
-    from lengthwise.report.charts.pictures import check_picture, write_picture
     from lengthwise.report.tables.memorization import memorization_lines, proof_line
 
     check_picture(out)

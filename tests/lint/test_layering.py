@@ -21,7 +21,7 @@ FLOORS = [
     {"models", "tasks"},
     {"layers"},
     {"ops", "formats"},
-    {"automata", "printing"},
+    {"automata", "printing", "pictures"},
     {
         "registry",
         "version",
@@ -33,6 +33,7 @@ FLOORS = [
         "files",
         "peak_memory",
         "display",
+        "renderer",
     },
 ]
 """From the top down. A package imports from lower floors and from itself; packages on one floor are strangers."""

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from lengthwise.display import literal
 from lengthwise.files import write_by_rename
+from lengthwise.pictures import pictures
 from lengthwise.report.charts.curves import comparison_chart, side_by_side
-from lengthwise.report.charts.pictures import pictures
 from lengthwise.report.pages.certificate import certificate_section
 from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.tables.compared import (

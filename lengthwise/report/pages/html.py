@@ -11,7 +11,7 @@ import altair as alt
 
 from lengthwise.automata.drawing import machine_svg
 from lengthwise.automata.transducer import Transducer
-from lengthwise.report.charts.pictures import chart_library
+from lengthwise.pictures import chart_library
 from lengthwise.report.tables.table import Table
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from lengthwise.display import literal
 from lengthwise.experiment import Experiment
 from lengthwise.files import write_by_rename
-from lengthwise.report.charts.pictures import pictures
+from lengthwise.pictures import pictures
 from lengthwise.report.pages.matrix import matrix_page
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.differences import differences

@@ -12,8 +12,8 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
 from lengthwise.display import counted
 from lengthwise.files import write_by_rename
+from lengthwise.pictures import pictures
 from lengthwise.report.charts.curves import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
-from lengthwise.report.charts.pictures import pictures
 from lengthwise.report.pages.certificate import certificate_section
 from lengthwise.report.pages.html import check_page, html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.tables.comparison import accuracy_differences, setting_differences

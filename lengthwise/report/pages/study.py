@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from lengthwise.pictures import Chart
 from lengthwise.registry import Registry
-from lengthwise.report.charts.pictures import Chart
 
 
 class StudyPage(NamedTuple):

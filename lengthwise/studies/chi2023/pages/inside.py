@@ -1,7 +1,7 @@
 """The page about the inside of trained nets: Figures 3 and 4a of Chi et al. (2023)."""
 
 from lengthwise.analysis.receptive_field import receptive_window
-from lengthwise.report.charts.pictures import Chart
+from lengthwise.pictures import Chart
 from lengthwise.report.pages.analysis import analysis_charts, level_table, reach_table, summary
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table

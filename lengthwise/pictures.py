@@ -1,4 +1,4 @@
-"""Charts as files."""
+"""Charts and drawings as files: PNG, SVG and PDF."""
 
 import base64
 import json
@@ -9,22 +9,46 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lengthwise.files import write_by_rename
 
 Chart = dict[str, Any]
 """A Vega-Lite specification, as `to_dict` of an Altair chart returns it."""
 
+SUFFIXES = (".png", ".svg", ".pdf")
+"""The suffixes of picture files."""
+
+
+class Picture(NamedTuple):
+    """A drawing as SVG, which notebooks display with the text color of the page. Files show it on white paper.
+
+    Example:
+        >>> Picture("<svg></svg>")._repr_svg_()
+        '<svg></svg>'
+    """
+
+    svg: str
+
+    def save(self, path: str | Path) -> None:
+        """Write the drawing into a PNG, SVG or PDF file (see `write_picture`)."""
+        head, _, rest = self.svg.partition(">")
+        write_picture(f'{head} color="black"><rect width="100%" height="100%" fill="white"/>{rest}', Path(path))
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
 
 def check_picture(path: Path) -> None:
-    """Raise a ValueError unless `path` is named as a PNG or SVG file."""
-    if path.suffix not in (".png", ".svg"):
-        raise ValueError(f"picture: expected a name that ends in .png or .svg, got {path.name!r}")
+    """Raise a ValueError unless `path` is named as a PNG, SVG or PDF file."""
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"picture: expected a name that ends in .png, .svg or .pdf, got {path.name!r}; name another")
 
 
-def pictures(requests: Sequence[tuple[str, Chart]]) -> list[bytes] | None:
-    """Draw charts as `"svg"`, or as `"png"` at twice the size; return None, with a warning, if that is impossible.
+def pictures(requests: Sequence[tuple[str, Chart | str]]) -> list[bytes] | None:
+    """Draw charts, or drawings in SVG, as `"svg"`, `"pdf"`, or `"png"` at twice the size.
+
+    Return None, with a warning, if that is impossible.
 
     A separate process draws all of them, because it takes a second to start.
 
@@ -47,18 +71,21 @@ def pictures(requests: Sequence[tuple[str, Chart]]) -> list[bytes] | None:
 
 def _run_renderer(requests: str) -> subprocess.CompletedProcess[str]:
     # V8 may end its process if address space is short. A separate process protects this process.
-    command = [sys.executable, "-m", "lengthwise.report.charts.renderer"]
+    command = [sys.executable, "-m", "lengthwise.renderer"]
     return subprocess.run(command, input=requests, capture_output=True, check=False, text=True)
 
 
-def write_picture(chart: Chart, path: Path) -> bool:
-    """Draw a chart into a PNG or SVG file; return False, with a warning, if that is impossible.
+def write_picture(chart: Chart | str, path: Path) -> bool:
+    """Draw a chart, or a drawing in SVG, into a file; return False, with a warning, if that is impossible.
 
     Raises:
-        ValueError: the name ends in neither .png nor .svg.
+        ValueError: the name ends in none of `SUFFIXES`.
+        OSError: the file cannot be written.
     """
     check_picture(path)
-    contents = pictures([(path.suffix[1:], chart)])
+    # A drawing in SVG is ready to write, without the renderer.
+    is_ready = path.suffix == ".svg" and isinstance(chart, str)
+    contents = [str(chart).encode()] if is_ready else pictures([(path.suffix[1:], chart)])
     if contents is None:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from lengthwise.report.charts.pictures import chart_library, pictures
+from lengthwise.pictures import chart_library, pictures
 
 BARS = {"data": {"values": [{"x": 1}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
 

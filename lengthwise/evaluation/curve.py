@@ -1,0 +1,204 @@
+"""The accuracy of the final answer against length: points, curves, and their display."""
+
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from lengthwise.display import Plotted, accuracy_svg, card, csv_text, percent
+from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.files import write_by_rename
+from lengthwise.pictures import SUFFIXES, Picture
+
+Protocol = Literal["independent", "one-pass", "structured", "labeled"]
+"""The way in which the strings of a length are drawn; final answers are measured under all protocols.
+
+`independent`: new strings for each length. `one-pass`: prefixes of one set of long strings, which all lengths share;
+only for tasks that are `prefix_exchangeable`, whose prefixes are samples of their length. `structured`: families of
+regular strings (constant, alternating, periodic, few runs, sparse). `labeled`: given strings with labels
+(`labeled_curve`).
+"""
+
+
+class LengthPoint(BaseModel):
+    """The numbers of final answers and of right answers at one length, and the accuracy of the best constant answer.
+
+    `num_overflowed` is the number of wrong answers to strings on which the model's states overflow.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    length: int
+    num_strings: int = Field(ge=1)
+    num_correct: int = Field(ge=0)
+    baseline: float
+    balanced: bool = True
+    family: str = "random"
+    num_overflowed: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _check_counts(self) -> "LengthPoint":
+        if self.num_correct + self.num_overflowed > self.num_strings:
+            raise ValueError(
+                f"num_correct: expected at most num_strings={self.num_strings}, got {self.num_correct}, and "
+                f"{self.num_overflowed} that overflow"
+            )
+        return self
+
+    @property
+    def accuracy(self) -> float:
+        return self.num_correct / self.num_strings
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Return Wilson's 95 % confidence interval of the accuracy."""
+        return wilson_interval(self.num_correct, self.num_strings)
+
+
+def best_known(points: Iterable[LengthPoint]) -> dict[int, float]:
+    """Return the accuracy at each length, in order; if a length has two points, the point with more strings counts.
+
+    The dense range and the long lengths of a plan may share a length.
+    """
+    by_length = {point.length: point.accuracy for point in sorted(points, key=lambda point: point.num_strings)}
+    return dict(sorted(by_length.items()))
+
+
+class LengthCurve(BaseModel):
+    """The points of one protocol, in order of length."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    protocol: Protocol
+    points: tuple[LengthPoint, ...]
+
+    def between(self, low: int, high: int) -> "LengthCurve":
+        """Return the points with low <= length <= high."""
+        return self._keep(lambda point: low <= point.length <= high)
+
+    def balanced(self) -> "LengthCurve":
+        """Return the points at which every class can occur; accuracies at other lengths are not comparable."""
+        return self._keep(lambda point: point.balanced)
+
+    def mean(self) -> float:
+        """Return the mean accuracy over the points; NaN without points."""
+        return fmean(p.accuracy for p in self.points) if self.points else math.nan
+
+    def min(self) -> float:
+        """Return the lowest accuracy of a point; NaN without points."""
+        return min((p.accuracy for p in self.points), default=math.nan)
+
+    def nearest_point(self, length: int) -> LengthPoint | None:
+        """Return the point of a planned length, or of one symbol less (if the task has no such strings), or None."""
+        by_length = {point.length: point for point in self.points}
+        return by_length.get(length, by_length.get(length - 1))
+
+    @property
+    def num_independent(self) -> int:
+        """Return the number of independent strings of all points; lengths of protocol `one-pass` share strings."""
+        counts = [point.num_strings for point in self.points]
+        return min(counts, default=0) if self.protocol == "one-pass" else sum(counts)
+
+    def baseline(self) -> float:
+        """Return the mean accuracy of the best constant answer at each length; NaN without points."""
+        return fmean(p.baseline for p in self.points) if self.points else math.nan
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each point, for `pandas.DataFrame(curve.to_rows())`; the interval is Wilson's, 95 %."""
+        return [
+            {
+                "protocol": self.protocol,
+                **point.model_dump(),
+                "accuracy": point.accuracy,
+                "interval_low": point.interval[0],
+                "interval_high": point.interval[1],
+            }
+            for point in self.points
+        ]
+
+    def plot(self) -> Picture:
+        """Draw accuracy against length on a logarithmic axis, with 95 % intervals, for notebooks, papers and slides.
+
+        Lengths at which some class cannot occur are left out, unless there are no others.
+
+        Raises:
+            ValueError: the curve has no points.
+
+        Example:
+            >>> point = LengthPoint(length=40, num_strings=256, num_correct=255, baseline=0.5)
+            >>> LengthCurve(protocol="independent", points=(point,)).plot().svg.count("<circle")
+            1
+        """
+        if not self.points:
+            raise ValueError("points: expected at least one point to draw, got none; measure a length")
+        return Picture(self._chart())
+
+    def save(self, path: str | Path) -> None:
+        """Write all points as CSV, or the drawing of `plot` as PNG, SVG or PDF; the suffix of the path decides.
+
+        Raises:
+            ValueError: the path has another suffix, or the curve has no points to draw.
+            OSError: the file cannot be written.
+        """
+        path = Path(path)
+        if path.suffix not in (".csv", *SUFFIXES):
+            raise ValueError(
+                f"path: expected a name that ends in .csv, .png, .svg or .pdf, got {path.name!r}; name one"
+            )
+        if path.suffix != ".csv":
+            self.plot().save(path)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = self.to_rows()
+        write_by_rename(path, csv_text([*(list(row) for row in rows[:1]), *(row.values() for row in rows)]).encode())
+
+    def __repr__(self) -> str:
+        """Return a line about the curve, and a line for each point (with many points, for the first and last few)."""
+        lowest = min(self.points, key=lambda point: point.accuracy, default=None)
+        if lowest is None:
+            return f"LengthCurve({self.protocol}, no points)"
+        head = f"LengthCurve({self.protocol}, {len(self.points):,} points, mean {self.mean():.4f}, "
+        lines = [head + f"lowest {lowest.accuracy:.4f} at length {lowest.length:,})"]
+        lines.append("    length  strings  accuracy  95 % interval    baseline")
+        rows = [_repr_line(point) for point in self.points]
+        if len(rows) > MAX_REPR_POINTS:
+            rows = [*rows[: MAX_REPR_POINTS // 2], "       ...", *rows[-MAX_REPR_POINTS // 2 :]]
+        return "\n".join([*lines, *rows])
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """Return a chart for notebooks, of the balanced lengths if there are any, and otherwise of all lengths."""
+        if not self.points:
+            return card(f"{self.protocol}: no points", [])
+        points = self._drawn()
+        lowest = min(points, key=lambda point: point.accuracy)
+        lines = [
+            ("mean", percent(fmean(point.accuracy for point in points))),
+            ("lowest", f"{percent(lowest.accuracy)} at length {lowest.length:,}"),
+        ]
+        title = f"Accuracy against length, {self.protocol}, {len(points):,} points"
+        return card(title, lines, self._chart())
+
+    def _drawn(self) -> tuple[LengthPoint, ...]:
+        return self.balanced().points or self.points
+
+    def _chart(self) -> str:
+        plotted = [Plotted(p.length, p.accuracy, *p.interval, p.baseline) for p in self._drawn()]
+        return accuracy_svg(plotted, is_joined=self.protocol != "structured")
+
+    def _keep(self, is_kept: Callable[[LengthPoint], bool]) -> "LengthCurve":
+        return LengthCurve(protocol=self.protocol, points=tuple(point for point in self.points if is_kept(point)))
+
+
+MAX_REPR_POINTS = 10  # more points are shortened in a curve's text
+
+
+def _repr_line(point: LengthPoint) -> str:
+    low, high = point.interval
+    family = "" if point.family == "random" else f"  {point.family}"
+    numbers = f"{point.length:10,}  {point.num_strings:7,}  {point.accuracy:8.4f}  {low:.4f}-{high:.4f}"
+    return f"{numbers}  {point.baseline:10.4f}{family}"

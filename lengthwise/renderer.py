@@ -1,0 +1,30 @@
+"""Pictures, or the chart library, made in a separate process: kinds and contents as JSON in, base64 out.
+
+V8, which draws, reserves gigabytes of address space and ends its process if it does not get them.
+Used by `lengthwise.pictures`.
+"""
+
+import base64
+import json
+import sys
+from typing import Any
+
+import vl_convert
+
+
+def render(kind: str, content: dict[str, Any] | str) -> bytes:
+    """Return a chart or an SVG as an SVG, a PNG at twice the size or a PDF, or the JavaScript that draws charts.
+
+    The JavaScript is the kind `"library"`, which ignores the content.
+    """
+    if kind == "library":
+        return str(vl_convert.javascript_bundle()).encode()  # type: ignore[call-arg]  # optional, but not in its stub
+    svg = content if isinstance(content, str) else vl_convert.vegalite_to_svg(content)
+    if kind == "svg":
+        return svg.encode()
+    return vl_convert.svg_to_png(svg, scale=2) if kind == "png" else vl_convert.svg_to_pdf(svg)
+
+
+if __name__ == "__main__":
+    contents = [render(kind, chart) for kind, chart in json.load(sys.stdin)]
+    json.dump([base64.b64encode(content).decode() for content in contents], sys.stdout)
