@@ -31,9 +31,9 @@ class Picture(NamedTuple):
     svg: str
 
     def save(self, path: str | Path) -> None:
-        """Write the drawing into a PNG, SVG or PDF file (see `write_picture`)."""
+        """Write the drawing into a PNG, SVG or PDF file; errors are as in `save_drawing`."""
         head, _, rest = self.svg.partition(">")
-        write_picture(f'{head} color="black"><rect width="100%" height="100%" fill="white"/>{rest}', Path(path))
+        save_drawing(f'{head} color="black"><rect width="100%" height="100%" fill="white"/>{rest}', Path(path))
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -41,7 +41,7 @@ class Picture(NamedTuple):
 
 def check_picture(path: Path) -> None:
     """Raise a ValueError unless `path` is named as a PNG, SVG or PDF file."""
-    if path.suffix not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"picture: expected a name that ends in .png, .svg or .pdf, got {path.name!r}; name another")
 
 
@@ -84,13 +84,25 @@ def write_picture(chart: Chart | str, path: Path) -> bool:
     """
     check_picture(path)
     # A drawing in SVG is ready to write, without the renderer.
-    is_ready = path.suffix == ".svg" and isinstance(chart, str)
-    contents = [str(chart).encode()] if is_ready else pictures([(path.suffix[1:], chart)])
+    kind = path.suffix[1:].lower()
+    contents = [chart.encode()] if kind == "svg" and isinstance(chart, str) else pictures([(kind, chart)])
     if contents is None:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     write_by_rename(path, contents[0])
     return True
+
+
+def save_drawing(svg: str, path: Path) -> None:
+    """Write a drawing in SVG into a PNG, SVG or PDF file.
+
+    Raises:
+        ValueError: the name ends in none of `SUFFIXES`.
+        OSError: the file cannot be written.
+        RuntimeError: the chart library crashed; SVG files do not need it.
+    """
+    if not write_picture(svg, path):
+        raise RuntimeError(f"{path}: not written, because the picture could not be drawn; write an .svg file instead")
 
 
 @cache

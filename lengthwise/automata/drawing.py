@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from lengthwise.automata.answers import accepting_index
+from lengthwise.automata.answers import acceptor_index
 from lengthwise.automata.layout import LINE_HEIGHT, RADIUS, Layout, Point, Route, lay_out
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.conventions import IGNORE
@@ -73,11 +73,11 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
         )
     sinks = () if with_sinks else find_sinks(machine, classes)
     symbols = transitions(machine, sinks)
-    lines = {pair: label_lines(read) for pair, read in symbols.items()}
+    lines = {pair: label_lines(read, machine.symbols) for pair, read in symbols.items()}
     drawn = [state for state in range(machine.num_states) if state not in sinks]
     layout = _lay_out_states(drawn, machine.start, lines)
     answers = ["" if output == IGNORE else classes[output] for output in outputs]
-    accepting = accepting_index(classes)
+    accepting = acceptor_index(classes)
     note, (left, top, right, bottom) = _note_below(layout, note_on_sinks(sinks, answers))
     size = f'width="{right - left + 2 * MARGIN:.0f}" height="{bottom - top + 2 * MARGIN:.0f}"'
     corner = f'x="{left - MARGIN:.0f}" y="{top - MARGIN:.0f}"'
@@ -121,13 +121,14 @@ def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
         >>> find_sinks(dfa_from_regex("ab*").transducer, ("reject", "accept"))
         [2]
     """
-    accepting, table = accepting_index(classes), machine.semiautomaton.table
-    left_out = {IGNORE} if accepting is None else {IGNORE, 1 - accepting}
-    sinks = [
-        state
-        for state, output in enumerate(machine.outputs.tolist())
-        if state != machine.start and output in left_out and (table[state] == state).all()
-    ]
+    accepting, table = acceptor_index(classes), machine.semiautomaton.table
+    candidates: dict[int, list[int]] = {}
+    for state, output in enumerate(machine.outputs.tolist()):
+        is_sink = state != machine.start and (table[state] == state).all()
+        if is_sink and (output == IGNORE or accepting == 1 - output):
+            candidates.setdefault(output, []).append(state)
+    # With sinks of two answers, the missing arrows would not reveal the answer, so only one kind is omitted.
+    sinks = max(candidates.values(), key=lambda states: np.isin(table, states).sum(), default=[])
     # If a symbol had no arrow at all, readers would not see from the picture that it exists.
     shows_all = (~np.isin(table, sinks)).any(axis=0).all()
     return sinks if shows_all else []
@@ -160,18 +161,35 @@ def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int,
     return layout._replace(centers=centers, routes=routes)
 
 
-def label_lines(symbols: Sequence[str]) -> list[str]:
-    """Return the symbols of an arrow as lines; the last line counts the symbols that do not fit.
+def label_lines(symbols: Sequence[str], alphabet: Sequence[str] = ()) -> list[str]:
+    """Return the symbols of an arrow as lines. If they do not fit, the lines list the other symbols of the alphabet.
+
+    If neither fits, the last line counts the symbols that are left out.
 
     Example:
-        >>> label_lines("ab"), label_lines([str(number) for number in range(30)])
-        (['a, b'], ['0, 1, 2, 3, 4, 5,', '6, 7, 8, 9, 10,', 'and 19 more'])
+        >>> numbers = [str(number) for number in range(30)]
+        >>> label_lines("ab"), label_lines(numbers[2:], numbers)
+        (['a, b'], ['all but', '0, 1'])
+        >>> label_lines(numbers)
+        ['0, 1, 2, 3, 4, 5,', '6, 7, 8, 9, 10,', 'and 19 more']
     """
     lines = label_rows(symbols)
+    if len(lines) > MAX_LINES and (others := _all_but(symbols, alphabet)):
+        return others
     kept = lines if len(lines) <= MAX_LINES else lines[: MAX_LINES - 1]
     num_left_out = len(symbols) - sum(map(len, kept))
     texts = [", ".join(line) + "," * (line is not lines[-1]) for line in kept]
     return [*texts, f"and {num_left_out} more"] if num_left_out else texts
+
+
+def _all_but(symbols: Sequence[str], alphabet: Sequence[str]) -> list[str]:
+    """Return lines that name all symbols by the symbols that are missing, or no line if these do not fit either."""
+    known = frozenset(symbols)
+    others = [symbol for symbol in alphabet if symbol not in known]
+    if not alphabet or any(symbol.startswith("all") for symbol in alphabet):
+        return []
+    lines = ["all but", *label_lines(others)] if others else ["all symbols"]
+    return lines if len(lines) <= MAX_LINES and not lines[-1].endswith(" more") else []
 
 
 def label_rows(symbols: Sequence[str]) -> list[list[str]]:

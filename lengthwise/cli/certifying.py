@@ -11,6 +11,7 @@ from lengthwise.cli.options import StoredPath, StringSeed
 from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import say
 from lengthwise.display import counted
+from lengthwise.pictures import SUFFIXES
 from lengthwise.printing import write_lines
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def certify(
     ] = False,
     draw: Annotated[
         Path | None,
-        Parameter(help="SVG file for a drawing of the machine read off the net, or else of the task's machine."),
+        Parameter(help="File (.svg, .png, .pdf) for a drawing of the machine read off the net, or else of the task's."),
     ] = None,
     min_level: Annotated[
         str | None,
@@ -85,8 +86,8 @@ def _check_options(machine: str | None, out: Path | None, check: Path | None, pr
             f"--machine: expected neither --check nor --proof with it, got {'--check' if check else '--proof'}; "
             "leave one out"
         )
-    if draw is not None and draw.suffix != ".svg":
-        raise ValueError(f"draw: expected a name that ends in .svg, got {draw.name!r}")
+    if draw is not None and draw.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"draw: expected a name that ends in .svg, .png or .pdf, got {draw.name!r}")
     if check is not None and out is not None:
         raise ValueError(f"out: expected none with --check, which writes no certificate, got {out}; leave one out")
     for file in (draw, out):
@@ -156,13 +157,13 @@ def _certify_by(machine: str, run: Path, out: Path | None) -> "Certificate":
 def _draw(certificate: "Certificate", path: Path) -> None:
     from lengthwise.automata.drawing import drawing_obstacle, machine_svg
     from lengthwise.certification.drawing import drawing_of
-    from lengthwise.files import write_by_rename
+    from lengthwise.pictures import save_drawing
 
     drawing = drawing_of(certificate)
     why_not = "its rule reads two strings" if drawing is None else drawing_obstacle(drawing.machine)
     if drawing is None or why_not is not None:
         return _print([("not drawn", str(why_not))])
-    write_by_rename(path, machine_svg(drawing.machine, certificate.classes).encode())
+    save_drawing(machine_svg(drawing.machine, certificate.classes), path)
     return _print([("wrote", f"{path}: {drawing.title}")])
 
 

@@ -155,6 +155,9 @@ def convert(
     mealy: Annotated[
         bool, Parameter(negative=(), help="In DOT, as a Mealy machine: outputs on edges, without the empty string.")
     ] = False,
+    with_sinks: Annotated[
+        bool, Parameter(negative=(), help="Draw rejecting sinks, which drawings omit with a note.")
+    ] = False,
 ) -> int:
     """Write a machine in another format."""
     from lengthwise.cli.outputs import check_writable
@@ -166,7 +169,7 @@ def convert(
     # Checked before writing, because afterwards the file always exists.
     wrote = "replaced" if file.exists() else "wrote"
     with _naming_options():
-        write_machine(given.labeled, file, mealy=mealy)
+        write_machine(given.labeled, file, mealy=mealy, with_sinks=with_sinks)
     labeled = given.labeled
     kind, num_states = (
         ("Mealy machine", labeled.mealy()[0].num_states) if mealy else ("machine", labeled.machine.num_states)

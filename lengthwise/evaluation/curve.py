@@ -144,11 +144,11 @@ class LengthCurve(BaseModel):
             OSError: the file cannot be written.
         """
         path = Path(path)
-        if path.suffix not in (".csv", *SUFFIXES):
+        if path.suffix.lower() not in (".csv", *SUFFIXES):
             raise ValueError(
                 f"path: expected a name that ends in .csv, .png, .svg or .pdf, got {path.name!r}; name one"
             )
-        if path.suffix != ".csv":
+        if path.suffix.lower() != ".csv":
             self.plot().save(path)
             return
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -58,4 +58,17 @@ class ReadableFormat(Format):
         """
 
 
+class Drawing(Format):
+    """A format for people, in which pictures stay readable: a rejecting sink is omitted, and a note names it."""
+
+    @staticmethod
+    @abstractmethod
+    def write(machine: LabeledMachine, *, with_sinks: bool = False) -> str:
+        """Return the machine as text; with `with_sinks`, with all of its states.
+
+        Raises:
+            ValueError: the format cannot express its symbols, its answers or its size.
+        """
+
+
 FORMATS: Registry[type[Format]] = Registry("format", "lengthwise.formats")

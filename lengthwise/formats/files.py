@@ -4,9 +4,10 @@ from pathlib import Path
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.files import UnreadableFile, open_file, write_by_rename
-from lengthwise.formats.base import FORMATS, Format, ReadableFormat
+from lengthwise.formats.base import FORMATS, Drawing, Format, ReadableFormat
 from lengthwise.formats.dot import DOT
 from lengthwise.formats.notes import notes_on
+from lengthwise.pictures import SUFFIXES, save_drawing
 
 MAX_BYTES = 64 * 2**20
 """The largest size of a machine's file that is read, in bytes."""
@@ -17,7 +18,7 @@ def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
 
     Example:
         >>> sorted(set(suffixes()) - set(suffixes(readable=True)))
-        ['.cjs', '.h', '.js', '.mermaid', '.mmd', '.svg']
+        ['.cjs', '.h', '.js', '.mermaid', '.mmd', '.pdf', '.png', '.svg']
     """
     known = [kind for kind in FORMATS.values() if not readable or issubclass(kind, ReadableFormat)]
     return {suffix: kind for kind in known for suffix in kind.suffixes}
@@ -56,27 +57,40 @@ def read_machine(path: str | Path) -> LabeledMachine:
         raise ValueError(f"{_named(path)}: {problem}") from None
 
 
-def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = False) -> None:
-    """Write a machine in the format of the file's suffix, by rename; with `mealy`, as a Mealy machine in DOT.
+def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = False, with_sinks: bool = False) -> None:
+    """Write a machine in the format of the file's suffix, by rename.
+
+    With `mealy`, write a Mealy machine in DOT. With `with_sinks`, draw rejecting sinks, which drawings omit.
 
     Raises:
-        ValueError: the suffix is unknown, or the format cannot express the machine.
+        ValueError: the suffix is unknown, or the format cannot express the machine or does not have the option.
         OSError: the file cannot be written.
+        RuntimeError: the library that draws PNG and PDF crashed.
     """
     path = Path(path)
     kind = format_of(path)
     if mealy and not issubclass(kind, DOT):
         raise ValueError(f"{_named(path)}: expected a DOT file ({DOT.suffixes[0]}) for a Mealy machine; name one")
+    if with_sinks and not issubclass(kind, Drawing):
+        drawn = ", ".join(suffix for suffix, other in suffixes().items() if issubclass(other, Drawing))
+        raise ValueError(
+            f"with_sinks: expected a drawing ({drawn}), got {path.suffix}, which has all states; leave it out"
+        )
     try:
         if mealy:
             content = DOT.write_mealy(machine)
         elif kind.has_names:
             content = kind.write_annotated(machine, notes_on(machine, path.stem))
+        elif issubclass(kind, Drawing):
+            content = kind.write(machine, with_sinks=with_sinks)
         else:
             content = kind.write(machine)
     except ValueError as problem:
         raise ValueError(f"{_named(path)}: {problem}") from None
-    write_by_rename(path, content.encode())
+    if path.suffix.lower() in SUFFIXES:
+        save_drawing(content, path)
+    else:
+        write_by_rename(path, content.encode())
 
 
 def _content(path: Path) -> bytes:

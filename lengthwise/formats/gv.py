@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from lengthwise.automata.drawing import find_sinks, label_rows, note_on_sinks, transitions
 from lengthwise.automata.labeled import LabeledMachine
-from lengthwise.formats.base import FORMATS
+from lengthwise.formats.base import FORMATS, Drawing
 from lengthwise.formats.dot import DOT, escaped_symbol, escaped_text
 
 
 @FORMATS.register("gv")
-class GV(DOT):
+class GV(DOT, Drawing):
     r"""DOT for pictures. Files are read in the same way as `DOT` files.
 
     Symbols that lead from one state to another share an edge with a wrapped label. States are named q0, q1, ..., so
@@ -29,11 +29,12 @@ class GV(DOT):
     suffixes = (".gv",)
 
     @staticmethod
-    def write(machine: LabeledMachine) -> str:
+    def write(machine: LabeledMachine, *, with_sinks: bool = False) -> str:
         """Return a graph, a line for each state and each pair of states with symbols between them."""
         answers = machine.answer_names()
         # Readers complete an automaton with a rejecting sink, but cannot know the answer of any other machine's sink.
-        sinks = find_sinks(machine.machine, machine.classes) if machine.is_automaton else []
+        omits = machine.is_automaton and not with_sinks
+        sinks = find_sinks(machine.machine, machine.classes) if omits else []
         lines = ["digraph machine {", "    rankdir=LR;"]
         if sinks:
             lines += [f'    label="{escaped_text(note_on_sinks(sinks, answers))}";', "    labelloc=b;"]

@@ -1,14 +1,15 @@
 """Mermaid, which GitHub and other pages draw from text."""
 
+from lengthwise.automata.drawing import find_sinks, label_rows, note_on_sinks, transitions
 from lengthwise.automata.labeled import LabeledMachine
-from lengthwise.formats.base import FORMATS, Format
+from lengthwise.formats.base import FORMATS, Drawing
 
 
 @FORMATS.register("mermaid")
-class Mermaid(Format):
+class Mermaid(Drawing):
     """Mermaid's `stateDiagram-v2`, which can be written, but not read.
 
-    Accepting states lead to the end mark. States of other machines have their answers below their names.
+    Accepting states lead to the end mark. States of other machines have their answers after their names.
 
     Example:
         >>> import numpy as np
@@ -17,12 +18,12 @@ class Mermaid(Format):
         >>> odd = DFA(Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b")), 0, np.array([False, True]))
         >>> print(Mermaid.write(labeled_dfa(odd)), end="")
         stateDiagram-v2
-            [*] --> s0
-            s0 --> s0 : a
-            s0 --> s1 : b
-            s1 --> s1 : a
-            s1 --> s0 : b
-            s1 --> [*]
+            [*] --> q0
+            q0 --> q0 : a
+            q0 --> q1 : b
+            q1 --> q1 : a
+            q1 --> q0 : b
+            q1 --> [*]
 
     Source: mermaid.js.org, state diagrams.
     """
@@ -31,19 +32,22 @@ class Mermaid(Format):
     comment = "%% "
 
     @staticmethod
-    def write(machine: LabeledMachine) -> str:
-        """Return a diagram; symbols that lead from one state to another share an arrow."""
+    def write(machine: LabeledMachine, *, with_sinks: bool = False) -> str:
+        """Return a diagram; symbols that lead from one state to another share an arrow, in lines of limited width."""
         answers = machine.answer_names()
-        lines = ["stateDiagram-v2", f"    [*] --> s{machine.machine.start}"]
+        sinks = [] if with_sinks else find_sinks(machine.machine, machine.classes)
+        states = [state for state in range(machine.machine.num_states) if state not in sinks]
+        lines = ["stateDiagram-v2", f"    [*] --> q{machine.machine.start}"]
         if not machine.is_automaton:
-            lines += [f"    s{state} : {_escaped(answer)}" for state, answer in enumerate(answers) if answer]
-        for state, row in enumerate(machine.machine.semiautomaton.table.tolist()):
-            for target in dict.fromkeys(row):
-                symbols = (symbol for symbol, other in zip(machine.symbols, row, strict=True) if other == target)
-                lines.append(f"    s{state} --> s{target} : {', '.join(map(_escaped, symbols))}")
+            lines += [f"    q{state} : {_escaped(answers[state])}" for state in states if answers[state]]
+        for (state, target), symbols in transitions(machine.machine, sinks).items():
+            label = ",<br/>".join(", ".join(map(_escaped, row)) for row in label_rows(symbols))
+            lines.append(f"    q{state} --> q{target} : {label}")
         if machine.is_automaton:
             accepting = (machine.machine.outputs == machine.accepting_class).nonzero()[0]
-            lines += [f"    s{state} --> [*]" for state in accepting.tolist()]
+            lines += [f"    q{state} --> [*]" for state in accepting.tolist()]
+        if sinks:
+            lines.append(f"    note right of q{machine.machine.start} : {_escaped(note_on_sinks(sinks, answers))}")
         return "\n".join(lines) + "\n"
 
 

@@ -2,16 +2,20 @@
 
 from lengthwise.automata.drawing import machine_svg
 from lengthwise.automata.labeled import LabeledMachine
-from lengthwise.formats.base import FORMATS, Format
+from lengthwise.formats.base import FORMATS, Drawing
+from lengthwise.pictures import SUFFIXES
 
 
 @FORMATS.register("svg")
-class SVG(Format):
-    """A picture by `machine_svg`, of up to 40 states, which can be written, but not read."""
+class SVG(Drawing):
+    """A picture by `machine_svg`, of up to 40 states, which can be written, but not read.
 
-    suffixes = (".svg",)
+    Files whose names end in .png or .pdf contain the same picture, drawn by another process.
+    """
+
+    suffixes = SUFFIXES
 
     @staticmethod
-    def write(machine: LabeledMachine) -> str:
+    def write(machine: LabeledMachine, *, with_sinks: bool = False) -> str:
         """Return circles for states and arcs for transitions."""
-        return machine_svg(machine.machine, machine.classes)
+        return machine_svg(machine.machine, machine.classes, with_sinks=with_sinks)

@@ -11,6 +11,7 @@ from lengthwise.automata.drawing import (
     MAX_DRAWN,
     _arrow_svg,
     drawing_obstacle,
+    find_sinks,
     label_lines,
     label_rows,
     machine_svg,
@@ -77,18 +78,30 @@ def test_an_arrow_begins_and_ends_at_its_states() -> None:
 
 def test_symbols_and_answers_are_escaped_and_long_lists_are_counted() -> None:
     symbols = ("<", "&", '"', *(f"word{number}" for number in range(20)))
-    machine = Transducer(Semiautomaton(np.zeros((1, len(symbols)), dtype=int), symbols), 0, np.array([0]))
+    others = tuple(f"other{number}" for number in range(20))
+    table = np.array([[0] * len(symbols) + [1] * len(others), [1] * len(symbols + others)])
+    machine = Transducer(Semiautomaton(table, symbols + others), 0, np.array([0, 0]))
     picture = machine_svg(machine, ("<yes>",))
-    (label,) = groups(picture, "label")
+    label = groups(picture, "label")[0]
     quoted = text_of(label)
     assert quoted.startswith('<, &, ", word0')
     assert quoted.endswith(" more")
     num_quoted = len(quoted.partition(", and ")[0].split(", ")) if ", and " in quoted else quoted.count(", ")
     assert int(quoted.split()[-2]) == len(symbols) - num_quoted
-    (arrow,) = groups(picture, "transition")
+    arrow = groups(picture, "transition")[0]
     assert arrow.findtext(f"{SVG}title") == f"q0 to q0: {', '.join(symbols)}"
-    (state,) = groups(picture, "state")
+    state = groups(picture, "state")[0]
     assert state.find(f"{SVG}text").text == "<yes>"
+
+
+def test_an_arrow_of_most_symbols_names_the_others() -> None:
+    """Their list is complete, also on paper, where no title appears."""
+    words = [f"WORD_{number}" for number in range(9)]
+    assert label_lines(words, words) == ["all symbols"]
+    assert label_lines([*words[:3], *words[4:]], words) == ["all but", "WORD_3"]
+    assert label_lines(words[:2], words) == ["WORD_0, WORD_1"]
+    assert label_lines(words, [*words, *(f"OTHER_{number}" for number in range(9))])[-1] == "and 5 more"
+    assert label_lines(words, [*words, "all but x"])[-1] == "and 5 more", "a symbol of this name would be confusing"
 
 
 def test_symbols_of_several_words_are_not_taken_apart() -> None:
@@ -201,6 +214,16 @@ def test_a_rejecting_sink_is_left_out_and_a_note_says_so() -> None:
     assert len(groups(whole, "state")) == 4
     assert "Not drawn" not in whole
     assert len(groups(machine_svg(machine, ("even", "odd")), "state")) == 4, "its answer would be lost"
+    logged = machine_svg(machine, ("FAIL", "OK"))
+    assert "Not drawn: q2 (FAIL)." in logged
+    assert logged.count('class="inner"') == 1, "OK accepts"
+
+
+def test_sinks_of_two_answers_are_not_both_left_out() -> None:
+    """Without arrows to either, a reader would not see which answer the missing symbols have."""
+    table = np.array([[0, 3, 2, 2], [1, 1, 1, 1], [2, 2, 2, 2], [1, 0, 0, 0]])
+    machine = Transducer(Semiautomaton(table, ("a", "b", "c", "d")), 0, np.array([1, IGNORE, 0, 1]))
+    assert find_sinks(machine, ("reject", "accept")) == [2]
 
 
 def test_states_have_names_that_are_not_taken_for_answers() -> None:
