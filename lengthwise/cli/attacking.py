@@ -4,8 +4,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from lengthwise.cli.machines import AsJSON, Source
+from lengthwise.cli.machines import Source
 from lengthwise.cli.options import StoredPath, StringSeed, count
+from lengthwise.cli.outputs import AsJSON, write_object
 from lengthwise.printing import write_lines
 
 
@@ -35,7 +36,7 @@ def attack(
     task = stored.task if machine is None else task_of_machine(net, stored.task, machine)
     result = attack_model(stored.model, task, budget=budget, max_length=longest, seed=seed)
     if as_json:
-        write_lines([result.model_dump_json()])
+        write_object(result.model_dump())
     else:
         write_lines(f"{name}: {sentence}" for name, sentence in result.lines())
     return 1 if result.is_refuted else 0

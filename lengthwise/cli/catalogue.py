@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.cli.outputs import AsJSON, write_object
 from lengthwise.cli.streams import Output
 from lengthwise.registry import extensions
 
@@ -11,15 +12,28 @@ if TYPE_CHECKING:
     from lengthwise.cli.index import FamilyIndex
 
 
+MAX_WIDTH = 100
+"""The largest width of a description's lines, in characters."""
+
+
 def list_members(
     family: Annotated[
         str | None, Parameter(help="tasks, models, presets, constructions or experiments; all if not given.")
     ] = None,
     /,
+    *,
+    as_json: AsJSON = False,
 ) -> int:
     """List tasks, models, presets, constructions and experiments, a line each."""
-    from lengthwise.cli.index import list_lines
+    from lengthwise.cli.index import list_lines, listed_families
 
+    if as_json:
+        summaries = {
+            name: {member: one.summary for member, one in members.items()}
+            for name, members in listed_families(read_index(), family).items()
+        }
+        write_object({"families": summaries})
+        return 0
     console = Output()
     for line in list_lines(read_index(), family, console.width if console.is_terminal else None):
         console.print_line(line)
@@ -30,12 +44,20 @@ def list_members(
 def show(
     name: Annotated[str, Parameter(help="Name of a task, model, preset, construction or experiment; or train.")],
     /,
+    *,
+    as_json: AsJSON = False,
 ) -> int:
     """Show the definition of a name, its source, its settings with their defaults, presets and result pages."""
     from lengthwise.cli.index import description
 
+    if as_json:
+        index = read_index(name)
+        text = description(index, name, MAX_WIDTH)
+        families = [family for family, members in index.items() if name in members]
+        write_object({"name": name, "families": families, "text": text})
+        return 0
     console = Output()
-    for line in description(read_index(name), name, min(console.width, 100)):
+    for line in description(read_index(name), name, min(console.width, MAX_WIDTH)):
         console.print_line(line)
     return 0
 

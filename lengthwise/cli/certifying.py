@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
 from lengthwise.cli.machines import Source
 from lengthwise.cli.options import StoredPath, StringSeed
-from lengthwise.cli.outputs import check_writable
+from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import say
 from lengthwise.display import counted
 from lengthwise.pictures import SUFFIXES
@@ -46,6 +46,7 @@ def certify(
         str | None,
         Parameter(help="Exit with code 1 below this level. Default: tested; with --check: refuted, the lowest level."),
     ] = None,
+    as_json: AsJSON = False,
 ) -> int:
     """Prove as much as possible about a model at every length, or verify a certificate.
 
@@ -61,22 +62,19 @@ def certify(
     # Before the work, which may take minutes, because a wrong option would waste it.
     _check_options(machine, out, check, proof, draw)
     if check is not None:
-        certificate = _verified(certificate_file(check) if check.is_dir() else check, run, proof)
-    elif run is not None and machine is not None:
-        certificate = _certify_by(machine, run, out)
+        outcome = _verified(certificate_file(check) if check.is_dir() else check, run, proof)
     elif run is not None:
-        certificate = _certify(run, out, proof)
+        outcome = _certify(run, out, proof) if machine is None else _certify_by(machine, run, out)
     else:
         raise ValueError(
             "certify: expected a run to certify or, with --check, a certificate to verify; give one of them"
         )
-    if draw is not None:
-        _draw(certificate, draw)
-    if certificate.reaches(minimum):
+    _print_outcome(outcome, draw, as_json)
+    if outcome.certificate.reaches(minimum):
         return 0
     if min_level is None:
         return say("refuted; `--min-level refuted` exits with code 0 at every level", 1)
-    return say(f"--min-level: expected {minimum} or higher, got {certificate.level}", 1)
+    return say(f"--min-level: expected {minimum} or higher, got {outcome.certificate.level}", 1)
 
 
 def _check_options(machine: str | None, out: Path | None, check: Path | None, proof: bool, draw: Path | None) -> None:
@@ -95,7 +93,30 @@ def _check_options(machine: str | None, out: Path | None, check: Path | None, pr
             check_writable(file)
 
 
-def _verified(path: Path, run: Path | None, proof: bool) -> "Certificate":
+class _Outcome(NamedTuple):
+    """A certificate, lines for people, values for programs, and why no proof was written although one was required."""
+
+    certificate: "Certificate"
+    lines: list[tuple[str, str]]
+    facts: dict[str, Any]
+    problem: str | None = None
+
+
+def _print_outcome(outcome: _Outcome, draw: Path | None, as_json: bool) -> None:
+    """Print the outcome, and draw its machine; raise a RuntimeError if a proof was required and not written."""
+    from lengthwise.report.tables.certificate import certificate_facts
+
+    drawing = [] if draw is None else _draw(outcome.certificate, draw)
+    if as_json:
+        drawn = str(draw) if "wrote" in dict(drawing) else None
+        write_object({**certificate_facts(outcome.certificate), **outcome.facts, "drawing": drawn})
+    else:
+        _print([*outcome.lines, *drawing])
+    if outcome.problem is not None:
+        raise RuntimeError(outcome.problem)
+
+
+def _verified(path: Path, run: Path | None, proof: bool) -> _Outcome:
     """Return the certificate in a file after verifying it; a false certificate raises a RuntimeError.
 
     The request was right in that case, and the exit code 1 is its answer.
@@ -104,8 +125,7 @@ def _verified(path: Path, run: Path | None, proof: bool) -> "Certificate":
     from lengthwise.certification.verify import proof_path
 
     try:
-        certificate = Certificate.read(path)
-        _verify(certificate, path, run, proof)
+        return _verify(Certificate.read(path), path, run, proof)
     except ValueError as error:
         if not path.is_file() or (proof and not proof_path(path).is_file()):
             raise
@@ -114,10 +134,9 @@ def _verified(path: Path, run: Path | None, proof: bool) -> "Certificate":
 
             load_stored(run)  # raises a ValueError without a model: then the request was wrong
         raise RuntimeError(str(error)) from None
-    return certificate
 
 
-def _verify(certificate: "Certificate", path: Path, run: Path | None, proof: bool) -> None:
+def _verify(certificate: "Certificate", path: Path, run: Path | None, proof: bool) -> _Outcome:
     from lengthwise.certification.verify import check, proof_path
     from lengthwise.report.tables.certificate import checked_lines
 
@@ -126,35 +145,39 @@ def _verify(certificate: "Certificate", path: Path, run: Path | None, proof: boo
         from lengthwise.runs.certified import check_is_of
 
         checked = checked.with_model(check_is_of(certificate, run))
-    _print(checked_lines(certificate, checked))
+    facts = {"verified": checked.verified, "taken_on_trust": checked.taken_on_trust}
+    return _Outcome(certificate, list(checked_lines(certificate, checked)), {"file": str(path), "proof": None, **facts})
 
 
-def _certify(run: Path, out: Path | None, proof: bool) -> "Certificate":
+def _certify(run: Path, out: Path | None, proof: bool) -> _Outcome:
     from lengthwise.certification.verify import proof_path
     from lengthwise.report.tables.certificate import certificate_lines
     from lengthwise.runs.certified import certify_folder, write_proof_of
 
     certificate, path = certify_folder(run, out)
-    _print([*certificate_lines(certificate), ("wrote", str(path))])
-    if proof:
-        try:
-            summary = write_proof_of(certificate, run, proof_path(path))
-        except ValueError as error:  # the request was right, but the net cannot be proved
-            raise RuntimeError(str(error)) from None
-        _print([("wrote", f"{proof_path(path)}: {summary}")])
-    return certificate
+    lines = [*certificate_lines(certificate), ("wrote", str(path))]
+    facts: dict[str, Any] = {"file": str(path), "proof": None, "verified": [], "taken_on_trust": []}
+    if not proof:
+        return _Outcome(certificate, lines, facts)
+    try:
+        summary = write_proof_of(certificate, run, proof_path(path))
+    except ValueError as error:  # the request was right, but the net cannot be proved
+        return _Outcome(certificate, lines, facts, str(error))
+    lines.append(("wrote", f"{proof_path(path)}: {summary}"))
+    return _Outcome(certificate, lines, {**facts, "proof": str(proof_path(path))})
 
 
-def _certify_by(machine: str, run: Path, out: Path | None) -> "Certificate":
+def _certify_by(machine: str, run: Path, out: Path | None) -> _Outcome:
     from lengthwise.report.tables.certificate import certificate_lines
     from lengthwise.runs.certified import certify_against
 
     certificate = certify_against(run, machine, out)
-    _print([*certificate_lines(certificate), *([("wrote", str(out))] if out is not None else [])])
-    return certificate
+    written = [] if out is None else [str(out)]
+    facts: dict[str, Any] = {"file": out and str(out), "proof": None, "verified": [], "taken_on_trust": []}
+    return _Outcome(certificate, [*certificate_lines(certificate), *(("wrote", path) for path in written)], facts)
 
 
-def _draw(certificate: "Certificate", path: Path) -> None:
+def _draw(certificate: "Certificate", path: Path) -> list[tuple[str, str]]:
     from lengthwise.automata.drawing import drawing_obstacle, machine_svg
     from lengthwise.certification.drawing import drawing_of
     from lengthwise.pictures import save_drawing
@@ -162,9 +185,9 @@ def _draw(certificate: "Certificate", path: Path) -> None:
     drawing = drawing_of(certificate)
     why_not = "its rule reads two strings" if drawing is None else drawing_obstacle(drawing.machine)
     if drawing is None or why_not is not None:
-        return _print([("not drawn", str(why_not))])
+        return [("not drawn", str(why_not))]
     save_drawing(machine_svg(drawing.machine, certificate.classes), path)
-    return _print([("wrote", f"{path}: {drawing.title}")])
+    return [("wrote", f"{path}: {drawing.title}")]
 
 
 def _print(lines: Iterable[tuple[str, str]]) -> None:
@@ -177,6 +200,7 @@ def extract(
     *,
     out: Annotated[Path, Parameter(help="File for the machine; its suffix, such as .dot, selects the format.")],
     seed: StringSeed = 0,
+    as_json: AsJSON = False,
 ) -> int:
     """Read the machine off a recurrent net, and prove if possible that the net is this machine at every length.
 
@@ -205,9 +229,13 @@ def extract(
         if certificate.level == "proved"
         else f"of the task that is this machine: {certificate.claim} Not more, because {certificate.reason}"
     )
+    if as_json:
+        size = {"states": machine.num_states, "symbols": machine.symbols, "answers": extracted.machine.classes}
+        write_object({"level": certificate.level, "claim": sentence, **size, "file": str(out)})
+        return 0
     answers = ", ".join(extracted.machine.classes)
-    size = f"{counted(machine.num_states, 'state')}, {counted(len(machine.symbols), 'symbol')}"
-    _print([("machine", f"{size}, answers {answers}")])
+    size_text = f"{counted(machine.num_states, 'state')}, {counted(len(machine.symbols), 'symbol')}"
+    _print([("machine", f"{size_text}, answers {answers}")])
     _print([(certificate.level, sentence), ("not covered", "the answer to the empty string, which no net reads")])
     _print([("wrote", str(out))])
     return 0

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lengthwise.cli.options import NOTHING_GIVEN, Given, Longest, Root, Workers
+from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import Output
 from lengthwise.cli.training import MAX_SEEDS, parse_seeds
 
 if TYPE_CHECKING:
+    from lengthwise.report.tables.compared import Comparison
     from lengthwise.runs.pools.outcome import Outcome
     from lengthwise.runs.result import RunResult
     from lengthwise.runs.spec import RunSpec
@@ -31,7 +33,11 @@ def compare(
     workers: Workers = 1,
     runs: Root = Path("runs"),
     longest: Longest = 100_000,
-    out: Annotated[Path | None, Parameter(help="A page, .html or .md, with chart and CSV file next to it.")] = None,
+    out: Annotated[
+        Path | None,
+        Parameter(help="A page, .html or .md, with chart and CSV file next to it; or the tables alone, .tex or .csv."),
+    ] = None,
+    as_json: AsJSON = False,
 ) -> int:
     """Compare models on a task, paired by seed: accuracies, differences with intervals, certificates, cost.
 
@@ -40,13 +46,11 @@ def compare(
     """
     from lengthwise.report.pages.compared import print_comparison
     from lengthwise.report.pages.terminal import print_failures
-    from lengthwise.report.tables.compared import compare_models
+    from lengthwise.report.tables.compared import compare_models, comparison_facts
 
     if out is not None:
-        from lengthwise.report.pages.comparison import check_comparison_page
-
-        check_comparison_page(out)
-    console = Output()
+        _check_out(out)
+    console = Output(is_error=as_json)
     outcomes: list[Outcome] = []
     if _is_task(compared):
         from lengthwise.runs.spec import make_spec
@@ -65,11 +69,37 @@ def compare(
     comparison = compare_models(results)
     print_comparison(console, comparison)
     if out is not None:
-        from lengthwise.report.pages.comparison import write_comparison
-
-        for path in write_comparison(comparison, out):
+        for path in _write(comparison, out):
             console.print_line(f"wrote {path}")
+    if as_json:
+        missing = [outcome.spec.id for outcome in outcomes if outcome.result is None]
+        write_object({**comparison_facts(comparison), "failed": missing})
     return 1 if failed else 0
+
+
+TABLES = (".tex", ".csv")
+"""The suffixes of files with the tables alone."""
+
+
+def _check_out(out: Path) -> None:
+    """Raise a ValueError if a file cannot be written, or is named neither as a page nor as tables."""
+    from lengthwise.report.pages.comparison import PAGES
+
+    if out.suffix not in (*PAGES, *TABLES):
+        raise ValueError(f"out: expected a name that ends in {', '.join((*PAGES, *TABLES))}, got {out.name!r}")
+    check_writable(out)
+
+
+def _write(comparison: "Comparison", out: Path) -> "Sequence[Path]":
+    """Write a page with its neighbors, or the tables alone; return the paths."""
+    from lengthwise.report.pages.comparison import write_comparison
+    from lengthwise.report.tables.compared import comparison_tables
+    from lengthwise.report.tables.files import write_tables
+
+    if out.suffix not in TABLES:
+        return write_comparison(comparison, out)
+    write_tables(comparison_tables(comparison), out)
+    return [out]
 
 
 def _is_task(compared: Sequence[str]) -> bool:

@@ -9,10 +9,12 @@ from cyclopts import Parameter
 
 from lengthwise.cli.devices import VARIABLE, check_alone, workers_on
 from lengthwise.cli.options import Device, Root, Workers, folder
+from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import Output
 
 if TYPE_CHECKING:
     from lengthwise.experiment import Experiment
+    from lengthwise.report.tables.table import Table
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.pools.outcome import Outcome
     from lengthwise.runs.result import RunResult
@@ -84,7 +86,9 @@ def reproduce(
     page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
     row: Annotated[str | None, Parameter(help="Run only this row's cells, and write no page.")] = None,
     column: Annotated[str | None, Parameter(help="Run only this column's cells, and write no page.")] = None,
+    out: Annotated[Path | None, Parameter(help="Also write the printed tables: .tex, .md or .csv.")] = None,
     sweep: Sweep = ONE_MACHINE,
+    as_json: AsJSON = False,
 ) -> int:
     """Run an experiment and write its page: our numbers next to the paper's.
 
@@ -94,12 +98,14 @@ def reproduce(
     from lengthwise.cli.progress import page_updates, run_all
     from lengthwise.experiment import EXPERIMENTS, parse_scale
     from lengthwise.report.pages.results import file_stem
+    from lengthwise.report.tables.files import write_tables
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.pools.outcome import finished
 
     options = PoolOptions(sweep.workers, sweep.scheduler)
     _check_page_only(page_only, **vars(sweep))
-    console, experiment = Output(), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
+    _check_output(out, sweep.shard, as_json)
+    console, experiment = Output(is_error=as_json), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
     _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
     before = _on_record(pages, file_stem(name, scale), runs, console, counts=recorded)
     page = Page(name, scale, experiment, runs, pages, before) if row is None and column is None else None
@@ -114,9 +120,30 @@ def reproduce(
             also = page and page_updates(page.write)
             outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, sweep.pool, also)
     code = print_outcomes(experiment, outcomes, console)
-    for path in page.write(outcomes) if page else []:
+    tables = outcome_tables(experiment, outcomes)
+    files = page.write(outcomes) if page else []
+    if out is not None:
+        write_tables(tables, out)
+        files.append(out)
+    for path in files:
         console.print_line(f"wrote {path}")
+    if as_json:
+        rows = {title: table.to_rows() for title, table in tables.items()}
+        failed = [outcome.spec.id for outcome in outcomes if outcome.result is None]
+        write_object({"tables": rows, "failed": failed, "files": list(map(str, files))})
     return code
+
+
+def _check_output(out: Path | None, shard: str | None, as_json: bool) -> None:
+    """Raise a ValueError if tables cannot be written, or if a shard, which has no tables, should print them."""
+    from lengthwise.report.tables.files import check_tables_file
+
+    if out is not None:
+        check_tables_file(out)
+        check_writable(out)
+    if shard is not None and (as_json or out is not None):
+        option = "--json" if as_json else "--out"
+        raise ValueError(f"{option}: expected none with --shard, which makes no table, got both; leave one out")
 
 
 def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool, takes_records: bool) -> None:
@@ -177,18 +204,24 @@ def _run_shard(
     return 1 if failed else 0
 
 
+def outcome_tables(experiment: "Experiment", outcomes: "list[Outcome]") -> "dict[str, Table]":
+    """Return the tables of an experiment by title; a matrix has one for each of its parts."""
+    from lengthwise.report.tables.experiment import main_table
+    from lengthwise.report.tables.matrix import column_tables, entries_of
+
+    if not experiment.is_matrix:
+        return {experiment.title: main_table(experiment, outcomes)} if experiment.cells else {}
+    parts = column_tables(experiment, entries_of(experiment, outcomes))
+    return {f"{experiment.title}: {part}" if part else experiment.title: t.without_empty() for part, t in parts.items()}
+
+
 def print_outcomes(experiment: "Experiment", outcomes: "list[Outcome]", console: Output) -> int:
     """Print the table, the sources of its numbers and the failed runs, and return the exit code."""
     from lengthwise.report.pages.terminal import print_failures, print_table
-    from lengthwise.report.tables.experiment import main_table
-    from lengthwise.report.tables.matrix import column_tables, entries_of
     from lengthwise.report.tables.sources import source_lines
 
-    if experiment.is_matrix:
-        for part, table in column_tables(experiment, entries_of(experiment, outcomes)).items():
-            print_table(console, f"{experiment.title}: {part}" if part else experiment.title, table.without_empty())
-    elif experiment.cells:
-        print_table(console, experiment.title, main_table(experiment, outcomes))
+    for title, table in outcome_tables(experiment, outcomes).items():
+        print_table(console, title, table)
     for line in source_lines(experiment, outcomes):
         console.print_line(f"  {line}")
     return 1 if print_failures(console, outcomes) else 0

@@ -69,18 +69,26 @@ def stored_index() -> FamilyIndex:
     }
 
 
-def list_lines(index: FamilyIndex, family: str | None, width: int | None) -> list[str]:
-    """Return the lines of one family, or of all families with their headings.
+def listed_families(index: FamilyIndex, family: str | None) -> FamilyIndex:
+    """Return the members of one family, or of all families that are listed.
 
     Raises:
         ValueError: the family is unknown.
     """
-    families = [name for name in index if name != SETTINGS]
+    families = {name: members for name, members in index.items() if name != SETTINGS}
     if family is None:
-        return [line for name in families for line in (f"{name}:", *family_lines(index[name], width), "")]
+        return families
     if family not in families:
         raise ValueError(f"family: unknown family {family!r}{nearest(family, families)} (known: {', '.join(families)})")
-    return family_lines(index[family], width)
+    return {family: families[family]}
+
+
+def list_lines(index: FamilyIndex, family: str | None, width: int | None) -> list[str]:
+    """Return the lines of one family, or of all families with their headings; errors are as in `listed_families`."""
+    families = listed_families(index, family)
+    if family is not None:
+        return family_lines(families[family], width)
+    return [line for name, members in families.items() for line in (f"{name}:", *family_lines(members, width), "")]
 
 
 def family_lines(members: Mapping[str, Member], width: int | None) -> list[str]:

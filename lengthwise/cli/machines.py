@@ -1,6 +1,5 @@
 """Commands about finite machines: describe, diff, convert."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.cli.outputs import AsJSON, write_object
 from lengthwise.display import counted
 from lengthwise.printing import write_lines
 from lengthwise.registry import nearest
@@ -51,19 +51,17 @@ Rename = Annotated[
 ]
 
 
-AsJSON = Annotated[bool, Parameter(name="--json", negative=(), help="Print a JSON object, for other programs.")]
-
-
 def describe(machine: Source, /, *, alphabet: Alphabet = "", as_json: AsJSON = False) -> int:
     """Describe a machine: states, symbols, answers, its transition monoid, and whether its language is star-free."""
     from lengthwise.automata.description import Description
 
     (given,) = _machines([machine], alphabet)
     description = Description(given.labeled, answers_empty=given.answers_empty)
-    lines = [json.dumps(description.facts())] if as_json else description.lines()
-    if not given.answers_empty and not as_json:
-        lines.append(f"not covered: {_empty_string(machine)}")
-    write_lines(lines)
+    if as_json:
+        write_object(description.facts())
+        return 0
+    uncovered = [] if given.answers_empty else [f"not covered: {_empty_string(machine)}"]
+    write_lines([*description.lines(), *uncovered])
     return 0
 
 
@@ -93,9 +91,8 @@ def diff(
     not_compared = _not_compared(sources, given)
     if as_json:
         string, answers = (None, None) if shortest is None else (list(shortest.string), list(shortest.answers))
-        content = {"equal": shortest is None, "string": string, "answers": answers, "not_compared": not_compared}
-        content |= {"taken": taken} if taken else {}
-        write_lines([json.dumps(content)])
+        compared = {"equal": shortest is None, "string": string, "answers": answers}
+        write_object({**compared, "not_compared": not_compared, "taken": taken})
         return 0 if shortest is None else 1
     lines = ["equal" if shortest is None else "different"]
     if shortest is not None:

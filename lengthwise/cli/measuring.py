@@ -2,21 +2,22 @@
 
 import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from lengthwise.cli.messages import named_by_file
-from lengthwise.cli.options import Device, StoredPath, StringSeed, TrainedRun, whole_number
-from lengthwise.cli.outputs import check_writable, note_unfinished
+from lengthwise.cli.options import USUAL_COLUMNS, Columns, Device, StoredPath, StringSeed, TrainedRun, whole_number
+from lengthwise.cli.outputs import AsJSON, check_writable, note_unfinished, write_object
 from lengthwise.cli.streams import Output, say
 from lengthwise.printing import write_row
 
 if TYPE_CHECKING:
+    from lengthwise.evaluation.length_curve import LengthCurve
     from lengthwise.runs.stored import StoredModel
-    from lengthwise.text.language import LanguageTask, Split
+    from lengthwise.text.language import Split
 
 MAX_QUOTED = 60
 """The longest string that a terminal shows whole, in symbols. It shows 40 symbols of longer ones; files get all."""
@@ -35,11 +36,12 @@ def evaluate(
     seed: StringSeed = 1,
     split: Annotated[str, Parameter(help="For a language model, the part of the text: test, valid or train.")] = "test",
     labeled: Annotated[Path | None, Parameter(help="File of strings with labels, as for `learn`.")] = None,
-    separator: Annotated[str, Parameter(help="With --labeled: the text between symbols.")] = "",
-    string: Annotated[str | None, Parameter(help="With --labeled: the name of the column with strings.")] = None,
-    label: Annotated[str | None, Parameter(help="With --labeled: the name of the column with labels.")] = None,
-    csv: Annotated[Path | None, Parameter(help="File for all points.")] = None,
+    columns: Columns = USUAL_COLUMNS,
+    out: Annotated[
+        Path | None, Parameter(help="File for all points: .csv, .tex, .md; or for the chart: .png, .svg, .pdf.")
+    ] = None,
     device: Device = "cpu",
+    as_json: AsJSON = False,
 ) -> int:
     """Measure the accuracy of a model on new strings of given lengths, or the perplexity of a language model.
 
@@ -51,43 +53,87 @@ def evaluate(
     from lengthwise.runs.stored import load_stored
     from lengthwise.text.language import LanguageTask, parse_split
 
-    columns = {"separator": separator, "string": string, "label": label}
-    if labeled is None and (given := [name for name, value in columns.items() if value]):
-        raise ValueError(f"{given[0]}: expected none without --labeled, got {columns[given[0]]!r}; leave it out")
+    if labeled is None and (given := [name for name, value in vars(columns).items() if value]):
+        raise ValueError(f"{given[0]}: expected none without --labeled, got {vars(columns)[given[0]]!r}; leave it out")
     drawing = {"lengths": lengths, "strings": strings != 256, "protocol": protocol != "independent", "seed": seed != 1}
     if labeled is not None and (
         given := [name for name, value in {**drawing, "split": split != "test"}.items() if value]
     ):
         raise ValueError(f"{given[0]}: expected none with --labeled, because the file has the strings; leave it out")
     stored = load_stored(model, device)
-    if csv is not None:
-        check_writable(csv)
-    name = str(model) if stored.run is None else stored.name
+    is_text = isinstance(stored.task, LanguageTask) and labeled is None
+    if out is not None:
+        _check_out(out, has_chart=not is_text)
+    name, console = str(model) if stored.run is None else stored.name, Output(is_error=as_json)
     if labeled is not None:
-        return _evaluate_labeled(stored, name, labeled, columns, csv)
-    if isinstance(stored.task, LanguageTask):
-        return _evaluate_text(stored, stored.task, lengths, parse_split(split), strings, protocol, seed, csv)
-    if split != "test":
+        facts = _evaluate_labeled(stored, name, labeled, columns, out, console)
+    elif is_text:
+        facts = _evaluate_text(stored, lengths, parse_split(split), strings, protocol, seed, out, console)
+    elif split != "test":
         raise ValueError(f"split: expected test for {stored.task.name}, a task without text, got {split}; leave it out")
-    return _evaluate_drawn(stored, name, lengths, strings, protocol, seed, csv)
+    else:
+        facts = _evaluate_drawn(stored, name, lengths, strings, protocol, seed, out, console)
+    if out is not None:
+        console.print_line(f"wrote {out}")
+    if as_json:
+        write_object({"model": name, "task": stored.task.name, **facts})
+    return 0
+
+
+def _check_out(out: Path, *, has_chart: bool) -> None:
+    """Raise a ValueError if points cannot be written to a file, or if its name selects no format."""
+    from lengthwise.pictures import SUFFIXES as PICTURES
+    from lengthwise.report.tables.files import SUFFIXES as TABLES
+
+    suffixes = (*TABLES, *(PICTURES if has_chart else ()))
+    if out.suffix not in suffixes:
+        raise ValueError(f"out: expected a name that ends in {', '.join(suffixes)}, got {out.name!r}; name another")
+    check_writable(out)
+
+
+def _write_curve(out: Path, name: str, settings: Mapping[str, Any], curve: "LengthCurve") -> None:
+    from lengthwise.files import write_by_rename
+    from lengthwise.report.tables.files import SUFFIXES, write_tables
+    from lengthwise.report.tables.runs import curves_as_csv, point_table
+
+    if out.suffix == ".csv":
+        write_by_rename(out, curves_as_csv([(name, settings, curve)]).encode())
+    elif out.suffix in SUFFIXES:
+        write_tables({f"{name}: accuracy of final answers, protocol {curve.protocol}": point_table(curve.points)}, out)
+    else:
+        curve.save(out)
+
+
+def _curve_facts(curve: "LengthCurve") -> dict[str, Any]:
+    balanced = curve.balanced()
+    return {
+        "protocol": curve.protocol,
+        "mean": balanced.mean(),
+        "lowest": balanced.min(),
+        "points": [{key: value for key, value in row.items() if key != "protocol"} for row in curve.to_rows()],
+    }
 
 
 def _evaluate_drawn(
-    stored: "StoredModel", name: str, lengths: str | None, strings: int, protocol: str, seed: int, csv: Path | None
-) -> int:
+    stored: "StoredModel",
+    name: str,
+    lengths: str | None,
+    strings: int,
+    protocol: str,
+    seed: int,
+    out: Path | None,
+    console: Output,
+) -> dict[str, Any]:
     """Measure the accuracy on strings that the task draws."""
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
     from lengthwise.evaluation.plan import parse_lengths
-    from lengthwise.files import write_by_rename
     from lengthwise.report.pages.terminal import MAX_ROWS, measuring_display, print_curve
-    from lengthwise.report.tables.runs import curves_as_csv
 
     task = stored.task
     requested = parse_lengths("41-500" if lengths is None else lengths)
     run = stored.run
     # A range such as 41-500 may contain lengths at which the task has no strings; they are counted below.
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
-    console = Output()
     with measuring_display(console) as set_progress:
         curve = length_curve(
             stored.model,
@@ -98,29 +144,25 @@ def _evaluate_drawn(
             protocol=parse_protocol(protocol),
             set_progress=set_progress,
         )
-    if csv is not None:
-        write_by_rename(csv, curves_as_csv([(name, stored.settings, curve)]).encode())
+    if out is not None:
+        _write_curve(out, name, stored.settings, curve)
     print_curve(console, curve, trained_to=stored.trained_to)
     steps = "" if run is None else f", weights {run.steps_text}"
     console.print_line(f"{name}{steps}, strings of seed {seed}")
-    if len(legal) < len(requested):
-        console.print_line(f"{len(requested) - len(legal)} lengths left out: {task.name} has no strings of them")
-    if csv is not None:
-        console.print_line(f"wrote {csv}")
-    elif len(curve.points) > MAX_ROWS:
-        console.print_line("--csv FILE writes all points")
-    return 0
+    if num_left_out := len(requested) - len(legal):
+        console.print_line(f"{num_left_out} lengths left out: {task.name} has no strings of them")
+    if out is None and len(curve.points) > MAX_ROWS:
+        console.print_line("--out FILE.csv writes all points")
+    return {**_curve_facts(curve), "seed": seed, "lengths_left_out": num_left_out}
 
 
 def _evaluate_labeled(
-    stored: "StoredModel", name: str, file: Path, columns: dict[str, str | None], csv: Path | None
-) -> int:
+    stored: "StoredModel", name: str, file: Path, columns: Columns, out: Path | None, console: Output
+) -> dict[str, Any]:
     """Measure the accuracy on labeled strings of a file."""
     from lengthwise.display import percent
     from lengthwise.evaluation.labeled import labeled_curve
-    from lengthwise.files import write_by_rename
     from lengthwise.report.pages.terminal import print_curve
-    from lengthwise.report.tables.runs import curves_as_csv
     from lengthwise.tasks.base import SymbolTask
     from lengthwise.tasks.given.reading import read_examples
     from lengthwise.text.language import LanguageTask
@@ -128,9 +170,8 @@ def _evaluate_labeled(
     if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
         raise ValueError(f"labeled: expected a model that reads symbols, got one of {stored.task.name}; leave it out")
     with named_by_file(file):
-        examples = read_examples(file, **columns, min_classes=1)  # type: ignore[arg-type]  # the separator is a text
+        examples = read_examples(file, **vars(columns), min_classes=1)
         curve = labeled_curve(stored.model, stored.task, examples)
-    console = Output()
     print_curve(console, curve, trained_to=stored.trained_to)
     right, count = (sum(getattr(p, field) for p in curve.points) for field in ("num_correct", "num_strings"))
     unused = examples.counts.describe_unused_columns()
@@ -138,22 +179,21 @@ def _evaluate_labeled(
         f"{name}: {right:,} of {count:,} labels of {file} ({percent(right / count)}); {examples.counts.num_rows:,} "
         f"rows, of which left out: {examples.counts.describe_omitted_rows()}{f'; {unused}' if unused else ''}"
     )
-    if csv is not None:
-        write_by_rename(csv, curves_as_csv([(name, stored.settings, curve)]).encode())
-        console.print_line(f"wrote {csv}")
-    return 0
+    if out is not None:
+        _write_curve(out, name, stored.settings, curve)
+    return {**_curve_facts(curve), "num_correct": right, "num_labels": count}
 
 
 def _evaluate_text(
     stored: "StoredModel",
-    task: "LanguageTask",
     lengths: str | None,
     split: "Split",
     num_chunks: int,
     protocol: str,
     seed: int,
-    csv: Path | None,
-) -> int:
+    out: Path | None,
+    console: Output,
+) -> dict[str, Any]:
     """Measure the perplexity of chunks of a text."""
     if protocol != "independent":
         raise ValueError(f"protocol: expected none with a text, got {protocol}; leave it out")
@@ -161,9 +201,12 @@ def _evaluate_text(
     from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
     from lengthwise.files import write_by_rename
     from lengthwise.report.pages.terminal import measuring_display, print_table
+    from lengthwise.report.tables.files import write_tables
     from lengthwise.report.tables.perplexities import curve_table, perplexity_csv
+    from lengthwise.text.language import LanguageTask
 
-    console = Output()
+    task = stored.task
+    assert isinstance(task, LanguageTask)
     usual = EvaluationPlan().usable_chunk_lengths(len(task.tokens(split)))
     chunks = usual if lengths is None else parse_lengths(lengths)
     with measuring_display(console) as set_progress:
@@ -171,14 +214,25 @@ def _evaluate_text(
             stored.model, task, chunks, num_chunks=num_chunks, split=split, seed=seed, set_progress=set_progress
         )
     trained = "" if stored.trained_to is None else f", trained at lengths up to {stored.trained_to}"
-    print_table(console, f"Perplexity by length of the chunk{trained}", curve_table(curve))
+    title, table = f"Perplexity by length of the chunk{trained}", curve_table(curve)
+    print_table(console, title, table)
     steps = "" if stored.run is None else f", weights {stored.run.steps_text}"
     console.print_line(f"{stored.name}{steps}, {curve.num_chunks} chunks of the {split} split, of seed {seed}")
     console.print_line(f"from the frequencies of tokens alone: {curve.baseline:,.2f}")
-    if csv is not None:
-        write_by_rename(csv, perplexity_csv([(stored.name, stored.settings, curve)]).encode())
-        console.print_line(f"wrote {csv}")
-    return 0
+    if out is not None and out.suffix == ".csv":
+        write_by_rename(out, perplexity_csv([(stored.name, stored.settings, curve)]).encode())
+    elif out is not None:
+        write_tables({title: table}, out)
+    points = [
+        {
+            "length": point.length,
+            "perplexity": point.perplexity,
+            "interval": point.interval,
+            "whole": point.whole_perplexity,
+        }
+        for point in curve.points
+    ]
+    return {"split": split, "num_chunks": curve.num_chunks, "baseline": curve.baseline, "points": points, "seed": seed}
 
 
 Texts = Annotated[
@@ -207,6 +261,7 @@ def predict(
         int | None, Parameter(converter=whole_number, help="With --sample: seed of the tokens; 0 if not given.")
     ] = None,
     device: Device = "cpu",
+    as_json: AsJSON = False,
 ) -> int:
     """Answer strings, one in each line: the model's answer, its probability, and whether the task agrees.
 
@@ -214,7 +269,7 @@ def predict(
     language model answers with the likeliest next token, or writes a text.
     """
     from lengthwise.randomness import generator_for
-    from lengthwise.runs.predict import predict_text, sample_text
+    from lengthwise.runs.predict import sample_text
     from lengthwise.runs.stored import load_stored
 
     for option, value in {"prompt": prompt, "temperature": temperature, "seed": seed}.items():
@@ -232,18 +287,30 @@ def predict(
         text = sample_text(
             stored.model, stored.task, prompt or "", num_tokens=sample, temperature=heat, generator=draws
         )
+        if as_json:
+            write_object({"text": text})
+            return 0
         for line in text.split("\n"):
             write_row(line.split("\t"))  # tabs of source code stay tabs
         return 0
+    return _predict_all(stored, texts, is_learned=(model / "learned.json").exists(), as_json=as_json)
+
+
+def _predict_all(stored: "StoredModel", texts: tuple[str, ...], *, is_learned: bool, as_json: bool) -> int:
+    """Print the answer to each string, or a message about a string that cannot be read; return the exit code."""
+    from lengthwise.runs.predict import predict_text
+
     code = 0
     number = 0
-    is_learned = (model / "learned.json").exists()
     for number, text in _input_lines() if list(texts) == ["-"] else enumerate(texts, start=1):
         try:
             prediction = predict_text(stored.model, stored.task, text, is_learned=is_learned)
         except ValueError as error:
             # One bad string among thousands of lines should not prevent the answers to the others.
             code = say(f"string {number}: {error}", 2)
+            continue
+        if as_json:
+            write_object({"string": text, **prediction._asdict()})
             continue
         is_short = len(text) <= MAX_QUOTED or not sys.stdout.isatty()
         quoted = text if is_short else f"{text[:40]}... ({len(text)} symbols)"

@@ -1,15 +1,39 @@
-"""Checks before the work: whether results can be written, and whether a run is finished."""
+"""Results as JSON, and checks before the work: whether results can be written, and whether a run is finished."""
 
+import json
+import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from lengthwise.cli.streams import say
 from lengthwise.files import exists, is_empty
+from lengthwise.printing import write_lines
 
 if TYPE_CHECKING:
     from lengthwise.runs.folder import Run
+
+
+AsJSON = Annotated[
+    bool, Parameter(name="--json", negative=(), help="Print a JSON object for other programs; sentences go to stderr.")
+]
+
+
+def write_object(content: Mapping[str, Any]) -> None:
+    """Print a result as one line of strict JSON; a number that is not finite becomes null."""
+    write_lines([json.dumps(_finite(content), allow_nan=False)])
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def check_writable(file: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.cli.outputs import AsJSON, write_object
 from lengthwise.cli.streams import Output
 
 
@@ -33,6 +34,8 @@ def claims(
         Parameter(help="The folder docs of a checkout; by default ./docs if it has records, else the package's."),
     ] = None,
     write: Annotated[Path | None, Parameter(help="Write all claims as a page instead.")] = None,
+    out: Annotated[Path | None, Parameter(help="Also write the tables: .tex, .md or .csv.")] = None,
+    as_json: AsJSON = False,
 ) -> int:
     """List the papers' claims, each with our number and a verdict: reproduced, contradicted, undecided or not run.
 
@@ -40,6 +43,7 @@ def claims(
     """
     from lengthwise.files import write_by_rename
     from lengthwise.report.pages.terminal import print_table
+    from lengthwise.report.tables.files import check_tables_file, write_tables
     from lengthwise.runs.records import has_records, shipped_docs
     from lengthwise.studies.claims.claim import CLAIMS
     from lengthwise.studies.claims.ledger import ledger_lines
@@ -47,7 +51,11 @@ def claims(
 
     if write is not None and paper is not None:
         raise ValueError(f"--write: expected no --paper, because the page covers all papers, got {paper}; leave it out")
-    console = Output()
+    if write is not None and (out is not None or as_json):
+        raise ValueError(f"--write: expected no {'--json' if as_json else '--out'}, got both; leave one out")
+    if out is not None:
+        check_tables_file(out)
+    console = Output(is_error=as_json)
     if docs is None:
         docs = own if has_records(own := Path("docs")) else shipped_docs()
     evaluations = ledger_lines(docs, REPRODUCE, CLAIMS if paper is None else [paper])
@@ -55,10 +63,20 @@ def claims(
         write_by_rename(write, claims_page(evaluations, WRITE_CLAIMS).encode())
         console.print_line(f"wrote {write}")
         return 0
-    for name, (described, lines) in evaluations.items():
-        print_table(console, f"{name}: {described.title}", claims_table(lines))
+    tables = {f"{name}: {described.title}": claims_table(lines) for name, (described, lines) in evaluations.items()}
+    for (title, table), (name, (_, lines)) in zip(tables.items(), evaluations.items(), strict=True):
+        print_table(console, title, table)
         console.print_line(f"{name}: {verdict_sentence(lines)}")
         console.print_line("")
+    if out is not None:
+        write_tables(tables, out)
+        console.print_line(f"wrote {out}")
+    if as_json:
+        papers = {
+            name: {"title": described.title, "claims": [line._asdict() for line in lines]}
+            for name, (described, lines) in evaluations.items()
+        }
+        write_object({"papers": papers})
     return 0
 
 

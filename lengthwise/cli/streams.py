@@ -17,11 +17,11 @@ class Output(Console):
     """Standard output. If its reader has ended, printing raises BrokenPipeError; a plain Console would end the process.
 
     Lines for files and other programs are not wrapped, unless COLUMNS sets their width or the output `is_help`. The
-    frames of help fill all columns.
+    frames of help fill all columns. If a command prints JSON, its sentences go to standard error (`is_error`).
     """
 
-    def __init__(self, *, is_help: bool = False) -> None:
-        super().__init__()
+    def __init__(self, *, is_help: bool = False, is_error: bool = False) -> None:
+        super().__init__(stderr=is_error)
         # A wrapped or shortened line would break the programs that read this output.
         if not (is_help or self.is_terminal or "COLUMNS" in os.environ):
             self.width = UNLIMITED

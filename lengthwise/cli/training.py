@@ -20,6 +20,7 @@ from lengthwise.cli.options import (
     Workers,
     whole_number,
 )
+from lengthwise.cli.outputs import AsJSON, write_object
 from lengthwise.cli.streams import Output
 from lengthwise.cli.tracking import tracked
 
@@ -56,6 +57,33 @@ class Until:
 NO_GOAL = Until()
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Seeds:
+    """The seed of one run, or the seeds of several runs and how many of them train at a time."""
+
+    seed: Seed = None
+    seeds: Annotated[
+        str | None, Parameter(help="Train one run for each of these seeds, such as 0,1,2 or 0-4 (3 means seed 3 only).")
+    ] = None
+    workers: Workers = 1
+
+    def parse(self, parallel: str | None) -> list[int]:
+        """Return the seeds; raise a ValueError if options about one run and about several seeds are combined."""
+        if self.seeds is None:
+            if self.workers > 1:
+                raise ValueError(f"workers: expected 1 for one run, got {self.workers}; give --seeds for several")
+            return [self.seed or 0]
+        if self.seed is not None:
+            raise ValueError(f"seed: expected none with --seeds, got {self.seed}; leave one of the two out")
+        if parallel is not None:
+            raise ValueError(f"parallel: expected none with --seeds, got {parallel!r}; train one run, with --seed")
+        return parse_seeds(self.seeds)
+
+
+ONE_SEED = Seeds()
+
+
 def train(
     task: Annotated[str, Parameter(help="Name of the task; see `lengthwise list tasks`.")],
     model: Annotated[str, Parameter(help="Name of the model; see `lengthwise list models`.")],
@@ -65,11 +93,7 @@ def train(
         str | None, Parameter(help="Preset to start from; by default the model's own; `show` names it.")
     ] = None,
     given: Given = NOTHING_GIVEN,
-    seed: Seed = None,
-    seeds: Annotated[
-        str | None, Parameter(help="Train one run for each of these seeds, such as 0,1,2 or 0-4 (3 means seed 3 only).")
-    ] = None,
-    workers: Workers = 1,
+    numbers: Seeds = ONE_SEED,
     runs: Root = Path("runs"),
     longest: Longest = 100_000,
     until: Until = NO_GOAL,
@@ -77,6 +101,7 @@ def train(
         str | None, Parameter(help="Send curves during training: tensorboard, wandb, trackio or mlflow; see `track`.")
     ] = None,
     processes: Processes = ONE_PROCESS,
+    as_json: AsJSON = False,
 ) -> int:
     """Train and measure a run, or one run for each of several seeds.
 
@@ -92,30 +117,19 @@ def train(
     if task in MODELS and model in TASKS:
         raise ValueError(f"task: {task} is a model and {model} a task; write `lengthwise train {model} {task}`")
     budget = until.budget_seconds()
-    _check_seeds(seeds, seed, workers, processes.parallel)
-    settings = given.read()
+    parsed, settings = numbers.parse(processes.parallel), given.read()
     specs = [
         make_spec(task, model, settings, preset=preset, seed=number, goal=until.until, budget=budget)
-        for number in ([seed or 0] if seeds is None else parse_seeds(seeds))
+        for number in parsed
     ]
     plan = EvaluationPlan().limit_lengths(longest, specs[0].task)
     with tracked(track, runs) as listener:
-        if seeds is None:
-            return _train(specs[0], runs, plan, processes, listener)
+        if numbers.seeds is None:
+            return _train(specs[0], runs, plan, processes, listener, as_json=as_json)
         # Processes of torchrun share one run; each would start all seeds.
         check_alone("seeds", "one run")
         with workers_on(processes.device):
-            return _train_all(specs, runs, plan, workers, listener)
-
-
-def _check_seeds(seeds: str | None, seed: int | None, workers: int, parallel: str | None) -> None:
-    """Raise a ValueError if options about one run and about several seeds are combined."""
-    if seeds is None and workers > 1:
-        raise ValueError(f"workers: expected 1 for one run, got {workers}; give --seeds for several")
-    if seeds is not None and seed is not None:
-        raise ValueError(f"seed: expected none with --seeds, got {seed}; leave one of the two out")
-    if seeds is not None and parallel is not None:
-        raise ValueError(f"parallel: expected none with --seeds, got {parallel!r}; train one run, with --seed")
+            return _train_all(specs, runs, plan, numbers.workers, listener, as_json=as_json)
 
 
 MAX_SEEDS = 1_000
@@ -152,6 +166,7 @@ def resume(
         ),
     ] = None,
     processes: Processes = ONE_PROCESS,
+    as_json: AsJSON = False,
 ) -> int:
     """Continue an interrupted run, with the settings and the plan of measurements in its folder."""
     from lengthwise.evaluation.plan import EvaluationPlan
@@ -169,7 +184,7 @@ def resume(
         lengths = EvaluationPlan().limit_lengths(longest, spec.task)
         names = ("dense", "long", "structured", "chunk_lengths")
         plan = plan.model_copy(update={name: getattr(lengths, name) for name in names})
-    return _train(spec, run.resolve().parent, plan, processes)
+    return _train(spec, run.resolve().parent, plan, processes, as_json=as_json)
 
 
 def _train(
@@ -178,6 +193,8 @@ def _train(
     plan: "EvaluationPlan",
     processes: Processes,
     also: "Listener | None" = None,
+    *,
+    as_json: bool,
 ) -> int:
     """Execute one run, alone or with other processes. The first process shows the result."""
     from lengthwise.cli.progress import watched
@@ -188,7 +205,7 @@ def _train(
     from lengthwise.runs.signals import stop_on_interrupt
     from lengthwise.training.parallel import joined, own_device, parse_parallel
 
-    console, own = Output(), own_device(processes.device)
+    console, own = Output(is_error=as_json), own_device(processes.device)
     with joined(parse_parallel(processes.parallel), own) as ranks:
         # Only the first process measures and prints, otherwise each line would appear several times.
         if ranks.rank:
@@ -201,18 +218,33 @@ def _train(
     for sentence in attempts_text(result.training.attempts):
         console.print_line(sentence)
     console.print_line(f"run folder: {root / spec.id}")
+    if as_json:
+        _write_runs([result], [], root)
     return 0
 
 
+def _write_runs(results: "Sequence[RunResult]", failed: "Sequence[str]", root: Path) -> None:
+    from lengthwise.report.tables.runs import run_facts
+
+    runs = [{**run_facts(result), "folder": str(root / result.run_id)} for result in results]
+    write_object({"runs": runs, "failed": failed})
+
+
 def _train_all(
-    specs: "Sequence[RunSpec]", root: Path, plan: "EvaluationPlan", workers: int, also: "Listener | None" = None
+    specs: "Sequence[RunSpec]",
+    root: Path,
+    plan: "EvaluationPlan",
+    workers: int,
+    also: "Listener | None" = None,
+    *,
+    as_json: bool,
 ) -> int:
     """Execute several runs, and show their results with mean and range."""
     from lengthwise.cli.progress import run_all
     from lengthwise.report.pages.terminal import print_failures, print_results
     from lengthwise.runs.pools.base import PoolOptions
 
-    console = Output()
+    console = Output(is_error=as_json)
     outcomes = run_all(specs, [plan] * len(specs), root, console, PoolOptions(workers), also=also)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     print_results(console, results, f"{specs[0].task.name}, {specs[0].model_name}, {len(results)} seeds")
@@ -220,6 +252,8 @@ def _train_all(
         console.print_line(sentence)
     failed = print_failures(console, outcomes)
     console.print_line(f"run folders: {', '.join(outcome.spec.id for outcome in outcomes)} in {root}")
+    if as_json:
+        _write_runs(results, [outcome.spec.id for outcome in outcomes if outcome.result is None], root)
     return 1 if failed else 0
 
 

@@ -113,11 +113,11 @@ class Learned(NamedTuple):
         They confirm the machine if it is right on all of them. They also do if the lower end of Wilson's 95 % interval
         of its accuracy is above the accuracy of every shallow baseline.
         """
-        held_out = [scores for part, scores in self.accuracies.items() if part != "trained on"]
-        correct = {who: sum(scores[who].num_correct for scores in held_out) for who in ("machine", *SHALLOW)}
-        if not (total := sum(scores["machine"].num_labels for scores in held_out)):
+        correct = {who: self.held_out(who).num_correct for who in SHALLOW}
+        ours, total = self.held_out()
+        if not total:
             return "no label was left to hold out, so nothing shows whether the machine is right on other strings"
-        ours, best = correct["machine"], max(SHALLOW, key=correct.__getitem__)
+        best = max(SHALLOW, key=correct.__getitem__)
         if ours == total or wilson_interval(ours, total)[0] > correct[best] / total:
             return None
         return (
@@ -125,6 +125,11 @@ class Learned(NamedTuple):
             f"above the baseline {best!r} ({percent(correct[best] / total)}); give more examples, or check separator "
             "and labels"
         )
+
+    def held_out(self, method: str = "machine") -> Accuracy:
+        """Return the accuracy of a method on the labels of all held-out parts together."""
+        scores = [of_part[method] for part, of_part in self.accuracies.items() if part != "trained on"]
+        return Accuracy(sum(score.num_correct for score in scores), sum(score.num_labels for score in scores))
 
     @property
     def claim(self) -> str:

@@ -56,7 +56,7 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     assert exit_code("resume", str(trained)) == 0
     assert "already finished" in capsys.readouterr().out
     points = str(tmp_path / "points.csv")
-    assert exit_code("evaluate", str(trained), "--lengths", "0-70,90", "--strings", "2", "--csv", points) == 0
+    assert exit_code("evaluate", str(trained), "--lengths", "0-70,90", "--strings", "2", "--out", points) == 0
     text = capsys.readouterr().out
     assert "of 71 points are shown" in text
     assert "1 lengths left out" in text

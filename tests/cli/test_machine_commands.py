@@ -265,7 +265,10 @@ def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
         (("certify", "none", "--machine", "a*"), "none: "),
         (("certify", "none", "--out", "bad.dot/c.json"), "bad.dot/c.json: expected a file in a folder, but bad.dot is"),
         (("certify", "none", "--machine", "a*", "--min-level", "prove"), "--min-level: unknown level 'prove'; did you"),
-        (("certify", "none", "--draw", "m.jpg"), "--draw: expected a name that ends in .svg, .png or .pdf, got 'm.jpg'"),
+        (
+            ("certify", "none", "--draw", "m.jpg"),
+            "--draw: expected a name that ends in .svg, .png or .pdf, got 'm.jpg'",
+        ),
         (("certify", "none", "--machine", "a*", "--proof"), "--machine: expected neither --check nor --proof with"),
     ],
 )

@@ -221,8 +221,11 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
         (["evaluate", "{run}", "--protocol", "onepass"], "did you mean 'one-pass'"),
         (["evaluate", "{run}", "--strings", "0"], "--strings: expected 1 to 1,000,000, got 0"),
         (["evaluate", "{run}", "--strings", "9" * 20], "--strings: expected 1 to 1,000,000, got 999"),
-        (["evaluate", "{run}", "--csv", "{run}"], "expected a file to write, got a folder"),
-        (["evaluate", "{run}", "--csv", "{run}/run.json/a"], "run.json is a file; name a folder"),
+        (
+            ["evaluate", "{run}", "--out", "{run}"],
+            "--out: expected a name that ends in .tex, .md, .csv, .png, .svg, .pdf",
+        ),
+        (["evaluate", "{run}", "--out", "{run}/run.json/a.csv"], "run.json is a file; name a folder"),
         (["evaluate", "{run}", "--lengths", ""], "--lengths: expected lengths and ranges such as 41-500,1000, got ''"),
     ],
 )

@@ -45,7 +45,7 @@ def test_measurements_are_written_before_they_are_printed(tmp_path: Path, hang_u
     (folder,) = tmp_path.glob("parity-*")
     hang_up()
     points = tmp_path / "points.csv"
-    assert exit_code("evaluate", str(folder), "--lengths", "3-5", "--strings", "4", "--csv", str(points)) == 0
+    assert exit_code("evaluate", str(folder), "--lengths", "3-5", "--strings", "4", "--out", str(points)) == 0
     assert len(points.read_text().splitlines()) == 4
 
 

@@ -100,7 +100,7 @@ def test_every_command_about_a_net_escapes_its_names(evil: str, capsys) -> None:
         ["certify", "--check", "net"],
         ["predict", "net", f"{evil} b", "b b", "c"],
         ["predict", "net", "[red]", "[/]"],
-        ["evaluate", "net", "--lengths", "3-4", "--strings", "4", "--csv", "points.csv"],
+        ["evaluate", "net", "--lengths", "3-4", "--strings", "4", "--out", "points.csv"],
         ["evaluate", "net", "--labeled", "labeled.jsonl"],
         ["describe", "net"],
         ["diff", "net", "machine.json"],

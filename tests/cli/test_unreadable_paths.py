@@ -25,7 +25,7 @@ COMMANDS = {
     "learn --out": ["learn", "labels.csv", "--out", "{}"],
     "compile --out": ["compile", "ab", "--to", "rnn", "--out", "{}"],
     "track --out": ["track", "run", "--to", "tensorboard", "--out", "{}"],
-    "evaluate --csv": ["evaluate", "net", "--lengths", "3", "--csv", "{}/x.csv"],
+    "evaluate --out": ["evaluate", "net", "--lengths", "3", "--out", "{}/x.csv"],
     "convert": ["convert", "ab", "{}/x.dot"],
     "export": ["export", "ab", "--to", "c", "--out", "{}/x.h"],
     "certify": ["certify", "{}"],

@@ -60,7 +60,7 @@ def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     save_compiled(construct("rnn", make_task("regex", pattern="(a|b)*abb")), "net")
     Path("test.csv").write_text("string,label\na b b,yes\na b,no\nb b,yes\n,no\n")
-    assert exit_code("evaluate", "net", "--labeled", "test.csv", "--separator", " ", "--csv", "points.csv") == 0
+    assert exit_code("evaluate", "net", "--labeled", "test.csv", "--separator", " ", "--out", "points.csv") == 0
     out = capsys.readouterr().out
     assert "net: 2 of 3 labels of test.csv (66.66 %); 4 rows, of which left out: 0 duplicates, 0 that" in out
     assert len(Path("points.csv").read_text().splitlines()) == 3

@@ -137,7 +137,7 @@ def measuring(chance: random.Random) -> list[str]:
         run = str(folder("finished/*" if chance.random() < 0.8 else "stopped/*"))
     if command == "evaluate":
         lengths = ["3-5", "0", "5-3", "1-99999999999", ",", "1," * 20_000, "3-9," * 30 + "4", "9", *HUGE, *ODD]
-        values = {"--seed": [*HUGE, *ODD], "--csv": ["points.csv", ".", "a/b/c"]}
+        values = {"--seed": [*HUGE, *ODD], "--out": ["points.csv", ".", "a/b/c"]}
         values |= {"--protocol": ["independent", "one-pass", "structured", "x"]}
         small = ["--lengths", chance.choice(lengths) if chance.random() < 0.3 else "41-43", "--strings"]
         small.append(chance.choice([*HUGE, *ODD]) if chance.random() < 0.3 else "4")

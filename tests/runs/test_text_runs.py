@@ -139,7 +139,7 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
     assert "perplexity of last tokens" in capsys.readouterr().out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpora", "novel.txt", "runs"]
     (run,) = map(str, Path("runs").iterdir())
-    assert exit_code("evaluate", run, "--lengths", "4,64", "--strings", "5", "--csv", "points.csv") == 0
+    assert exit_code("evaluate", run, "--lengths", "4,64", "--strings", "5", "--out", "points.csv") == 0
     assert "5 chunks of the test split" in capsys.readouterr().out
     assert len(Path("points.csv").read_text().splitlines()) == 11
     assert exit_code("predict", run, "--sample", "5", "--prompt", "the ") == 0

@@ -10,9 +10,8 @@ from lengthwise.report.pages.terminal import BAR_LENGTH, print_table
 from lengthwise.report.tables.compared import (
     Comparison,
     accuracies_by_length,
-    model_difference_table,
+    comparison_tables,
     model_differences,
-    model_table,
 )
 from lengthwise.report.tables.differences import multiplicity
 from lengthwise.report.tables.levels import level_sentences
@@ -26,13 +25,12 @@ MAX_LENGTHS = 8
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print models in a table, their curves as bars, and their differences, seed by seed."""
-    seeds = ", ".join(map(str, comparison.seeds))
-    print_table(console, f"{comparison.task}: {len(comparison.models)} models, seeds {seeds}", model_table(comparison))
+    (title, models), differences = comparison_tables(comparison).items()
+    print_table(console, title, models)
     print_table(console, "Accuracy against length, mean over seeds", length_table(comparison, console.width))
-    compared = model_differences(comparison)
-    print_table(console, "Difference (first - second), paired by seed", model_difference_table(compared))
+    print_table(console, *differences)
     sentences = [
-        *multiplicity(compared),
+        *multiplicity(model_differences(comparison)),
         *(["differences of one seed have no interval; compare several seeds"] if len(comparison.seeds) == 1 else []),
         *(f"best shallow baseline: {sentence}" for sentence in shallow_baseline_sentences(comparison.results)),
         *(f"left out, because another model lacks its seed: {run_id}" for run_id in comparison.left_out),

@@ -41,9 +41,13 @@ _CHART = (
 )
 
 
+PAGES = (".html", ".md")
+"""The suffixes of pages."""
+
+
 def check_comparison_page(page: Path) -> None:
     """Raise a ValueError unless `page` is named as an HTML or Markdown file."""
-    if page.suffix not in (".html", ".md"):
+    if page.suffix not in PAGES:
         raise ValueError(f"page: expected a name that ends in .html or .md, got {page.name!r}")
 
 

@@ -14,9 +14,9 @@ from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.printing import print_grid, print_line
 from lengthwise.report.tables.errors import error_run_table
 from lengthwise.report.tables.levels import level_sentences
-from lengthwise.report.tables.numbers import percent, percent_span
+from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.perplexities import perplexity_run_table
-from lengthwise.report.tables.runs import run_rows, summary_table, unbalanced_table
+from lengthwise.report.tables.runs import point_table, run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
 from lengthwise.report.tables.table import Table
 from lengthwise.report.tables.training import late_change
@@ -179,10 +179,13 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None)
         print_line(console, f"protocol {curve.protocol}: these strings have no right answers")
         return
     subsample = _subsample(curve.points)
-    header = ("length", "family", "right", "accuracy", "95 % interval", "chance", "plot")
-    table = Table(header, tuple(_curve_line(point) for point in subsample)).folded(["family", "chance"])
+    plain = point_table(subsample)
+    # A bar is whole only at 100 %, as the percentage.
+    bars = ["#" * math.floor(BAR_LENGTH * point.accuracy) for point in subsample]
+    lines = tuple((*line, bar) for line, bar in zip(plain.lines, bars, strict=True))
+    table = plain._replace(header=(*plain.header, "plot"), lines=lines)
     if sum(max(map(len, column)) + 1 for column in zip(table.header, *table.lines, strict=True)) > console.width:
-        table = table.columns(table.header[:-1])
+        table = plain
     trained = "" if trained_to is None else f", trained up to length {trained_to}"
     print_table(console, f"Final answers, protocol {curve.protocol}{trained}", table)
     if len(subsample) < len(curve.points):
@@ -204,18 +207,6 @@ def _subsample(points: Sequence[LengthPoint]) -> list[LengthPoint]:
     while math.gcd(stride, len(STRUCTURED)) > 1:
         stride += 1
     return [p for index, p in enumerate(points) if index % stride == 0 or p is lowest or index == len(points) - 1]
-
-
-def _curve_line(point: LengthPoint) -> tuple[str, ...]:
-    return (
-        f"{point.length:,}",
-        point.family,
-        f"{point.num_correct}/{point.num_strings}",
-        percent(point.accuracy),
-        percent_span(*point.interval),
-        percent(point.baseline),
-        "#" * math.floor(BAR_LENGTH * point.accuracy),  # whole only at 100 %, as the percentage
-    )
 
 
 def print_table(console: Console, title: str, table: Table) -> None:

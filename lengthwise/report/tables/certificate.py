@@ -1,6 +1,7 @@
 """Certificates in words, for a terminal and for a page."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from lengthwise.certification.certificate import Certificate, accuracy_text, checked_in_words
 from lengthwise.certification.verify import Checked
@@ -40,6 +41,20 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
         yield "independently checked", checked_in_words(certificate)
     if certificate.kernels is not None:
         yield "this CPU's kernels", certificate.kernels.describe()
+
+
+def certificate_facts(certificate: Certificate) -> dict[str, Any]:
+    """Return what a certificate claims, as values for JSON; what it lacks is None."""
+    counterexample, evidence = certificate.counterexample, certificate.evidence
+    return {
+        "level": certificate.level,
+        "claim": certificate.claim,
+        "max_length": certificate.max_length,
+        "reason": certificate.reason,
+        "counterexample": counterexample and counterexample.model_dump(mode="json"),
+        "method": evidence and evidence.method,
+        "independently_checked": certificate.independently_checked,
+    }
 
 
 def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:

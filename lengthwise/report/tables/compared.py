@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lengthwise.evaluation.interval import accuracy_interval
 from lengthwise.evaluation.length_curve import best_known
@@ -13,7 +13,7 @@ from lengthwise.report.tables.comparison import group_accuracies
 from lengthwise.report.tables.differences import HEADER, Difference, difference_lines, paired_differences
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, span
-from lengthwise.report.tables.runs import RunRow, run_rows
+from lengthwise.report.tables.runs import RunRow, run_facts, run_rows
 from lengthwise.report.tables.settings import collect_differences, task_of, variations, without_seed
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.result import RunResult
@@ -173,6 +173,30 @@ def _model_line(model: ComparedModel, long: Sequence[int]) -> tuple[str, ...]:
         span([row.steps for row in model.rows]),
         f"{seconds[0]:,.1f}" + f" to {seconds[-1]:,.1f}" * (len(seconds) > 1),
     )
+
+
+def comparison_facts(comparison: Comparison) -> dict[str, Any]:
+    """Return models and their differences as values for JSON."""
+    models = [
+        {"name": model.name, "runs": [run_facts(result) for result in model.results]} for model in comparison.models
+    ]
+    differences = [difference._asdict() for difference in model_differences(comparison)]
+    return {
+        "task": comparison.task,
+        "seeds": comparison.seeds,
+        "models": models,
+        "differences": differences,
+        "left_out": comparison.left_out,
+    }
+
+
+def comparison_tables(comparison: Comparison) -> dict[str, Table]:
+    """Return the tables of models and of their differences by title."""
+    seeds = ", ".join(map(str, comparison.seeds))
+    return {
+        f"{comparison.task}: {len(comparison.models)} models, seeds {seeds}": model_table(comparison),
+        "Difference (first - second), paired by seed": model_difference_table(model_differences(comparison)),
+    }
 
 
 def _lowest(accuracies: Sequence[float]) -> str:

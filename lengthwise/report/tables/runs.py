@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from lengthwise.display import csv_text
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint
-from lengthwise.report.tables.numbers import NOTHING, percent, span
+from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, span
 from lengthwise.report.tables.settings import model_of, task_of, task_title, variations
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.result import RunResult
@@ -117,6 +117,46 @@ def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
         _Column("lowest", lambda row: percent(row.unbalanced.min())),
     ]
     return _table(columns, with_any) if with_any else None
+
+
+def point_table(points: Sequence[LengthPoint]) -> Table:
+    """Return one line for each point of a curve. Family and chance are shared if they are equal in all lines."""
+    lines = [
+        (
+            f"{point.length:,}",
+            point.family,
+            f"{point.num_correct}/{point.num_strings}",
+            percent(point.accuracy),
+            percent_span(*point.interval),
+            percent(point.baseline),
+        )
+        for point in points
+    ]
+    header = ("length", "family", "right", "accuracy", "95 % interval", "chance")
+    return Table(header, tuple(lines)).folded(["family", "chance"])
+
+
+def run_facts(result: RunResult) -> dict[str, Any]:
+    """Return a run's numbers as values for JSON; what was not measured is None or empty."""
+    (row,) = run_rows([result])
+    errors, perplexity = result.errors, result.perplexity
+    return {
+        "run": result.run_id,
+        "task": row.task,
+        "model": row.model,
+        "seed": row.seed,
+        "mean": row.dense.mean(),
+        "lowest": row.dense.min(),
+        "long": {str(length): point.accuracy for length, point in row.long.items()},
+        "structured": min((point.accuracy for point in row.structured), default=None),
+        "chance": row.baseline,
+        "last_error": errors and errors.last.error,
+        "perplexity": perplexity and {str(point.length): point.perplexity for point in perplexity.points},
+        "level": row.level or None,
+        "parameters": result.num_parameters,
+        "steps": row.steps,
+        "cpu_seconds": result.training.cpu_seconds,
+    }
 
 
 def as_csv(results: Sequence[RunResult]) -> str:

@@ -42,6 +42,15 @@ class Table(NamedTuple):
         ]
         return self.columns(filled)
 
+    def to_rows(self) -> list[dict[str, str]]:
+        """Return the lines as mappings from column to text, with the shared columns in each.
+
+        Example:
+            >>> Table(("a",), (("1",), ("2",)), shared=(("b", "3"),)).to_rows()
+            [{'a': '1', 'b': '3'}, {'a': '2', 'b': '3'}]
+        """
+        return [{**dict(zip(self.header, line, strict=True)), **dict(self.shared)} for line in self.lines]
+
     def to_html(self) -> str:
         """Return the rows under the header, as HTML.
 

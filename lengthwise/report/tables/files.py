@@ -1,0 +1,52 @@
+"""Tables as files: LaTeX, Markdown or CSV."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lengthwise.display import csv_text, literal
+from lengthwise.files import write_by_rename
+from lengthwise.report.tables.latex import latex_table
+from lengthwise.report.tables.markdown import table_paragraphs
+from lengthwise.report.tables.table import Table
+
+SUFFIXES = (".tex", ".md", ".csv")
+"""The suffixes of files of tables."""
+
+
+def check_tables_file(path: Path) -> None:
+    """Raise a ValueError unless `path` is named as a file of tables."""
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"out: expected a name that ends in {', '.join(SUFFIXES)}, got {path.name!r}; name another")
+
+
+def write_tables(tables: Mapping[str, Table], path: Path) -> None:
+    r"""Write tables with their titles; the suffix of the path selects the format.
+
+    LaTeX needs the package booktabs. In Markdown, a title is a heading. CSV is one table for all: its first column
+    contains the titles, and a column that a table lacks is empty.
+
+    Raises:
+        ValueError: the suffix is not one of `SUFFIXES`.
+        OSError: the file cannot be written.
+    """
+    check_tables_file(path)
+    if path.suffix == ".tex":
+        preamble = "% These tables need \\usepackage{booktabs} in the preamble."
+        text = "\n\n".join([preamble, *(latex_table(table, title) for title, table in tables.items())]) + "\n"
+    elif path.suffix == ".md":
+        text = (
+            "\n\n".join(
+                part for title, table in tables.items() for part in (f"## {literal(title)}", *table_paragraphs(table))
+            )
+            + "\n"
+        )
+    else:
+        text = csv_text(_csv_rows(tables))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_by_rename(path, text.encode())
+
+
+def _csv_rows(tables: Mapping[str, Table]) -> list[list[str]]:
+    rows = [(title, row) for title, table in tables.items() for row in table.to_rows()]
+    columns = list(dict.fromkeys(name for _, row in rows for name in row))
+    return [["table", *columns], *([title, *(row.get(name, "") for name in columns)] for title, row in rows)]
