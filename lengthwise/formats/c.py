@@ -21,6 +21,7 @@ _TEMPLATE = """\
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {{
     {upper}_NUM_STATES = {num_states},
@@ -46,6 +47,15 @@ static const {answer_type} {name}_answers[{num_states}] = {{
 
 /* The name of a symbol, a number below NUM_SYMBOLS. */
 static inline const char *{name}_symbol_name(uint8_t symbol) {{ return {name}_symbols[symbol]; }}
+
+/* The symbol with a name, or NO_SYMBOL. */
+static inline int {name}_symbol_of(const char *name)
+{{
+    for (int symbol = 0; symbol < {upper}_NUM_SYMBOLS; symbol++)
+        if (strcmp({name}_symbols[symbol], name) == 0)
+            return symbol;
+    return {upper}_NO_SYMBOL;
+}}
 
 /* The name of a class that classify returned, or NULL. */
 static inline const char *{name}_class_name(int answer) {{ return answer < 0 ? NULL : {name}_classes[answer]; }}
@@ -90,7 +100,7 @@ int main(void)
 
 _TEXT = """\
 /* The symbol that a byte is, or NO_SYMBOL. */
-static inline int {name}_symbol_of(unsigned char byte)
+static inline int {name}_symbol_of_byte(unsigned char byte)
 {{
     static const int16_t symbols[256] = {{
 {bytes}
@@ -103,7 +113,7 @@ static inline int {name}_classify_text(const char *text, size_t count)
 {{
     {state_type} state = {upper}_START;
     for (size_t i = 0; i < count; i++) {{
-        const int symbol = {name}_symbol_of((unsigned char)text[i]);
+        const int symbol = {name}_symbol_of_byte((unsigned char)text[i]);
         if (symbol < 0)
             return {upper}_NO_SYMBOL;
         state = {name}_table[state][symbol];
@@ -121,9 +131,10 @@ _CHECK = "        if (symbols[i] >= {upper}_NUM_SYMBOLS)\n            return {up
 class C(Format):
     """A C99 header with ``int NAME_classify(const uint8_t *symbols, size_t count)`` and ``NAME_step``.
 
-    Headers can be written, but not read. If all symbols are single bytes, ``NAME_classify_text`` and ``NAME_symbol_of``
-    accept text. Tables have the smallest sufficient integer types. Compiled as C with ``-DNAME_SELF_TEST``, the header
-    is a program that answers twenty strings. NAME is ``machine`` unless notes give another name.
+    Headers can be written, but not read. ``NAME_symbol_of("ACK")`` is the number of a symbol. If all symbols are single
+    bytes, ``NAME_classify_text`` and ``NAME_symbol_of_byte`` accept text. Tables have the smallest sufficient integer
+    types. Compiled as C with ``-DNAME_SELF_TEST``, the header is a program that answers twenty strings. NAME is
+    ``machine`` unless notes give another name.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa

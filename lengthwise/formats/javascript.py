@@ -29,6 +29,11 @@ _TEMPLATE = """\
   const ids = new Map(symbols.map((symbol, id) => [symbol, id]));
   const tests = {tests};
 
+  // The number of a symbol in the list of symbols, or null.
+  function symbolOf(name) {{
+    return ids.has(name) ? ids.get(name) : null;
+  }}
+
   // The state after one more symbol.
   function step(state, symbol) {{
     const id = ids.get(symbol);
@@ -53,14 +58,14 @@ _TEMPLATE = """\
     return tests.filter(([string, expected]) => classify(string) !== expected).map(([string]) => string);
   }}
 
-  return {{ about, symbols, classes, start, step, answer, classify, selfTest, numTests: tests.length }};
+  return {{ about, symbols, classes, start, symbolOf, step, answer, classify, selfTest, numTests: tests.length }};
 }});
 """
 
 
 @FORMATS.register("js")
 class JavaScript(Format):
-    """A file for ``require`` and for ``<script>``, with ``classify``, ``step``, ``answer`` and ``selfTest``.
+    """A file for ``require`` and for ``<script>``, with ``classify``, ``step``, ``answer``, ``symbolOf``, ``selfTest``.
 
     Without ``require``, these are functions of a global object, named ``machine`` unless notes give another name. Such
     files can be written, but not read.

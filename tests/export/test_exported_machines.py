@@ -169,7 +169,7 @@ def test_two_machines_in_c_stand_side_by_side_and_read_bytes(tmp_path: Path) -> 
             return !(ends_classify_text("aabb", 4) == 1 && ends_classify_text("b", 1) == 0
                      && one_classify_text("b", 1) == 1 && one_classify_text("ba", 2) == 0
                      && one_classify_text("b\\n", 2) == ONE_NO_SYMBOL && one_classify_text("\\377", 1) == ONE_NO_SYMBOL
-                     && ends_symbol_of('b') == 1 && ends_symbol_of('c') == ENDS_NO_SYMBOL);
+                     && ends_symbol_of_byte('b') == 1 && ends_symbol_of_byte('c') == ENDS_NO_SYMBOL);
         }
         """,
         encoding="utf-8",
@@ -177,6 +177,32 @@ def test_two_machines_in_c_stand_side_by_side_and_read_bytes(tmp_path: Path) -> 
     subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-O2", "host.c", "-o", "host"], cwd=tmp_path, check=True)
     subprocess.run([str(tmp_path / "host")], check=True)
     assert "classify_text" not in FORMATS["c"].write(MACHINES[1])
+
+
+WORDS = machine_of(5, ("SYN", "ACK", "ACKNOWLEDGE", 'a"\\?', "é"), ("no", "yes"))
+
+
+@needs_cc
+def test_c_finds_symbols_by_their_names(tmp_path: Path) -> None:
+    (tmp_path / "m.h").write_text(FORMATS["c"].write_annotated(WORDS, notes_on(WORDS, "m")), encoding="utf-8")
+    checks = [f"m_symbol_of(m_symbols[{v}]) == {v}" for v in range(5)]
+    checks += ['m_symbol_of("ACK") == 1', 'm_symbol_of("ACKN") == M_NO_SYMBOL', 'm_symbol_of("") == M_NO_SYMBOL']
+    checks += ['strcmp(m_class_name(1), "yes") == 0', "m_class_name(M_NO_SYMBOL) == NULL"]
+    host = f'#include "m.h"\nint main(void) {{ return !({" && ".join(checks)}); }}\n'
+    (tmp_path / "host.c").write_text(host, encoding="utf-8")
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-O2", "host.c", "-o", "host"], cwd=tmp_path, check=True)
+    subprocess.run([str(tmp_path / "host")], check=True)
+
+
+@needs_node
+def test_javascript_finds_symbols_by_their_names(tmp_path: Path) -> None:
+    (tmp_path / "m.cjs").write_text(FORMATS["js"].write(WORDS), encoding="utf-8")
+    code = """const m = require("./m.cjs"), assert = require("assert");
+    m.symbols.forEach((name, id) => assert.strictEqual(m.symbolOf(name), id));
+    for (const name of ["ACKN", "", "toString", 1]) assert.strictEqual(m.symbolOf(name), null);
+    assert.deepStrictEqual(m.classes, ["no", "yes"]);"""
+    ended = subprocess.run(["node", "-e", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 @needs_node
