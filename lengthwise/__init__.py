@@ -24,6 +24,7 @@ _HOME = {
     "RecurrentModel": "lengthwise.models.base",
     "Recipe": "lengthwise.training.recipe",
     "learn": "lengthwise.learning.learned",
+    "learn_system": "lengthwise.learning.systems",
     "wrap": "lengthwise.models.wrapped",
     "SetAnswers": "lengthwise.models.set_answers",
     "wrap_module": "lengthwise.models.wrapped_module",
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from lengthwise.evaluation.length_curve import length_curve as length_curve
     from lengthwise.experiment import EXPERIMENTS as EXPERIMENTS
     from lengthwise.learning.learned import learn as learn
+    from lengthwise.learning.systems import learn_system as learn_system
     from lengthwise.models.base import MODELS as MODELS
     from lengthwise.models.base import RecurrentModel as RecurrentModel
     from lengthwise.models.base import make_model as make_model

@@ -131,6 +131,10 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
             "report": lambda attempt: None,
         },
     ),
+    "learn_system": (
+        lengthwise.learn_system,
+        {"system": None, "symbols": "ab", "max_states": 3, "max_steps": 100, "report": lambda counts: None},
+    ),
     "Semiautomaton": (Semiautomaton, {"table": FLIP, "symbols": ("a", "b")}),
     "DFA": (
         DFA,

@@ -1,7 +1,7 @@
 """Test strings that distinguish a machine from all other machines with at most as many states."""
 
-from collections.abc import Iterable, Iterator
-from itertools import accumulate, takewhile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, product, takewhile
 
 from lengthwise.automata.refinement import numbered
 from lengthwise.automata.transducer import Transducer
@@ -45,6 +45,25 @@ def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
         num_symbols += sum(map(len, new))
     kept = _shortest(cover, max_symbols)
     return sorted([*kept, *_shortest(others, max_symbols - sum(map(len, kept)))], key=_by_length)
+
+
+def extended_strings(
+    access: Sequence[String], suffixes: Sequence[String], num_symbols: int, length: int
+) -> Iterator[String]:
+    """Yield each access string, continued by each string of `length` symbols and then by each suffix.
+
+    A minimal Mealy machine of Q states has these access strings, one to each state. After one of the suffixes, any two
+    of its states differ in the last output. Another machine of at most Q + k states, k >= 0, is equivalent to it if
+    their outputs agree along the strings of all lengths from 0 to k + 1.
+
+    Example:
+        >>> list(extended_strings([(), (1,)], [(0,)], 2, 1))
+        [(0, 0), (1, 0), (1, 0, 0), (1, 1, 0)]
+
+    Source: Chow, "Testing software design modeled by finite-state machines" (IEEE TSE, 1978), the W-method.
+    """
+    for start, middle, suffix in product(access, product(range(num_symbols), repeat=length), suffixes):
+        yield start + middle + suffix
 
 
 def _by_length(string: String) -> tuple[int, String]:

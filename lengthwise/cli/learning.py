@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import count as numbers_from
 from pathlib import Path
@@ -12,6 +13,7 @@ from cyclopts import Parameter
 
 from lengthwise.cli.messages import named_by_file
 from lengthwise.cli.options import USUAL_COLUMNS, Columns, whole_number
+from lengthwise.cli.options import count as positive
 from lengthwise.cli.outputs import AsJSON, check_folder, write_object
 from lengthwise.cli.streams import say
 from lengthwise.display import counted, percent
@@ -24,55 +26,103 @@ UNFINISHED = "unfinished"
 if TYPE_CHECKING:
     from lengthwise.learning.learned import Learned
     from lengthwise.learning.search import Attempt
+    from lengthwise.learning.systems import QueryCounts
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ExampleOptions:
+    """Options of learning from a file of labeled strings."""
+
+    supervision: Annotated[
+        Literal["last", "prefix"], Parameter(help="last: one label for each string; prefix: one label for each symbol.")
+    ] = "last"
+    budget: Annotated[float, Parameter(help="CPU seconds after which no further attempt begins.")] = 60.0
+    seed: Annotated[
+        int, Parameter(converter=whole_number, help="Seed of the models and of the choice of held-out strings.")
+    ] = 0
+    exact: Annotated[
+        bool, Parameter(negative=(), help="All labels are right: prefer machines that contradict no label.")
+    ] = False
+    min_accuracy: Annotated[
+        float | None, Parameter(help="Exit with code 1 if the machine is right on a smaller part of held-out labels.")
+    ] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SystemOptions:
+    """A program to learn from instead of a file, its symbols, and the limits of the queries."""
+
+    system: Annotated[
+        str | None, Parameter(help="Instead of FILE: a command that reads a symbol a line, and prints a line for each.")
+    ] = None
+    symbols: Annotated[str, Parameter(help="Symbols of the system: characters, or words with spaces between them.")] = (
+        ""
+    )
+    max_states: Annotated[
+        int | None,
+        Parameter(converter=positive, help="The largest number of states of systems for which the machine is exact."),
+    ] = None
+    max_steps: Annotated[
+        int, Parameter(converter=positive, help="The largest number of symbols that the system reads in all.")
+    ] = 1_000_000
+    timeout: Annotated[float, Parameter(help="Seconds to wait for each output of the system.")] = 10.0
+
+
+EXAMPLES, SYSTEM = ExampleOptions(), SystemOptions()
 
 
 def learn(
     file: Annotated[
-        Path, Parameter(help="Labeled strings: .csv, .tsv, .jsonl, .parquet, or .dat as in Abbadingo or StaMInA.")
-    ],
+        Path | None,
+        Parameter(help="Labeled strings: .csv, .tsv, .jsonl, .parquet, or .dat as in Abbadingo or StaMInA."),
+    ] = None,
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for machine, picture, net, certificate and numbers.")],
     columns: Columns = USUAL_COLUMNS,
-    supervision: Annotated[
-        Literal["last", "prefix"], Parameter(help="last: one label for each string; prefix: one label for each symbol.")
-    ] = "last",
-    budget: Annotated[float, Parameter(help="CPU seconds after which no further attempt begins.")] = 60.0,
-    seed: Annotated[
-        int, Parameter(converter=whole_number, help="Seed of the models and of the choice of held-out strings.")
-    ] = 0,
-    exact: Annotated[
-        bool, Parameter(negative=(), help="All labels are right: prefer machines that contradict no label.")
-    ] = False,
-    min_accuracy: Annotated[
-        float | None, Parameter(help="Exit with code 1 if the machine is right on a smaller part of held-out labels.")
-    ] = None,
+    examples: ExampleOptions = EXAMPLES,
+    live: SystemOptions = SYSTEM,
     as_json: AsJSON = False,
 ) -> int:
     """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
 
     The longest strings, up to a fifth of all, and a tenth of the others are held out. The proof shows that the net
     answers like the machine. Only the held-out strings can show whether the machine is the right one.
+
+    With --system, the machine is learned from the answers of a live program to strings that the learner chooses.
     """
-    if min_accuracy is not None and not 0 <= min_accuracy <= 1:
-        raise ValueError(f"min_accuracy: expected a fraction from 0 to 1, got {min_accuracy:g}; write 0.95 for 95 %")
+    if live.system is not None:
+        _check_default(columns, USUAL_COLUMNS, "with")
+        _check_default(examples, EXAMPLES, "with")
+        if file is not None:
+            raise ValueError(f"--system: expected no FILE next to it, got {file}; leave out one of them")
+        return _learn_from_program(live, live.system, out, as_json)
+    _check_default(live, SYSTEM, "without")
+    if file is None:
+        raise ValueError("learn: expected FILE or --system, got neither; `lengthwise learn --help` explains both")
+    minimum = examples.min_accuracy
+    if minimum is not None and not 0 <= minimum <= 1:
+        raise ValueError(f"min_accuracy: expected a fraction from 0 to 1, got {minimum:g}; write 0.95 for 95 %")
     unfinished = out / UNFINISHED
     check_folder(out, "learn", exists(out / "learned.json") or exists(unfinished / "compiled.json"))
     from lengthwise.learning.learned import learn as learn_machine
     from lengthwise.report.tables.learned import learned_lines
     from lengthwise.runs.compiled import save_compiled
 
-    if file.is_file() and budget > 0:
-        say(f"{file}: reading, then merging states, and training small nets if needed, for up to {budget:g} CPU s", 0)
+    if file.is_file() and examples.budget > 0:
+        budget = f"up to {examples.budget:g} CPU s"
+        say(f"{file}: reading, then merging states, and training small nets if needed, for {budget}", 0)
 
     with named_by_file(file), _naming_unfinished(unfinished):
         learned = learn_machine(
             file,
             **vars(columns),
-            supervision=supervision,
-            budget=budget,
-            seed=seed,
-            exact=exact,
+            supervision=examples.supervision,
+            budget=examples.budget,
+            seed=examples.seed,
+            exact=examples.exact,
             report=partial(_say_attempt, numbers_from(1)),
             keep=partial(save_compiled, folder=unfinished),
         )
@@ -85,16 +135,13 @@ def learn(
     else:
         lines = [*learned_lines(learned), ("wrote", f"{out}: report.html, machine.dot and others")]
         write_lines(f"{name}: {sentence}" for name, sentence in lines)
-    return 0 if min_accuracy is None else _code_of_accuracy(learned, min_accuracy)
+    return 0 if minimum is None else _code_of_accuracy(learned, minimum)
 
 
 def _save(learned: "Learned", out: Path) -> None:
     from lengthwise.report.pages.learned import write_learned_page
 
-    if (out / "learned.json").exists():
-        say(f"{out}: replaces the machine that was learned before", 0)
-    # If a later write fails, the old page must not stay next to the new machine.
-    (out / "report.html").unlink(missing_ok=True)
+    _remove_earlier(out)
     learned.save(out)
     write_learned_page(learned, out / "report.html")
 
@@ -106,6 +153,57 @@ def _code_of_accuracy(learned: "Learned", minimum: float) -> int:
         return 0
     got = f"{right:,} of {counted(total, 'label')}"
     return say(f"--min-accuracy: expected {percent(minimum)} of the held-out labels, got {got}; give more examples", 1)
+
+
+def _learn_from_program(options: SystemOptions, command: str, out: Path, as_json: bool) -> int:
+    """Learn a machine from a program, and write it with a net."""
+    check_folder(out, "learn", exists(out / "learned.json"))
+    if options.max_states is None or not options.symbols:
+        lacking = "--symbols" if options.max_states else "--max-states"
+        raise ValueError(f"{lacking}: expected a value with --system, got none; give one")
+    from lengthwise.learning.program import Program
+    from lengthwise.learning.systems import learn_system
+
+    symbols = options.symbols.split() if " " in options.symbols else list(options.symbols)
+    with Program(command, timeout=options.timeout) as program:
+        learned = learn_system(
+            program, symbols, max_states=options.max_states, max_steps=options.max_steps, report=_say_hypothesis
+        )
+    _remove_earlier(out)
+    certificate = learned.save(out)
+    if as_json:
+        names = {"symbols": learned.machine.symbols, "answers": learned.classes}
+        level = None if certificate is None else certificate.level
+        write_object({"folder": str(out), **names, "level": level, **learned.to_json()})
+        return 0
+    num_states, num_strings, num_steps = learned.counts
+    lines = [
+        f"machine: {counted(num_states, 'state')}, {counted(len(symbols), 'symbol')}, as a Mealy machine",
+        f"queries: {counted(num_strings, 'string')}, {counted(num_steps, 'step')}",
+        f"claim: {learned.claim}",
+    ]
+    if learned.max_states < options.max_states:
+        lines.append(f"note: the steps did not suffice for {counted(options.max_states, 'state')}; raise --max-steps")
+    net = (
+        "none, because the machine is too large" if certificate is None else f"{certificate.level}: it is this machine"
+    )
+    write_lines([*lines, f"net: {net}", f"wrote: {out}: machine.dot and others"])
+    return 0
+
+
+def _check_default(options: Columns | ExampleOptions | SystemOptions, defaults: object, case: str) -> None:
+    """Raise a ValueError that names the first option with a value other than its default."""
+    for field in fields(options):
+        if (value := getattr(options, field.name)) != getattr(defaults, field.name):
+            flag = f"--{field.name.replace('_', '-')}"
+            raise ValueError(f"{flag}: expected none {case} --system, got {value}; leave it out")
+
+
+def _remove_earlier(out: Path) -> None:
+    """Remove the page of an earlier machine, which must not stay next to the new machine if a later write fails."""
+    if (out / "learned.json").exists():
+        say(f"{out}: replaces the machine that was learned before", 0)
+    (out / "report.html").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -126,6 +224,12 @@ def _say_attempt(numbers: Iterator[int], attempt: "Attempt") -> None:
         f"{counted(attempt.num_errors, 'error')}, {attempt.seconds:.1f} CPU s",
         0,
     )
+
+
+def _say_hypothesis(counts: "QueryCounts") -> None:
+    num_states, num_strings, num_steps = counts
+    after = f"{counted(num_strings, 'string')} and {counted(num_steps, 'step')}"
+    say(f"hypothesis of {counted(num_states, 'state')} after {after}", 0)
 
 
 COMMANDS = {"learn": learn}

@@ -33,6 +33,7 @@ OTHER_NAMES = {
     "level": "min_level",
     "goal": "until",
     "goal.budget": "budget",
+    "command": "system",
 }
 """The names of library arguments on the command line, if the command has an option of that name."""
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lengthwise.automata.dfa import DFA
-from lengthwise.automata.drawing import MAX_DRAWN
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.state_elimination import regex_from_dfa
 from lengthwise.automata.transducer import Transducer
@@ -17,8 +16,7 @@ from lengthwise.certification.certify import certify
 from lengthwise.constructions.base import Construction, Target
 from lengthwise.display import counted, csv_text, percent
 from lengthwise.evaluation.interval import wilson_interval
-from lengthwise.files import write_by_rename, write_json
-from lengthwise.formats.files import write_machine
+from lengthwise.files import write_by_rename
 from lengthwise.learning.baselines import (
     Accuracy,
     Answers,
@@ -30,6 +28,7 @@ from lengthwise.learning.baselines import (
 )
 from lengthwise.learning.contradictions import Contradiction, contradictions_of
 from lengthwise.learning.description_length import constant_description_length, description_length
+from lengthwise.learning.folder import CONTRADICTED, save_learned
 from lengthwise.learning.held_out import Part, split_parts
 from lengthwise.learning.merging_search import unseen_transitions
 from lengthwise.learning.prefix_tree import prefix_tree
@@ -46,7 +45,6 @@ from lengthwise.learning.search import (
 from lengthwise.learning.separators import are_characters, warn_of_likely_separator
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.randomness import whole_seed
-from lengthwise.runs.compiled import DESCRIPTION, save_compiled
 from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.given.examples import Counts, Examples, Supervision
 from lengthwise.tasks.given.reading import read_examples
@@ -60,8 +58,6 @@ MAX_CONTRADICTING = 20
 
 SHALLOW = ("majority answer", "last 3 symbols")
 """The shallow baselines, which a machine has to exceed on held-out labels."""
-
-CONTRADICTED = "contradicted.csv"
 
 
 class Learned(NamedTuple):
@@ -173,15 +169,8 @@ class Learned(NamedTuple):
         `load_compiled` reads the net back, and commands accept the folder like the folder of a compiled model.
         """
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        # The numbers come first: they mark the folder as one that may be overwritten if a later write fails.
-        write_json(folder / "learned.json", self.to_json())
-        for name in (DESCRIPTION, "machine.json", "machine.dot", "machine.svg", CONTRADICTED):
-            (folder / name).unlink(missing_ok=True)  # files of an earlier search must not look like results of this one
-        save_compiled(_as_construction(self.model, self.labeled, self.counts), folder)
-        write_by_rename(folder / "certificate.json", self.certificate.to_text().encode())
-        for kind in ("json", "dot", *(["svg"] if self.machine.num_states <= MAX_DRAWN else [])):
-            write_machine(self.labeled, folder / f"machine.{kind}")
+        net = _as_construction(self.model, self.labeled, self.counts)
+        save_learned(folder, self.labeled, self.to_json(), (net, self.certificate))
         if self.contradictions:
             write_by_rename(folder / CONTRADICTED, self._contradicted_csv().encode())
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from lengthwise.automata.drawing import drawing_obstacle
 from lengthwise.display import counted
 from lengthwise.files import write_by_rename
-from lengthwise.learning.learned import CONTRADICTED, Learned
+from lengthwise.learning.folder import CONTRADICTED
+from lengthwise.learning.learned import Learned
 from lengthwise.report.pages.html import check_page, html_definitions, html_machine, html_note, html_page, html_table
 from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.report.tables.learned import (

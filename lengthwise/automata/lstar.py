@@ -1,0 +1,148 @@
+"""Angluin's L*, which learns a Moore or a Mealy machine from answers to strings of its choice."""
+
+from collections.abc import Callable, Hashable, Sequence
+from itertools import product
+from typing import Literal, NamedTuple
+
+String = tuple[int, ...]
+Kind = Literal["Moore", "Mealy"]
+
+
+class Hypothesis(NamedTuple):
+    """A machine that L* proposes, whose state 0 is the start.
+
+    `access` has a string to each state, and `table` the next states. Entry q, i of `rows` is the answer to the access
+    string of state q and then suffix i. The first suffixes give the outputs: the empty suffix in a Moore machine, and
+    the suffixes of one symbol in a Mealy machine.
+    """
+
+    access: list[String]
+    table: list[list[int]]
+    suffixes: list[String]
+    rows: list[tuple[Hashable, ...]]
+
+    def state_after(self, string: Sequence[int]) -> int:
+        """Return the state after a string."""
+        state = 0
+        for symbol in string:
+            state = self.table[state][symbol]
+        return state
+
+    def mealy_answers(self, string: Sequence[int]) -> list[Hashable]:
+        """Return the outputs of a Mealy machine along a string."""
+        answers = list[Hashable]()
+        state = 0
+        for symbol in string:
+            answers.append(self.rows[state][symbol])
+            state = self.table[state][symbol]
+        return answers
+
+    def separating_suffixes(self) -> list[String]:
+        """Return suffixes such that the answers of any two states differ after one of them."""
+        kept, blocks = list[String](), [tuple[Hashable, ...]()] * len(self.rows)
+        for index, suffix in enumerate(self.suffixes):
+            finer = [(*block, row[index]) for block, row in zip(blocks, self.rows, strict=True)]
+            if len(set(finer)) > len(set(blocks)):
+                kept.append(suffix)
+                blocks = finer
+        return kept or [()]
+
+
+def learn_by_lstar(
+    num_symbols: int,
+    kind: Kind,
+    query: Callable[[String], Hashable],
+    wrong_string: Callable[[Hypothesis], String | None],
+    *,
+    max_states: int | None = None,
+) -> Hypothesis:
+    """Return the first hypothesis for which `wrong_string` returns None, which is a minimal machine.
+
+    `query` returns the last answer to a string of symbol ids. A Moore machine also answers the empty string.
+    `wrong_string` returns a string to which a hypothesis gives another last answer, or None. No two access strings lead
+    to the same state, so every machine with these answers has at least as many states as the hypothesis.
+
+    Raises:
+        ValueError: the answers show more than `max_states` states.
+
+    Example:
+        >>> last = learn_by_lstar(2, "Moore", lambda string: string[-1:], lambda hypothesis: None)
+        >>> last.table
+        [[1, 2], [1, 2], [1, 2]]
+
+    Source: Angluin, "Learning regular sets from queries and counterexamples" (1987); Rivest and Schapire, "Inference of
+        finite automata using homing sequences" (1993), who add one suffix for each counterexample.
+    Differs from the source: in nothing.
+    """
+    suffixes: list[String] = list(product(range(num_symbols), repeat=0 if kind == "Moore" else 1))
+    num_read = len(suffixes[0])
+    access: list[String] = [()]
+    rows = dict[String, tuple[Hashable, ...]]()
+    wrong = None
+    while True:
+        hypothesis = _closed(access, suffixes, num_symbols, query, rows, max_states)
+        # A counterexample can show several new states, so it is used until the hypothesis answers it.
+        if wrong is None or _last_answer(hypothesis, wrong, num_read) == query(wrong):
+            wrong = wrong_string(hypothesis)
+        if wrong is None:
+            return hypothesis
+        suffixes.append(_new_suffix(hypothesis, wrong, num_read, query))
+
+
+def _closed(
+    access: list[String],
+    suffixes: Sequence[String],
+    num_symbols: int,
+    query: Callable[[String], Hashable],
+    rows: dict[String, tuple[Hashable, ...]],
+    max_states: int | None,
+) -> Hypothesis:
+    """Add access strings until every symbol leads from each of them to a state with an access string."""
+
+    def row(string: String) -> tuple[Hashable, ...]:
+        known = rows.get(string, ())
+        rows[string] = known + tuple(query(string + suffix) for suffix in suffixes[len(known) :])
+        return rows[string]
+
+    states = {row(string): state for state, string in enumerate(access)}
+    table = list[list[int]]()
+    for string in access:  # the list grows inside the loop
+        table.append([])
+        for symbol in range(num_symbols):
+            after = row((*string, symbol))
+            if after not in states:
+                states[after] = len(access)
+                access.append((*string, symbol))
+            if max_states is not None and len(access) > max_states:
+                raise ValueError(
+                    f"max_states: expected at least as many states as the answers show, got {max_states} for "
+                    f"{len(access)} or more; raise it, or hide a part of the outputs"
+                )
+            table[-1].append(states[after])
+    return Hypothesis(list(access), table, list(suffixes), list(states))
+
+
+def _last_answer(hypothesis: Hypothesis, string: String, num_read: int) -> Hashable:
+    num_before = len(string) - num_read
+    suffix = hypothesis.suffixes.index(string[num_before:])
+    return hypothesis.rows[hypothesis.state_after(string[:num_before])][suffix]
+
+
+def _new_suffix(hypothesis: Hypothesis, wrong: String, num_read: int, query: Callable[[String], Hashable]) -> String:
+    """Return the suffix of a counterexample that separates a state from the state that a transition leads to."""
+
+    def answer(num_replaced: int) -> Hashable:
+        """Return the answer if the first symbols are replaced by the access string of the state after them."""
+        state = hypothesis.state_after(wrong[:num_replaced])
+        return query(hypothesis.access[state] + wrong[num_replaced:])
+
+    # The answer is right with no symbol replaced, and the hypothesis's with all, so it changes at some symbol.
+    low, high = 0, len(wrong) - num_read
+    expected = answer(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if answer(middle) == expected:
+            high = middle
+        else:
+            low = middle
+    return wrong[high:]

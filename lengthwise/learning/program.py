@@ -1,0 +1,131 @@
+"""A program that answers each line with a line, as a live system to learn from."""
+
+import os
+import selectors
+import shlex
+import subprocess
+import time
+from types import TracebackType
+
+from lengthwise.display import spelled
+from lengthwise.validation import check_kind, truncate
+
+RESET = "RESET"
+"""The line that returns a program to its start."""
+
+MAX_LINE = 10_000
+"""The largest length of an output line, in bytes."""
+
+
+class Program:
+    """A command whose process reads one symbol a line, and prints one line for each line.
+
+    The process runs without a shell, and is the same for all strings. On the line ``RESET`` it returns to its start,
+    and prints any line, which is ignored. It has to flush its output after each line, and to end when its input ends.
+    Standard error remains on the terminal.
+
+    Use it in a ``with`` statement, which ends the process.
+
+    Raises:
+        ValueError: the command cannot be started; the process ends, prints nothing within `timeout` seconds, or prints
+            another number of lines than it reads.
+
+    Example:
+        >>> code = "import sys; [print(line.strip()[::-1], flush=True) for line in sys.stdin]"
+        >>> with Program(f'python3 -c "{code}"') as program:
+        ...     program.reset()
+        ...     program.step("abc")
+        'cba'
+    """
+
+    def __init__(self, command: str, *, timeout: float = 10.0) -> None:
+        check_kind("command", command, str, "a command")
+        if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout <= 86_400:
+            raise ValueError(f"timeout: expected a number of seconds above 0, up to 86,400, got {timeout!r}; try 10")
+        self._timeout = timeout
+        self._sent: list[str] = []
+        self._unread = b""
+        try:
+            words = shlex.split(command)
+            self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        except (OSError, ValueError, IndexError) as problem:  # IndexError: no word
+            raise ValueError(f"command: expected one that starts, got {command!r} ({problem}); correct it") from None
+        assert self._process.stdout is not None
+        self._output = self._process.stdout.fileno()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._output, selectors.EVENT_READ)
+
+    def __enter__(self) -> "Program":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def reset(self) -> None:
+        """Return the program to its start."""
+        self._sent = []
+        self._answer_to(RESET)
+
+    def step(self, symbol: str) -> str:
+        """Send a symbol, and return the line that the program prints."""
+        if symbol == RESET or not symbol.isprintable():
+            raise ValueError(f"symbols: expected printable texts other than {RESET}, got {symbol!r}; rename it")
+        self._sent.append(symbol)
+        return self._answer_to(symbol)
+
+    def close(self) -> None:
+        """End the process: close its input, and kill it if it does not end within a second."""
+        self._selector.close()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+        try:
+            self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _answer_to(self, line: str) -> str:
+        # A line that is there before the next symbol is sent would be taken for the answer to that symbol.
+        if self._unread or (self._selector.select(0) and self._read()):
+            raise self._error("one line of output for each line of input", f"another: {self._unread[:100]!r}")
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{line}\n".encode())
+        except OSError:  # a closed pipe
+            raise self._ended() from None
+        end = time.monotonic() + self._timeout
+        while b"\n" not in self._unread:
+            if not self._selector.select(max(end - time.monotonic(), 0)):
+                raise self._error("a line of output", f"none within {self._timeout:g} seconds")
+            if not self._read():
+                raise self._ended()
+            if len(self._unread) > MAX_LINE:
+                raise self._error(f"a line of at most {MAX_LINE:,} bytes", "a longer one")
+        answer, _, self._unread = self._unread.partition(b"\n")
+        try:
+            return answer.decode().removesuffix("\r")
+        except UnicodeDecodeError:
+            raise self._error("text in UTF-8", truncate(repr(answer))) from None
+
+    def _read(self) -> bool:
+        """Read available output, and return whether there was any before the end of the output."""
+        content = os.read(self._output, MAX_LINE)
+        self._unread += content
+        return bool(content)
+
+    def _ended(self) -> ValueError:
+        try:
+            code = f"exit code {self._process.wait(1)}"
+        except subprocess.TimeoutExpired:
+            code = "it only closed its output"
+        return self._error("a line of output", f"the end of the program ({code})")
+
+    def _error(self, expected: str, got: str) -> ValueError:
+        string = spelled(self._sent) if self._sent else RESET
+        return ValueError(
+            f"system: expected {expected}, got {got}, after {string}; print one line for each line, also for {RESET}, "
+            "and flush it"
+        )

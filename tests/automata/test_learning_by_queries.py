@@ -1,0 +1,75 @@
+"""L* on machines that are known, with the exact comparison as its teacher."""
+
+import numpy as np
+import pytest
+from automaton_strategies import checked_strategies, transducers
+from hypothesis import given
+
+from lengthwise.automata import Semiautomaton, Transducer
+from lengthwise.automata.conformance import extended_strings
+from lengthwise.automata.lstar import Hypothesis, String, learn_by_lstar
+
+pytestmark = checked_strategies
+
+
+def learned(machine: Transducer, **options: int) -> Transducer:
+    """Learn a Moore machine, where counterexamples come from the exact comparison."""
+
+    def query(string: String) -> int:
+        state = machine.start
+        for symbol in string:
+            state = int(machine.semiautomaton.table[state, symbol])
+        return int(machine.outputs[state])
+
+    def transducer(hypothesis: Hypothesis) -> Transducer:
+        outputs = np.array([row[0] for row in hypothesis.rows])
+        return Transducer(Semiautomaton(np.array(hypothesis.table), machine.symbols), 0, outputs)
+
+    def wrong_string(hypothesis: Hypothesis) -> String | None:
+        wrong = transducer(hypothesis).difference_string(machine)
+        return None if wrong is None else tuple(map(machine.symbols.index, wrong))
+
+    return transducer(learn_by_lstar(len(machine.symbols), "Moore", query, wrong_string, **options))
+
+
+@given(transducers())
+def test_the_smallest_machine_is_learned(machine: Transducer) -> None:
+    result, smallest = learned(machine), machine.minimize()
+    assert result.equivalent(machine)
+    assert result.num_states == smallest.num_states
+    assert learned(machine, max_states=smallest.num_states).equivalent(machine)
+    if smallest.num_states > 1:
+        with pytest.raises(ValueError, match="max_states: expected at least as many states as the answers show"):
+            learned(machine, max_states=smallest.num_states - 1)
+
+
+def outputs_along(machine: tuple[int, ...], string: String) -> list[int]:
+    """The outputs of a Mealy machine of two symbols and outputs, whose code has 2 q' + y for each state and symbol."""
+    state, outputs = 0, []
+    for symbol in string:
+        state, output = divmod(machine[2 * state + symbol], 2)
+        outputs.append(output)
+    return outputs
+
+
+def all_machines(num_states: int) -> list[tuple[int, ...]]:
+    return list(map(tuple, np.ndindex(*(2 * num_states,) * (2 * num_states))))
+
+
+@pytest.mark.parametrize(("num_states", "num_extra"), [(1, 0), (1, 1), (2, 0)])
+def test_strings_of_the_w_method_separate_every_other_machine(num_states: int, num_extra: int) -> None:
+    """All machines up to the bound are tried. Strings of 2 Q - 1 symbols decide whether two of them are equivalent."""
+    others = all_machines(num_states + num_extra)
+    long = list(map(tuple, np.ndindex(2, 2, 2)))
+    for machine in all_machines(num_states)[::7]:
+        expected = [outputs_along(machine, string) for string in long]
+        access = [(), next(((a,) for a in (0, 1) if machine[a] >= 2), None)][:num_states]
+        rows = [machine[2 * state : 2 * state + 2] for state in range(num_states)]
+        outputs = [tuple(code % 2 for code in row) for row in rows]
+        if None in access or len(set(outputs)) < num_states:
+            continue  # not all states are reached, or no suffix of one symbol separates them
+        suffixes = [(next(a for a in (0, 1) if outputs[0][a] != outputs[1][a]),)] if num_states == 2 else [()]
+        strings = [s for n in range(num_extra + 2) for s in extended_strings(access, suffixes, 2, n)]
+        for other in others:
+            if all(outputs_along(other, string) == outputs_along(machine, string) for string in strings):
+                assert [outputs_along(other, string) for string in long] == expected, (machine, other)
