@@ -86,7 +86,13 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
     ),
     "train": (
         lengthwise.train,
-        {"model": NET, "task": PARITY, "recipe": Recipe(steps=1, batch_size=2, max_length=4), "seed": 0},
+        {
+            "model": NET,
+            "task": PARITY,
+            "recipe": Recipe(steps=1, batch_size=2, max_length=4),
+            "seed": 0,
+            "on_step": lambda record: None,
+        },
     ),
     "extract": (lengthwise.extract, {"model": TRANSFORMER, "symbols": "ab", "classes": ("0", "1")}),
     "certify": (partial(certify), {"model": None, "task": None}),

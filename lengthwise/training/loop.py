@@ -1,7 +1,7 @@
 """The training loop."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ from lengthwise.training.requirements import (
     check_trainable,
 )
 from lengthwise.training.state_supervision import make_state_head
+from lengthwise.validation import check_function
 
 GROWTH_LOSS = 0.3
 """With `length_sampling="growing"`, the next length is added when the loss at the longest length falls below it."""
@@ -155,17 +156,29 @@ class TrainingState:
 
 
 @one_thread()
-def train(model: SequenceModel, task: Task, recipe: Recipe, *, seed: int = 0) -> list[StepRecord]:
+def train(
+    model: SequenceModel,
+    task: Task,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    on_step: Callable[[StepRecord], object] = lambda record: None,
+) -> list[StepRecord]:
     """Train `model` by `recipe`, leave it with its final weights, and return the record of each step.
 
     Data and noise come from `seed`; the initial weights are the model's own. Runs on one torch thread.
+
+    `on_step` is called with the record of each step. If it returns True, training ends, as if the recipe had no further
+    steps. It may measure the model, which then has the weights of this step, without an average. Measuring changes
+    neither the weights nor the data of later steps. Other rules that end training are settings of the recipe
+    (`PaceRecipe`).
 
     Example:
         >>> from lengthwise.models import make_model
         >>> from lengthwise.tasks import make_task
         >>> task = make_task("parity")
         >>> model = make_model("regular-gpt", task, d_model=8, num_heads=2)
-        >>> records = train(model, task, Recipe(steps=3, batch_size=4))
+        >>> records = train(model, task, Recipe(steps=9, batch_size=4), on_step=lambda record: record.step == 3)
         >>> [record.step for record in records]
         [1, 2, 3]
     """
@@ -173,9 +186,15 @@ def train(model: SequenceModel, task: Task, recipe: Recipe, *, seed: int = 0) ->
     check_is_task(task)
     if not isinstance(recipe, Recipe):
         raise ValueError(f"recipe: expected a Recipe, got a {type(recipe).__name__}; write Recipe(steps=1_000), say")
+    check_function("on_step", on_step)
     check_memory(model, recipe)
     state = TrainingState(model, recipe, task)
-    records = list(training_steps(state, task, recipe, seed=seed))
+    records = list[StepRecord]()
+    for record in training_steps(state, task, recipe, seed=seed):
+        records.append(record)
+        if on_step(record):
+            break
+        model.train()  # `on_step` may have put the model into evaluation mode
     state.load_final_weights()
     return records
 
