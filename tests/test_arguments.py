@@ -124,6 +124,7 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
     ),
     "load_run": (lengthwise.load_run, {"path": "none"}),
     "load_compiled": (lengthwise.load_compiled, {"folder": "none"}),
+    "load_hub": (lengthwise.load_hub, {"folder": "none"}),
     "learn": (
         first_tokens,
         {

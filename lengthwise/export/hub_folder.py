@@ -69,6 +69,7 @@ def model_card(stored: StoredModel, certificate: Certificate | None) -> str:
     result = None if run is None else run.result
     lines += ["", "## Accuracy", "", *_accuracy(result), "", "## Use", "", "```console"]
     lines += [f"lengthwise {words}" for words in ("predict FOLDER STRING", "evaluate FOLDER", "certify FOLDER")]
+    lines += ["```", "", "```python", "from lengthwise import load_hub", "", 'model, task, *_ = load_hub("FOLDER")']
     return "\n".join([*lines, "```", ""])
 
 

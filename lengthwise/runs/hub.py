@@ -2,22 +2,23 @@
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from lengthwise.certification.builder import weights_digest
-from lengthwise.files import read_file, read_json, remove_drafts, write_by_rename, write_json
+from lengthwise.certification.builder import mismatched_part, weights_digest
+from lengthwise.certification.certificate import CERTIFICATE, Certificate
+from lengthwise.files import exists, read_file, read_json, remove_drafts, write_by_rename, write_json
 from lengthwise.models.base import MODELS, SequenceModel, build_model, load_weights
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.registry import UnknownName, names_of_files
 from lengthwise.runs.described import net_of_parts, parts_of
 from lengthwise.runs.provenance import versions
 from lengthwise.tasks.base import Task, make_task
-from lengthwise.validation import dump_named, split_named, validated
+from lengthwise.validation import dump_named, path_of, split_named, validated
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 LIBRARY = "lengthwise"
@@ -69,7 +70,7 @@ def save_hub(
 ) -> HubConfig:
     """Write a model's configuration and weights; files appear by rename."""
     wrapped = model if isinstance(model, WrappedRNN) else None
-    weights: dict[str, Tensor] = model.state_dict() if wrapped is None else parts_of(wrapped)
+    weights = _named_weights(model)
     config = HubConfig(
         library_name=LIBRARY,
         task=dump_named(task.name, task),
@@ -90,13 +91,57 @@ def save_hub(
     return config
 
 
-def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
-    """Read the model, task and configuration that `save_hub` wrote.
+class HubModel(NamedTuple):
+    """A model in evaluation mode, its task, its certificate if it has one, and the configuration in its folder."""
+
+    model: SequenceModel
+    task: Task
+    certificate: Certificate | None
+    config: HubConfig
+
+
+def load_hub(folder: str | Path) -> HubModel:
+    """Load the model, task and certificate in a hub folder, as `lengthwise export` with format hub-folder writes it.
+
+    Nothing is downloaded and nothing is unpickled: download the folder first, with
+    ``huggingface_hub.snapshot_download``, say. Only ``config.json``, ``model.safetensors`` and ``certificate.json`` are
+    read. The configuration has to contain all keys that it needs and no others. The weights have to have the names,
+    shapes, types and digest of the configuration's model. The certificate has to be about this model and task; it is
+    not verified again.
 
     Raises:
-        ValueError: the folder is damaged or of another library, or its task or its model is not known here.
+        ValueError: a file is missing, damaged, about another model, or of another library; or the task or model is not
+            known here.
+
+    Example:
+        >>> import tempfile
+        >>> from lengthwise import construct, make_task
+        >>> compiled = construct("rnn", make_task("parity"))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     config = save_hub(Path(folder), compiled.model, compiled.task, ("example", "parity"))
+        ...     loaded = load_hub(folder)
+        >>> loaded.model.name, loaded.task.name, loaded.certificate
+        ('rnn', 'parity', None)
     """
-    content = read_json(folder / CONFIG, _WAY_OUT)
+    path = path_of("folder", folder)
+    model, task, config = read_hub(path)
+    if not exists(path / CERTIFICATE):
+        return HubModel(model, task, None, config)
+    certificate = Certificate.read(path / CERTIFICATE)
+    if (what := mismatched_part(certificate, model, task)) is not None:
+        raise ValueError(
+            f"{path / CERTIFICATE}: expected a certificate about this model, got one with another value of {what}; "
+            "remove it, and certify the folder again"
+        )
+    return HubModel(model, task, certificate, config)
+
+
+def read_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
+    """Read the model, task and configuration that `save_hub` wrote; errors are as in `load_hub`."""
+    try:
+        content = read_json(folder / CONFIG, _WAY_OUT)
+    except FileNotFoundError:
+        raise ValueError(f"{folder}: expected a folder with {CONFIG}, got none; {_WAY_OUT}") from None
     config = validated(HubConfig, content, path=str(folder / CONFIG))
     if config.library_name != LIBRARY:
         raise ValueError(f"{folder}: expected a model of {LIBRARY}, got one of {config.library_name}; name another")
@@ -115,15 +160,26 @@ def load_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
         model = _model(config, task, weights)
     except UnknownName:
         raise
-    except (RuntimeError, KeyError) as problem:
+    except (RuntimeError, LookupError) as problem:
         raise ValueError(
             f"{folder / WEIGHTS}: expected the weights of {folder / CONFIG}, got others "
             f"({str(problem).splitlines()[0]}); {_WAY_OUT}"
         ) from None
+    # Loading converts numbers to the type of the model, which could hide another type.
+    for name, tensor in _named_weights(model).items():
+        if weights[name].dtype != tensor.dtype:
+            raise ValueError(
+                f"{folder / WEIGHTS}: expected {tensor.dtype} for {name}, got {weights[name].dtype}; {_WAY_OUT}"
+            )
     # Weights of the right shapes may still be damaged, or belong to another folder.
     if weights_digest(model) != config.weights:
         raise ValueError(f"{folder / WEIGHTS}: damaged file (its contents have changed); {_WAY_OUT}")
     return model.eval(), task, config
+
+
+def _named_weights(model: SequenceModel) -> dict[str, Tensor]:
+    """Return the weights by their names in the file."""
+    return parts_of(model) if isinstance(model, WrappedRNN) else model.state_dict()
 
 
 def _model(config: HubConfig, task: Task, weights: dict[str, Tensor]) -> SequenceModel:

@@ -12,7 +12,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.described import check_not_pickled, load_described
 from lengthwise.runs.folder import Run, load_run
-from lengthwise.runs.hub import is_hub_folder, load_hub
+from lengthwise.runs.hub import is_hub_folder, read_hub
 from lengthwise.tasks.base import Task
 from lengthwise.validation import dump_named
 
@@ -85,7 +85,7 @@ def _load(path: Path) -> StoredModel:
             raise ValueError(f"{path}: its machine belongs to no task, so it has no strings to try; compile a task")
         return StoredModel(compiled.model, compiled.task, "compiled", compiled.source)
     if is_hub_folder(path):
-        model, task, config = load_hub(path)
+        model, task, config = read_hub(path)
         return StoredModel(model, task, "hub folder", " ".join(config.source), longest=config.trained_to)
     if not (path / "run.json").exists():
         # A frequent mistake is to name the folder of all runs instead of one of them.

@@ -249,5 +249,5 @@ def test_a_folder_for_hubs_keeps_double_precision(tmp_path: Path) -> None:
     task = make_task("parity")
     model = make_model("gru", task, d_model=8, seed=0).double()
     save_hub(tmp_path, model, task, ("test", "a net"))
-    loaded, _, _ = load_hub(tmp_path)
+    loaded = load_hub(tmp_path).model
     assert all(torch.equal(weights, model.state_dict()[name]) for name, weights in loaded.state_dict().items())

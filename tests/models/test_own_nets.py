@@ -156,7 +156,7 @@ def test_tied_weights_are_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Tied.name = "tied"
     model = make_model("tied", PARITY)
     save_hub(tmp_path, model, PARITY, ("run", "none"))
-    loaded, _, _ = load_hub(tmp_path)
+    loaded = load_hub(tmp_path).model
     assert torch.equal(loaded.readout.weight, model.readout.weight)
 
 

@@ -1,4 +1,4 @@
-"""Functions that are called after each step: what they see, how they end training, and that they change nothing else."""
+"""Functions called after each step: what they see, how they end training, and that they change nothing else."""
 
 import pytest
 import torch
