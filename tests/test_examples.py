@@ -4,6 +4,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,15 +128,28 @@ def test_commands_of_the_page_about_examples_run(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(learned_module, "search", search_once)
     text = (DOCS / "learn.md").read_text(encoding="utf-8")
     exec(blocks("python", text)[0], {})
+    Path("device.py").write_text(blocks("py", text)[0])
     for command in "".join(blocks("console", text)).splitlines()[1:]:
-        words = shlex.split(command)[1:]
+        words = [word.replace("python device.py", f"{sys.executable} device.py") for word in shlex.split(command)[1:]]
         with pytest.raises(SystemExit) as exit_code:
-            main([*words, "--budget", "0"] if words[0] == "learn" else words)
+            main([*words, "--budget", "0"] if words[:2] == ["learn", "traces.csv"] else words)
         assert exit_code.value.code == 0, (command, capsys.readouterr().err)
     out = capsys.readouterr().out
     assert "open read close\tyes\t" in out
     assert "open open\tno\t" in out
-    assert "equal\n" in out
+    assert "claim: Exact if the system has at most 5 states" in out
+    assert "CONNECT DATA CLOSE\tOK\t" in out
+    assert out.count("equal\n") == 2
+
+
+@pytest.mark.usefixtures("fewer_strings")
+def test_python_about_a_live_system_prints_what_the_page_shows(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "learn.md").read_text(encoding="utf-8")
+    (code,) = [block for block in blocks("python", text) if "learn_system" in block]
+    exec(code, {})
+    assert capsys.readouterr().out in blocks("text", text)
+    assert (tmp_path / "turnstile" / "machine.dot").exists()
 
 
 def test_commands_of_the_page_about_language_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
